@@ -30,8 +30,8 @@ from bench.measure import Tree
 from bench.papers.windowed_joins import b_model as keys_of
 from bench.result import Result, check_count
 from levada import Engine
-from levada.plan.sealed.group_table import given
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
+from levada.plan.execution.key_group_table import given
 
 EVERY, ROUNDS, PARTITIONS = 5, 7, 4
 EPOCH, BITS, BIAS = 100_000, 23, 0.8  # the keys are 0 to 10**7, as the paper has them

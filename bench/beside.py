@@ -39,9 +39,9 @@ from bench.executors import Executors, jvms
 from bench.join import query
 from bench.result import check_count
 from levada import Engine
-from levada.runtime.balance.told import Balanced
-from levada.runtime.driver import task_count
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.rebalance_report import Balanced
+from levada.runtime.driver import parallelism
 
 OTHERS = 3
 EPOCH, EVERY, ROUNDS, ALONE = 200_000, 5, 7, 2  # reorganizations; those before the others come
@@ -101,15 +101,15 @@ Stages = dict[int, dict[str, Any]]
 
 
 def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, str], Stages]:
-    from levada.runtime.late import homes_of
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
+    from levada.runtime.warmup_executor import homes_of
 
     session = start_session("local-cluster[2,1,1024]", scratch=folder / "spark")
     company, seen, beside_, stages = Company(), Seen(), list[str](), Stages()
     try:
         Executors(session).wait(2)
         with (
-            patch.object(task_count, "CALLS", 0),
+            patch.object(parallelism, "CALLS", 0),
             Engine(
                 spark=session, checkpoint=folder / "c", epoch_rows=epoch, partitions=2, seed=7,
                 keep_results=False, balance={"measure": "time", "reorganize_every": EVERY},

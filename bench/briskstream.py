@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from bench.papers import briskstream as paper
 from bench.result import Result
-from levada.placement.replicas.applications import APPLICATIONS
-from levada.placement.replicas.scale import Search
+from levada.placement.replication.example_applications import APPLICATIONS
+from levada.placement.replication.rlas import Search
 
 SEARCH = Search(steps=30_000)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from levada.runtime.spark.carrier import Near
+from levada.runtime.spark.blob_transport import Near
 
 
 @contextmanager

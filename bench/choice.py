@@ -28,9 +28,9 @@ from bench.result import Result, check_count
 from bench.srbench import STREAM, Weather, query, write_timed
 from bench.ways import in_turn
 from levada import Engine
-from levada.runtime.driver.costs.way import ONE, SPREAD
-from levada.runtime.driver.task_count import Pace
-from levada.runtime.store.manifest import Choice
+from levada.checkpoint.manifest import Choice
+from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
+from levada.runtime.driver.parallelism import Pace
 
 EPOCHS, WARM = 20, 8
 SIZES = (10_000, 100_000, 1_000_000)
@@ -125,7 +125,7 @@ def quality(found: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
 
 def run(scale: float, stepped: bool) -> Result:
     """All workloads on one session; ``scale`` is of the rows of an epoch."""
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
     with tempfile.TemporaryDirectory(prefix="levada-choice-spark-") as scratch:
         session = start_session("local[2]", scratch=Path(scratch))

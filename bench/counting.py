@@ -32,9 +32,9 @@ import numpy as np
 from bench.choice import STREAM, Streams, work
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.context import Done
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Intention
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store.manifest import Intention
 
 ROWS, TIMES, WARM, WARM_EPOCHS = 100_000, 10, 2, 3
 SLICES = os.environ.get("LEVADA_SLICES", "1d")
@@ -43,7 +43,7 @@ CALLS = {
     "rows": TASK + "exchange.Exchange._count",
     "one group": TASK + "exchange.of_one_group",
     "packed": TASK + "exchange.Exchange.counted",
-    "blobs": "levada.runtime.graph.send_graph.Arrivals.count",
+    "blobs": "levada.runtime.placement.send_graph.Arrivals.count",
     "kept": "levada.runtime.driver.epoch.count_sent",
 }
 ON_THE_WAY = "on the way"

@@ -26,8 +26,8 @@ from bench.measure import Tree
 from bench.result import Result, check_count
 from bench.srbench import STREAM
 from levada import Engine
-from levada.runtime.local import cores
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
+from levada.runtime.executor import cores
 
 EPOCHS, WARM, SETTLED, TURNS = 80, 20, 50, 2
 SIZES = (1_000, 10_000, 100_000)
@@ -121,7 +121,7 @@ def _lost(found: dict[str, Any], key: str, *, at_cores: bool) -> tuple[float, fl
 
 def run(scale: float, stepped: bool) -> Result:
     """All workloads on one session; ``scale`` is of the rows of an epoch."""
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
     master = os.environ.get("LEVADA_MASTER", "local[2]")
     began = time.monotonic()

@@ -24,8 +24,8 @@ import numpy as np
 from bench.result import CountError, Result
 from bench.srbench import HOUR, MINUTE, STREAM, Weather, _text, query
 from levada import Engine
+from levada.checkpoint.manifest import Manifest
 from levada.engine.query import Report
-from levada.runtime.store.manifest import Manifest
 
 DELAY = 250
 STATIONS = 100

@@ -35,7 +35,7 @@ from bench.mapped.clock import lines
 from bench.mapped.runs import ClockedEngine, SparkStage, Stages, Told, cluster
 from bench.mapped.works import WORKS, Work, Written
 from bench.result import Result
-from levada.runtime.driver.costs.way import ONE, SPREAD
+from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
 
 WANTED = os.environ.get("LEVADA_EDGES", "|".join(WORKS)).split("|")
 US = 1e3

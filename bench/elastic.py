@@ -44,13 +44,13 @@ from bench.fed import Feed, telling
 from bench.join import query
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.driver import task_count
-from levada.runtime.homes import Homes
-from levada.runtime.late import homes_of
-from levada.runtime.store import state_files
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.names.inventory import names_of
-from levada.windows.state.pieces import read_head
+from levada.checkpoint import state_files
+from levada.checkpoint.executor_affinity import Homes
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.manifest import Manifest
+from levada.operators.state.state_parts import read_head
+from levada.runtime.driver import parallelism
+from levada.runtime.warmup_executor import homes_of
 
 STEPS = (1, 4, 2)
 MOST, THREE = max(STEPS), 3
@@ -313,7 +313,7 @@ def _engine(folder: Path, epoch: int, most: int, **how: Any) -> Engine:
 
 def _on(most: int, epoch: int, plan: Callable[[Executors], Sequence[Phase]]) -> Watch:
     """A run on so many executors at most, with the phases that are planned."""
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
     with tempfile.TemporaryDirectory(prefix="levada-elastic-") as name:
         folder = Path(name)
@@ -345,7 +345,7 @@ def _kill(executors: Executors) -> list[Phase]:
 def run(scale: float, stepped: bool) -> Result:
     """Both runs."""
     assert not stepped, "executors come and go on a cluster alone"
-    task_count.CALLS = 0  # one task has one executor
+    parallelism.CALLS = 0  # one task has one executor
     epoch, load = max(int(EPOCH * scale), 1000), [os.getloadavg()[0]]
     watch = _on(MOST, epoch, _steps)
     load.append(os.getloadavg()[0])

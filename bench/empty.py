@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 from levada import Engine
+from levada.checkpoint.manifest import Intention, Manifest, StreamRecord
 from levada.runtime.driver import derived_streams
-from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
 
 
 def empty_after_first(engine: Engine, times: float = math.inf) -> None:

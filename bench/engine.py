@@ -27,7 +27,7 @@ from bench.meter import Meter
 from bench.steady import Supply
 from bench.ways import each_way_until
 from levada import Engine
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
 
 Streams = Mapping[str, Mapping[str, Any]]
 Queries = Mapping[str, Mapping[str, str]]

@@ -31,10 +31,10 @@ from bench.mapped.runs import MACHINES
 from bench.mapped.works import WARM, WORKS, Work, Written
 from bench.placed import scored
 from bench.result import Result, check_count
-from levada.engine.placing.measured import measured_by_group
-from levada.placement import placement as placements
-from levada.placement.placement import FINEST
-from levada.runtime.driver.costs.way import SPREAD
+from levada.engine.placement.measured_send_graph import measured_by_group
+from levada.placement import placement_file as placements
+from levada.placement.placement_file import FINEST
+from levada.runtime.cost_model.parallelism_choice import SPREAD
 
 NAMES = tuple(rowwise.HANDS)
 STEPS = ("rows", "frames", "jumbo", "levada", "placed")

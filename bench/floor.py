@@ -21,8 +21,8 @@ from bench.empty import empty_after_first
 from bench.result import Result
 from bench.srbench import STREAM, Weather, query, write_timed
 from levada import Engine
-from levada.runtime.driver import task_count
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
+from levada.runtime.driver import parallelism
 
 MASTER, MACHINES, TURNS, EPOCHS, WARM = "local-cluster[2,1,1024]", 2, 8, 100, 60
 
@@ -54,9 +54,9 @@ def _epochs(session: Any, path: Path, place: str, epochs: int) -> dict[str, Any]
 
 def run(scale: float, stepped: bool) -> Result:
     """Both in turn."""
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
-    task_count.CALLS = 0  # a job in one task is not placed
+    parallelism.CALLS = 0  # a job in one task is not placed
     turns: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="levada-floor-") as folder:
         root = Path(folder)

@@ -25,7 +25,7 @@ from bench.apart import apart
 from bench.marks import Marks, triples
 from bench.result import Result, check_count
 from levada import Engine
-from levada.engine.asked import Asked
+from levada.engine.query_request import Asked
 
 COUNTS = {"exact": (1, 100), "relax": (1, 100, 1000)}
 SUBJECTS, WINDOWS, RANGE = 1000, 8, 10_000

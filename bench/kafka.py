@@ -17,10 +17,10 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from bench.result import Result, check_count, ratio
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.kafka.kafka_reader import KafkaReader
+from levada.connectors.sources.splits import KafkaReference
 from levada.engine.engine import Engine
-from levada.sources.kafka.reader import KafkaReader
-from levada.sources.reference import KafkaReference
-from levada.streams.stream_config import StreamConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from kafka_broker import Broker  # the tests' broker

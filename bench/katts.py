@@ -16,13 +16,13 @@ from bench.papers import katts as paper
 from bench.papers import layouts
 from bench.papers.katts import MACHINES
 from bench.result import CountError, Result
-from levada.cli.place.quiet import quiet
+from levada.cli.placement.silence_stdout import quiet
 from levada.placement import metis
 from levada.placement.cost import Score, score
-from levada.placement.graph import SendGraph
+from levada.placement.local_search_placer import refined
 from levada.placement.placers import Placer
 from levada.placement.problem import Problem
-from levada.placement.refined import refined
+from levada.placement.send_graph import SendGraph
 
 KEYS, FILES, GROUPS = 100_000, 12, 65_536
 BOUNDS = (0.01, 0.024, 0.05)

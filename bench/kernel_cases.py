@@ -16,23 +16,27 @@ from bench.case import Case, Rows
 from bench.text_cases import TEXT_CASES
 from bench.time_cases import TIME_CASES
 from levada.kernels.keyed import (
-    groups,
-    keyed,
-    probe,
-    probe_latest,
-    reach,
-    star,
-    sums,
-    sums_dd,
+    bucket_layout,
+    double_double_sums,
+    group_sums,
+    hash_probe,
+    path_reachability,
+    previous_occurrence,
+    star_join,
 )
-from levada.kernels.keyed import keyed_twins as twins
-from levada.kernels.keyed import route as keyed_route
-from levada.kernels.text import elements, terms
+from levada.kernels.keyed import (
+    hash_groups as groups,
+)
+from levada.kernels.keyed import key_partitioner as keyed_route
+from levada.kernels.keyed import numpy_twins as twins
+from levada.kernels.text import element_runs, term_texts
 
 
 def bucket_order(n: int) -> Case:
-    k, bits = Rows(n).keys()[0], keyed.bits_for(n)
-    return Case(lambda: keyed.bucket_order(k, bits), lambda: twins.bucket_order_twin(k, bits), n)
+    k, bits = Rows(n).keys()[0], bucket_layout.bits_for(n)
+    return Case(
+        lambda: bucket_layout.bucket_order(k, bits), lambda: twins.bucket_order_twin(k, bits), n
+    )
 
 
 def scatter_order(n: int) -> Case:
@@ -49,28 +53,32 @@ def group(n: int) -> Case:
 
 def _run(n: int) -> Any:
     k, h = Rows(n).keys(5)
-    return probe.arrange(k, h, Rows(n).ts, Rows(n).ts + n // 5)[1]
+    return hash_probe.arrange(k, h, Rows(n).ts, Rows(n).ts + n // 5)[1]
 
 
 def join_pairs(n: int) -> Case:
     (k, h), s, run = Rows(n).keys(), Rows(n).ts, _run(n)
     e = s + n // 5
     return Case(
-        lambda: probe.join_pairs(k, h, s, e, run), lambda: twins.join_pairs_twin(k, h, s, e, run), n
+        lambda: hash_probe.join_pairs(k, h, s, e, run),
+        lambda: twins.join_pairs_twin(k, h, s, e, run),
+        n,
     )
 
 
 def latest(n: int) -> Case:
     (k, h), ts, run = Rows(n).keys(), Rows(n).ts, _run(n)
     return Case(
-        lambda: probe_latest.latest(k, h, ts, run), lambda: twins.latest_twin(k, h, ts, run), n
+        lambda: previous_occurrence.latest(k, h, ts, run),
+        lambda: twins.latest_twin(k, h, ts, run),
+        n,
     )
 
 
 def previous_within(n: int) -> Case:
     (k, h), ts = Rows(n).keys(), Rows(n).ts
     return Case(
-        lambda: probe_latest.previous_within(k, h, ts),
+        lambda: previous_occurrence.previous_within(k, h, ts),
         lambda: twins.previous_within_twin(k, h, ts),
         n,
     )
@@ -78,13 +86,13 @@ def previous_within(n: int) -> Case:
 
 def net(n: int) -> Case:
     c, w = Rows(n).codes, Rows(n).weights
-    return Case(lambda: sums.net(c, w, 1000), lambda: twins.net_twin(c, w, 1000), n)
+    return Case(lambda: group_sums.net(c, w, 1000), lambda: twins.net_twin(c, w, 1000), n)
 
 
 def sum_int(n: int) -> Case:
     c, w, v = Rows(n).codes, Rows(n).weights, Rows(n).values.astype(np.int64)
     return Case(
-        lambda: sums.round_int(*sums.sum_int(c, v, w, 1000))[0],
+        lambda: group_sums.round_int(*group_sums.sum_int(c, v, w, 1000))[0],
         lambda: twins.sum_int_twin(c, v, w, 1000),
         n,
     )
@@ -93,7 +101,7 @@ def sum_int(n: int) -> Case:
 def sum_dd(n: int) -> Case:
     c, w, v = Rows(n).codes, Rows(n).weights, Rows(n).values
     return Case(
-        lambda: sums_dd.round_dd(sums_dd.sum_dd(c, v, w, 1000)),
+        lambda: double_double_sums.round_dd(double_double_sums.sum_dd(c, v, w, 1000)),
         lambda: twins.sum_dd_twin(c, v, w, 1000),
         n,
     )
@@ -102,7 +110,7 @@ def sum_dd(n: int) -> Case:
 def winners(n: int) -> Case:
     c, v, (x, y) = Rows(n).codes, Rows(n).values, Rows(n).keys()
     return Case(
-        lambda: sums.winners(c, v, x, y, 1000, False),
+        lambda: group_sums.winners(c, v, x, y, 1000, False),
         lambda: twins.winners_twin(c, v, x, y, 1000, False),
         n,
     )
@@ -117,50 +125,54 @@ def merge_int(n: int) -> Case:
             total[code] += (h << 32) + low_
         return [t >> 32 for t in total], [t & 0xFFFFFFFF for t in total]
 
-    return Case(lambda: sums.merge_int(c, high, low, 1000), twin, n)
+    return Case(lambda: group_sums.merge_int(c, high, low, 1000), twin, n)
 
 
 def merge_dd(n: int) -> Case:
     c, w, v = Rows(n).codes, Rows(n).weights, Rows(n).values
-    partial = sums_dd.sum_dd(np.arange(n, dtype=np.int32), v, w, n)
+    partial = double_double_sums.sum_dd(np.arange(n, dtype=np.int32), v, w, n)
     return Case(
-        lambda: sums_dd.round_dd(sums_dd.merge_dd(c, partial, 1000)),
+        lambda: double_double_sums.round_dd(double_double_sums.merge_dd(c, partial, 1000)),
         lambda: twins.merge_dd_twin(c, partial, 1000),
         n,
     )
 
 
-_avalanche = getattr(keyed.avalanche, "py_func", keyed.avalanche)  # it takes columns, too
+_avalanche = getattr(
+    bucket_layout.avalanche, "py_func", bucket_layout.avalanche
+)  # it takes columns, too
 
 
 def mix(n: int) -> Case:
     (x, y), op = Rows(n).keys(), Rows(n).codes
 
     def twin() -> Any:
-        m = _avalanche((op.astype(np.uint64) + np.uint64(1)) * keyed._ODD_A)
+        m = _avalanche((op.astype(np.uint64) + np.uint64(1)) * bucket_layout._ODD_A)
         return x ^ m, y + m
 
-    return Case(lambda: keyed.mix(x, y, op), twin, n)
+    return Case(lambda: bucket_layout.mix(x, y, op), twin, n)
 
 
 def combine(n: int) -> Case:
     (k, h), (x, y) = Rows(n).keys(), Rows(n).keys(5)
 
     def twin() -> Any:
-        a, b = k * keyed._ODD_A + x, h * keyed._ODD_D + y
-        a = _avalanche(a + b * keyed._ODD_C)
-        return a, _avalanche(b + a * keyed._ODD_B)
+        a, b = k * bucket_layout._ODD_A + x, h * bucket_layout._ODD_D + y
+        a = _avalanche(a + b * bucket_layout._ODD_C)
+        return a, _avalanche(b + a * bucket_layout._ODD_B)
 
-    return Case(lambda: keyed.combine(k, h, x, y), twin, n)
+    return Case(lambda: bucket_layout.combine(k, h, x, y), twin, n)
 
 
 def beside(n: int) -> Case:
     (k, h), ts = Rows(n).keys(), Rows(n).ts
 
     def twin() -> Any:
-        return k + ts.view(np.uint64) * keyed._ODD_A, h + ts.view(np.uint64) * keyed._ODD_D
+        return k + ts.view(np.uint64) * bucket_layout._ODD_A, h + ts.view(
+            np.uint64
+        ) * bucket_layout._ODD_D
 
-    return Case(lambda: keyed.beside(k, h, ts, ts), twin, n)
+    return Case(lambda: bucket_layout.beside(k, h, ts, ts), twin, n)
 
 
 def group_of(n: int) -> Case:
@@ -210,13 +222,17 @@ def partition_of(n: int) -> Case:
 
 def number_alike(n: int) -> Case:
     x = np.repeat(np.arange(n // 3 + 1, dtype=np.uint64), 3)[:n]
-    return Case(lambda: elements.number_alike(x, x), lambda: elements.numbers_by_columns(x, x), n)
+    return Case(
+        lambda: element_runs.number_alike(x, x), lambda: element_runs.numbers_by_columns(x, x), n
+    )
 
 
 def one_time(n: int) -> Case:
     ts, edges = Rows(n).ts // 3, np.append(np.arange(0, n, 3), n)
     return Case(
-        lambda: elements.one_time(ts, edges), lambda: elements.times_by_columns(ts, edges), n
+        lambda: element_runs.one_time(ts, edges),
+        lambda: element_runs.times_by_columns(ts, edges),
+        n,
     )
 
 
@@ -232,7 +248,7 @@ def find_rows(n: int) -> Case:
         order = np.argsort(x)
         return order[np.searchsorted(x[order], of_x)]
 
-    return Case(lambda: terms.find_rows(terms.index_of(x, y), x, y, of_x, of_y), twin, n)
+    return Case(lambda: term_texts.find_rows(term_texts.index_of(x, y), x, y, of_x, of_y), twin, n)
 
 
 def meet(n: int) -> Case:
@@ -242,20 +258,22 @@ def meet(n: int) -> Case:
     pairs, places = np.empty(n, np.int64), np.empty(n, np.int64)
 
     def kernel() -> Any:
-        _, count = star.meet(pattern, wanted, subject, starts, 0, pairs, places)
+        _, count = star_join.meet(pattern, wanted, subject, starts, 0, pairs, places)
         return pairs[:count], places[:count]
 
-    return Case(kernel, lambda: star.meet_by_search(pattern, wanted, subject, starts), len(wanted))
+    return Case(
+        kernel, lambda: star_join.meet_by_search(pattern, wanted, subject, starts), len(wanted)
+    )
 
 
 def reach_all(n: int) -> Case:
     """Chains of ten nodes, from each node on."""
     at = np.arange(n // 10 * 10, dtype=np.int32)
-    edges = reach.edges_of(at[at % 10 < 9], at[at % 10 < 9] + np.int32(1), len(at))
+    edges = path_reachability.edges_of(at[at % 10 < 9], at[at % 10 < 9] + np.int32(1), len(at))
     zero = np.zeros(len(at), bool)
     return Case(
-        lambda: reach.reach(*edges, at, zero, many=True),
-        lambda: reach.reach_by_rounds(*edges, at, zero, many=True),
+        lambda: path_reachability.reach(*edges, at, zero, many=True),
+        lambda: path_reachability.reach_by_rounds(*edges, at, zero, many=True),
         len(at),
     )
 

@@ -25,7 +25,7 @@ from bench.apart import apart
 from bench.measure import Tree
 from bench.result import Result, check_count
 from levada import Engine
-from levada.emission.serialize import Batch
+from levada.connectors.serialization.serialize import Batch
 
 RATES = (1_000, 100_000)
 TICK = 0.005  # s

@@ -30,8 +30,8 @@ import polars as pl
 from bench.apart import apart
 from bench.result import check_count
 from levada import Engine
-from levada.runtime.local import Executor, Job, LocalExecutor, deliver, outcome, resolve
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
+from levada.runtime.executor import Executor, Job, LocalExecutor, deliver, outcome, resolve
 
 WINDOW = 10_000  # ms
 WINDOWS = 5  # of data

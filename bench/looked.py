@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from levada.model.arrays import Longs, Words
-from levada.model.frame import Described, Frame
-from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
-from levada.runtime.store import state_files
-from levada.windows.state.checked import BLOCK, CheckedFrames, _Blocks
+from levada.checkpoint import state_files
+from levada.core.array_types import Longs, Words
+from levada.core.frame import Described, Frame
+from levada.operators.state.checksummed_frames import BLOCK, CheckedFrames, _Blocks
+from levada.runtime.executor import Blob, Job, LocalExecutor, deliver, outcome, resolve
 
 
 class Looked(LocalExecutor):

@@ -27,7 +27,7 @@ from bench.apart import apart
 from bench.papers import cqels_cloud as paper
 from bench.result import Result, check_count
 from levada import Asked, Engine
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
 
 COUNTS = {
     "q1": (100, 1000, 10_000, 100_000),

@@ -34,10 +34,10 @@ from bench.mapped.clock import lines
 from bench.mapped.predicted import Case, Costs
 from bench.mapped.works import WORKS, Work, Written
 from bench.result import Result
-from levada.engine.placing.measured import measured
-from levada.placement.graph import SendGraph
-from levada.placement.replicas.scale import Search
-from levada.runtime.spark.executor import SparkExecutor
+from levada.engine.placement.measured_send_graph import measured
+from levada.placement.replication.rlas import Search
+from levada.placement.send_graph import SendGraph
+from levada.runtime.spark.spark_executor import SparkExecutor
 
 WANTED = os.environ.get("LEVADA_MAPPINGS", "|".join(WORKS)).split("|")
 CORES = int(os.environ.get("LEVADA_CORES", str(os.cpu_count() or 1)))

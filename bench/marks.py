@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
 
 
 @dataclass

@@ -27,7 +27,7 @@ from bench.data import Events, write
 from bench.measure import Tree
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.store.names.inventory import names_of
+from levada.checkpoint.file_inventory import names_of
 
 EVENTS, BOUND, FILES = 36_000_000, 512_000_000, 36
 FEW, EPOCH = 4_000, 1_000_000

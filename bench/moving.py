@@ -46,11 +46,11 @@ from bench.looked import Looked
 from bench.measure import Tree
 from bench.result import Result, check_count
 from levada import Engine
-from levada.plan.sealed.group_table import GroupTable, dealt, given
-from levada.runtime.driver import task_count
-from levada.runtime.local import Job, LocalExecutor
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.names.inventory import names_of
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.manifest import Manifest
+from levada.plan.execution.key_group_table import GroupTable, dealt, given
+from levada.runtime.driver import parallelism
+from levada.runtime.executor import Job, LocalExecutor
 
 ROWS, LOADED, EPOCH, SPARSE = 10_000_000, 1_000_000, 20_000, 50_000_000
 EPOCHS, MOVES, CHANGES = 34, (10, 14, 20), {26: 2, 30: 4}
@@ -337,8 +337,8 @@ def two(scale: float) -> dict[str, Any]:
 
 
 def _on(folder: Path, name: str, epoch: int, expected: int) -> dict[str, Any]:
-    from levada.runtime.spark.executor import BESIDE
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_executor import BESIDE
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
     many, shared = ON_TWO[name]
     session = start_session(
@@ -347,9 +347,9 @@ def _on(folder: Path, name: str, epoch: int, expected: int) -> dict[str, Any]:
     try:
         Executors(session).wait(many)
         tree, looks = Tree(), list[tuple[float, dict[str, float]]]()
-        calls = 0 if many > 1 else task_count.CALLS
+        calls = 0 if many > 1 else parallelism.CALLS
         with (
-            patch.object(task_count, "CALLS", calls),
+            patch.object(parallelism, "CALLS", calls),
             Engine(
                 spark=session, checkpoint=folder / name, epoch_rows=epoch, partitions=many,
                 keep_results=False, seed=7,

@@ -25,7 +25,7 @@ from bench.operator_forms import CASES
 from bench.result import Result, check_count
 from bench.steady import LEAST
 from levada import Engine
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
 
 TIMES = 10
 MORE = 1.2  # times what is expected to be enough

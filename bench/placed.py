@@ -39,16 +39,16 @@ from bench.papers.opengov import DAY, FACTOR, RANGE, Shape
 from bench.result import Result, check_count
 from bench.srbench import MINUTE, STREAM, Weather, query
 from levada import Engine
-from levada.cli.place.quiet import quiet
-from levada.engine.placing.measured import measured_by_group
-from levada.placement import placement as placements
+from levada.cli.placement.silence_stdout import quiet
+from levada.engine.placement.measured_send_graph import measured_by_group
+from levada.placement import placement_file as placements
 from levada.placement.cost import in_vain, score
-from levada.placement.graph import SendGraph, add
-from levada.placement.placement import FINEST, group_number, is_group
+from levada.placement.local_search_placer import evenest
+from levada.placement.placement_file import FINEST, group_number, is_group
 from levada.placement.placers import PLACERS
 from levada.placement.problem import BOUND, Problem
-from levada.placement.refined import evenest
-from levada.runtime.driver import task_count
+from levada.placement.send_graph import SendGraph, add
+from levada.runtime.driver import parallelism
 
 MACHINES, FILES = 4, 12
 PARTITIONS = int(os.environ.get("LEVADA_PARTITIONS", "8"))
@@ -325,9 +325,9 @@ def _compare(name: str, session: Any, remote: Remote, scale: float) -> dict[str,
 
 def run(scale: float, stepped: bool) -> Result:
     """All workloads on one session."""
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
-    task_count.CALLS = 0  # a job in one task sends nothing
+    parallelism.CALLS = 0  # a job in one task sends nothing
     config = {
         "spark.shuffle.readHostLocalDisk": "false",
         **({"spark.locality.wait.process": WAIT} if WAIT else {}),

@@ -19,13 +19,13 @@ from typing import Any
 
 from bench.apart import SideError
 from bench.result import Result
-from levada.engine.asked import Asked
-from levada.engine.known import Known
-from levada.engine.prepare import prepare, share
+from levada.core.stream_facts import StreamFacts
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import prepare, share
+from levada.engine.query_request import Asked
 from levada.errors import QueryError
-from levada.model.stream_facts import StreamFacts
-from levada.plan.install.sharing import DEFAULT, Sharing
-from levada.syntax import parse
+from levada.language import parse
+from levada.plan.sharing.sharing_modes import DEFAULT, Sharing
 
 DATA = Path(__file__).parents[2] / "shared/data"
 TEXTS = {

@@ -29,11 +29,11 @@ import numpy as np
 import psutil
 
 from bench.result import Result, check_count
+from levada.connectors.config.input_formats import PUSH
+from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
-from levada.server.run import Beside, bound
+from levada.server.run_server import Beside, bound
 from levada.server.settings import Settings
-from levada.streams.formats import PUSH
-from levada.streams.stream_config import StreamConfig
 
 STREAM = "http://e/s"
 LINES = 1_000_000  # of ``many``

@@ -28,8 +28,8 @@ import psutil
 from bench.apart import apart
 from bench.result import CountError, Result, check_count
 from levada import Asked, Engine
-from levada.model.term import XSD
-from levada.runtime.context import load_plan
+from levada.checkpoint.epoch_context import load_plan
+from levada.core.rdf_terms import XSD
 
 COUNTS = (1000, 10_000, 100_000)
 HEAD = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT10S STEP PT10S]\n"

@@ -20,19 +20,19 @@ from typing import Any
 
 import numpy as np
 
+from bench.papers.throughput_simulator import Edge, Pipeline, simulate
 from bench.result import Result
-from levada.placement.replicas.applications import APPLICATIONS
-from levada.placement.replicas.machine import shipped
-from levada.placement.replicas.models import MODELS
-from levada.placement.replicas.problem import Problem, problem
-from levada.placement.replicas.rivals import (
+from levada.core.machine_file import shipped
+from levada.placement.replication.baseline_plans import (
     first_fit,
     random_replication,
     round_robin,
     scattered,
 )
-from levada.placement.replicas.scale import Plan, Search, judged, rlas
-from levada.testing.simulator import Edge, Pipeline, simulate
+from levada.placement.replication.example_applications import APPLICATIONS
+from levada.placement.replication.model_arrays import Problem, problem
+from levada.placement.replication.rlas import Plan, Search, judged, rlas
+from levada.placement.replication.throughput_models import MODELS
 
 SERVERS = {"A": "server-a", "B": "server-b"}
 SEARCH = Search(steps=100_000)

@@ -26,8 +26,8 @@ import numpy as np
 import psutil
 
 from bench.result import Result, check_count
+from levada.checkpoint.result_index import Cursor, Entry
 from levada.engine.engine import Engine
-from levada.runtime.store.published import Cursor, Entry
 
 CLIENTS = 1000
 REPORTS = 200  # that are measured

@@ -32,8 +32,8 @@ from bench.apart import apart
 from bench.marks import Marks, triples
 from bench.result import Result, check_count
 from levada import Engine
-from levada.engine.asked import Asked
-from levada.plan.sealed.steps import Join
+from levada.engine.query_request import Asked
+from levada.plan.execution.steps import Join
 
 COUNTS = (1, 10, 100, 1000, 10_000)
 MOST = {"off": 100, "exact": 100, "relax": 10_000}

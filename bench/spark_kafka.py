@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from levada.cache import cache_folder
+from levada.core.cache_folder import cache_folder
 
 MODES = ("micro_batches", "real_time")
 CORES = 4

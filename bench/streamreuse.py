@@ -3,9 +3,9 @@ nodes, in each mode of sharing, with locality and without; and how long the latt
 
 ``airline at five places`` has its queries stay, and all their results wanted at five nodes.
 ``network`` is the mean of bytes in transit, ``processors`` of CPU-seconds a second, both by the
-cost model (``levada.sharing``): no row is made. ``saved`` compares with ``off``, with locality in
-both. ``search`` has CPU times over lattices of 100 to 100,000 operators: to find the first
-candidates of a query, all of whose kinds of search are asked, and to insert an operator.
+cost model (``bench.papers.streamreuse.model``): no row is made. ``saved`` compares with ``off``,
+with locality in both. ``search`` has CPU times over lattices of 100 to 100,000 operators: to find
+the first candidates of a query, all of whose kinds of search are asked, and to insert an operator.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 
 from bench.papers import streamreuse as paper
 from bench.papers.streamreuse.airline import AIRLINE
+from bench.papers.streamreuse.model.lattice import Lattice
 from bench.papers.streamreuse.rfid import RFID
 from bench.papers.streamreuse.simulate import MODES, Place, simulate
 from bench.papers.streamreuse.wide import WIDE, operators
 from bench.papers.streamreuse.workload import Load
 from bench.result import Result
-from levada.sharing.lattice import Lattice
 
 SIZES = (100, 1_000, 10_000, 100_000)
 SEARCHES, FIRST = 1000, 16

@@ -20,11 +20,20 @@ import xxhash
 
 from bench.case import SEED, Case
 from bench.srbench import Weather, _triples
-from levada.intake.matching.match import PatternTable, match_by_comparison
-from levada.intake.parse.ntriples import Triples, parse
-from levada.intake.parse.ntriples_twin import parse_slow
-from levada.kernels.keyed import match
-from levada.kernels.text import blanks, instants, lines, ntriples, records, subjects, terms, xxh3
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.parse.ntriples_twin import parse_slow
+from levada.kernels.keyed import pattern_match
+from levada.kernels.text import (
+    blank_nodes,
+    csv_records,
+    line_boundaries,
+    ntriples,
+    subject_runs,
+    term_texts,
+    timestamps,
+    xxh3,
+)
+from levada.operators.matching.pattern_match import PatternTable, match_by_comparison
 
 TENTH = 10  # of the rows: a line of N-Triples has 166 bytes
 
@@ -79,7 +88,7 @@ def group_pairs(n: int) -> Case:
     found = np.random.default_rng(4).integers(0, 100, n).astype(np.int32)
 
     def kernel() -> Any:
-        return match.group_pairs(rows, found, 100, out), out
+        return pattern_match.group_pairs(rows, found, 100, out), out
 
     def twin() -> Any:
         starts = np.searchsorted(np.sort(found), np.arange(101))
@@ -139,14 +148,16 @@ def gather(n: int) -> Case:
         chosen = [texts[r] for r in rows.tolist()]
         return list(itertools.accumulate(map(len, chosen), initial=0)), bytes_of(b"".join(chosen))
 
-    return Case(lambda: terms.gather(rows, start, size, data), twin, n)
+    return Case(lambda: term_texts.gather(rows, start, size, data), twin, n)
 
 
 def count_byte(n: int) -> Case:
     text = _text(n // TENTH)
     buf = bytes_of(text)
     count = text.count(b"\n")
-    return Case(lambda: subjects.count_byte(buf, len(buf), 10), lambda: text.count(b"\n"), count)
+    return Case(
+        lambda: subject_runs.count_byte(buf, len(buf), 10), lambda: text.count(b"\n"), count
+    )
 
 
 def count_line_ends(n: int) -> Case:
@@ -163,7 +174,7 @@ def cut_lines(n: int) -> Case:
     text = _text(n // TENTH)
     buf, many = bytes_of(text), text.count(b"\n")
     return Case(
-        lambda: lines.cut_lines(buf, many, True),
+        lambda: line_boundaries.cut_lines(buf, many, True),
         lambda: (text.rfind(b"\n") + 1, text.count(b"\n")),
         many,
     )
@@ -177,7 +188,7 @@ def cut_some_lines(n: int) -> Case:
     def twin() -> Any:
         return len(text), sum(not line.startswith(b"#") for line in text.splitlines())
 
-    return Case(lambda: lines.cut_lines(buf, many, True), twin, many)
+    return Case(lambda: line_boundaries.cut_lines(buf, many, True), twin, many)
 
 
 def _subjects(text: bytes) -> Iterator[tuple[bytes, int]]:
@@ -200,11 +211,13 @@ def _cut_elements(n: int, cut: Callable[[Any, int], tuple[int, int]]) -> Case:
 
 
 def cut_groups(n: int) -> Case:
-    return _cut_elements(n, lambda buf, rows: lines.cut_groups(buf, lines.SUBJECT, rows, False))
+    return _cut_elements(
+        n, lambda buf, rows: line_boundaries.cut_groups(buf, line_boundaries.SUBJECT, rows, False)
+    )
 
 
 def cut_descriptions(n: int) -> Case:
-    return _cut_elements(n, lambda buf, rows: lines.cut_descriptions(buf, rows, False))
+    return _cut_elements(n, lambda buf, rows: line_boundaries.cut_descriptions(buf, rows, False))
 
 
 def number_elements(n: int) -> Case:
@@ -216,7 +229,9 @@ def number_elements(n: int) -> Case:
         keys = [line.split()[0] for line in text.splitlines()]
         return np.cumsum([a != b for a, b in zip(keys, [keys[0], *keys[:-1]], strict=True)])
 
-    return Case(lambda: lines.number_elements(buf, at, lines.SUBJECT), twin, len(at))
+    return Case(
+        lambda: line_boundaries.number_elements(buf, at, line_boundaries.SUBJECT), twin, len(at)
+    )
 
 
 def _blocks(n: int) -> tuple[list[bytes], bytes]:
@@ -234,7 +249,7 @@ def cut_blocks(n: int) -> Case:
         whole = text.split(b"\n\n")
         return len(text), len(whole)
 
-    return Case(lambda: lines.cut_blocks(buf, len(blocks), True), twin, many)
+    return Case(lambda: line_boundaries.cut_blocks(buf, len(blocks), True), twin, many)
 
 
 def number_blocks(n: int) -> Case:
@@ -243,7 +258,9 @@ def number_blocks(n: int) -> Case:
     buf, at = bytes_of(text), np.cumsum(size) - size
     many = text.count(b"\n")
     return Case(
-        lambda: lines.number_blocks(buf, at), lambda: np.arange(len(text.split(b"\n\n"))), many
+        lambda: line_boundaries.number_blocks(buf, at),
+        lambda: np.arange(len(text.split(b"\n\n"))),
+        many,
     )
 
 
@@ -262,7 +279,7 @@ def cut_records(n: int) -> Case:
     def twin() -> Any:
         return len(text), sum(1 for _ in csv.reader(io.StringIO(text.decode())))
 
-    return Case(lambda: records.cut_records(buf, many, True, ord(",")), twin, many)
+    return Case(lambda: csv_records.cut_records(buf, many, True, ord(",")), twin, many)
 
 
 def scan_records(n: int) -> Case:
@@ -270,7 +287,7 @@ def scan_records(n: int) -> Case:
     buf, many = bytes_of(text), text.count(b"\n")
 
     def kernel() -> Any:
-        found = records.scan_records(buf, ord(","))
+        found = csv_records.scan_records(buf, ord(","))
         return len(found.fields), found.fields
 
     def twin() -> Any:
@@ -294,7 +311,7 @@ def whole_instants(n: int) -> Case:
     def twin() -> Any:
         return [round(datetime.fromisoformat(t).timestamp() * 1000) for t in texts]
 
-    return Case(lambda: instants.instants(buf, at, size, 0), twin, n)
+    return Case(lambda: timestamps.instants(buf, at, size, 0), twin, n)
 
 
 def last_instants(n: int) -> Case:
@@ -303,7 +320,7 @@ def last_instants(n: int) -> Case:
     def twin() -> Any:
         return [round(datetime.fromisoformat(t[26:-2]).timestamp() * 1000) for t in texts]
 
-    return Case(lambda: instants.last_instants(buf, at, size, 0), twin, n)
+    return Case(lambda: timestamps.last_instants(buf, at, size, 0), twin, n)
 
 
 _BLANK = re.compile(rb'<[^>]*>|_:(\S+)|"[^"]*"')
@@ -315,7 +332,7 @@ def _statements(n: int) -> bytes:
 
 def _places(text: bytes, n: int) -> tuple[Any, Any, int]:
     start, size = np.empty(n, np.int64), np.empty(n, np.int64)
-    return start, size, blanks.blank_places(bytes_of(text), start, size)
+    return start, size, blank_nodes.blank_places(bytes_of(text), start, size)
 
 
 def blank_places(n: int) -> Case:
@@ -335,7 +352,7 @@ def relabel(n: int) -> Case:
     buf, out = bytes_of(text), np.empty(len(text) + 20 * n, np.uint8)
 
     def kernel() -> Any:
-        return out[: blanks.relabel(buf, start, size, number, out)]
+        return out[: blank_nodes.relabel(buf, start, size, number, out)]
 
     def twin() -> Any:
         numbers = iter(range(n))

@@ -10,32 +10,41 @@ from typing import Any
 import numpy as np
 
 from bench.case import Case, Rows
-from levada.kernels.keyed import keyed_twins as twins
-from levada.kernels.time import expand, interval, running, slide
-from levada.model.time import MIN, Window, WindowKind
+from levada.core.event_time import MIN, Window, WindowKind
+from levada.kernels.keyed import numpy_twins as twins
+from levada.kernels.time import (
+    report_expansion,
+    running_aggregates,
+    sliding_panes,
+    window_intervals,
+)
 
 
-def _params() -> interval.Params:
+def _params() -> window_intervals.Params:
     """A window on close and one per element."""
     close = Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000)
-    return interval.Params.of((close, Window(WindowKind.RANGE, range=60_001)))
+    return window_intervals.Params.of((close, Window(WindowKind.RANGE, range=60_001)))
 
 
 def enter(n: int) -> Case:
     p, which, ts = _params(), Rows(n).which, Rows(n).ts
-    return Case(lambda: interval.enter(*p, which, ts), lambda: twins.enter_twin(p, which, ts), n)
+    return Case(
+        lambda: window_intervals.enter(*p, which, ts), lambda: twins.enter_twin(p, which, ts), n
+    )
 
 
 def leave(n: int) -> Case:
     p, which, ts = _params(), Rows(n).which, Rows(n).ts
-    return Case(lambda: interval.leave(*p, which, ts), lambda: twins.leave_twin(p, which, ts), n)
+    return Case(
+        lambda: window_intervals.leave(*p, which, ts), lambda: twins.leave_twin(p, which, ts), n
+    )
 
 
 def intervals(n: int) -> Case:
     p, which, ts = _params(), Rows(n).which, Rows(n).ts
     start, prev = np.full(2, MIN, np.int64), np.maximum(ts - 5, 0)
     return Case(
-        lambda: interval.interval(*p, start, which, ts, ts, prev),
+        lambda: window_intervals.interval(*p, start, which, ts, ts, prev),
         lambda: twins.interval_twin(p, start, which, ts, ts, prev),
         n,
     )
@@ -45,7 +54,7 @@ def expand_closes(n: int) -> Case:
     s, which, p = Rows(n).ts, np.zeros(n, np.int32), _params()
     e, closes = s + 60_000, (p.range[:1], p.step[:1], p.t0[:1], p.given[:1])
     return Case(
-        lambda: expand.expand_closes(s, e, -1, n, closes, which),
+        lambda: report_expansion.expand_closes(s, e, -1, n, closes, which),
         lambda: twins.expand_closes_twin(s, e, -1, n, closes, which),
         n,
     )
@@ -55,7 +64,9 @@ def expand_instants(n: int) -> Case:
     s = Rows(n).ts
     e, at = s + 3000, np.arange(0, n, 1000, dtype=np.int64)
     return Case(
-        lambda: expand.expand_instants(s, e, at), lambda: twins.expand_instants_twin(s, e, at), n
+        lambda: report_expansion.expand_instants(s, e, at),
+        lambda: twins.expand_instants_twin(s, e, at),
+        n,
     )
 
 
@@ -67,13 +78,13 @@ def slide_panes(n: int) -> Case:
     closes = np.array([6 * step]), np.array([step]), np.array([0]), np.array([False])
 
     def twin() -> Any:
-        row, at = expand.expand_closes(s, e, -1, int(high[0]), closes, op)
+        row, at = report_expansion.expand_closes(s, e, -1, int(high[0]), closes, op)
         order = np.lexsort((row, at, group[row]))
         row, at = row[order], at[order]
         new = np.append(True, (np.diff(group[row]) != 0) | (np.diff(at) != 0))
         return row, np.cumsum(new) - 1, row[new], at[new]
 
-    return Case(lambda: slide.slide(group, 1000, op, s, e, low, high, closes), twin, n)
+    return Case(lambda: sliding_panes.slide(group, 1000, op, s, e, low, high, closes), twin, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +120,7 @@ def running_sums(n: int) -> Case:
             [math.fsum(values[(e - 1) // 100 * 100 : e]) for e in ends]
         )
 
-    return Case(lambda: running.running_sums(*args)[:2], twin, n)
+    return Case(lambda: running_aggregates.running_sums(*args)[:2], twin, n)
 
 
 def running_best(n: int) -> Case:
@@ -129,7 +140,9 @@ def running_best(n: int) -> Case:
         return np.full(groups, -1), np.array(after)
 
     return Case(
-        lambda: running.running_best(c.starts, c.run, place, weights, value_starts, counts, c.runs),
+        lambda: running_aggregates.running_best(
+            c.starts, c.run, place, weights, value_starts, counts, c.runs
+        ),
         twin,
         n,
     )
@@ -150,7 +163,7 @@ def running_counts(n: int) -> Case:
             then.append(now[code])
         return np.array(was), np.array(then)
 
-    return Case(lambda: running.running_counts(codes, change, before, True), twin, n)
+    return Case(lambda: running_aggregates.running_counts(codes, change, before, True), twin, n)
 
 
 # (case, whether its twin is a loop in Python)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from levada.runtime.driver.task_count import ONE, SPREAD, Pace
+from levada.runtime.driver.parallelism import ONE, SPREAD, Pace
 
 
 def in_turn(pace: Pace, *_given: Any) -> tuple[str, str]:

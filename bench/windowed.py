@@ -36,8 +36,8 @@ from bench.papers import windowed_joins as paper
 from bench.papers.windowed_joins import DISTRIBUTION, GROUPS, RATE, THETA, TUPLE, WINDOW, Served
 from bench.result import Result, check_count
 from levada import Engine
-from levada.model.arrays import Longs
-from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
+from levada.core.array_types import Longs
+from levada.runtime.executor import Blob, Job, LocalExecutor, deliver, outcome, resolve
 
 RATES, SLAVES, LENGTHS = (1_500, 4_000, 8_000), (1, 2, 4, 8), (0.5, 1.0, 2.0, 4.0)
 FOUR, EPOCHS = 4, 20  # epochs that count

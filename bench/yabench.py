@@ -26,7 +26,7 @@ from bench.apart import apart
 from bench.engine import on_spark
 from bench.result import CountError, Result
 from levada import Engine
-from levada.emission.serialize import Batch
+from levada.connectors.serialization.serialize import Batch
 
 STREAM = "http://example.org/temperatures"
 STATIONS = (50, 1_000, 10_000)

@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from levada.app.app_file import STDOUT, load_app
-from levada.app.run import run_app
-from levada.demo.board import Board
-from levada.demo.folder import APP, fill
-from levada.demo.source import data_folder, read_tables
+from levada.cli.app.app_file import STDOUT, load_app
+from levada.cli.app.run_app import run_app
+from levada.cli.demo.board import Board
+from levada.cli.demo.nycflights import data_folder, read_tables
+from levada.cli.demo.write_demo import APP, fill
 
 WIDTH = 92
 CELL = 12.2  # how wide Rich draws a character

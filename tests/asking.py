@@ -24,12 +24,12 @@ from cases.windows import reporting
 from examples import EXAMPLES
 from levada.engine.engine import Engine
 from levada.engine.query import Report as Got
-from levada.optimizer.pipeline import OPTIONAL, without
+from levada.plan.optimizer.pipeline import OPTIONAL, without
 from levada.testing import MemorySink
 from levada.testing.compare import same, same_queries
-from levada.testing.question import Element, ReferenceQuery, Report, Streams
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, ReferenceQuery, Report, Streams
+from levada.testing.stream_builders import lines
 from stepped import register, run_case
 
 S, T = "http://e/s", "http://e/t"

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.model.arrays import Doubles
-from levada.plan.sealed.group_table import GroupTable
-from levada.runtime.balance.balancing import Balancing
-from levada.runtime.balance.load import COST, Load, Round
-from levada.runtime.balance.options import BalanceOptions
-from levada.runtime.balance.reorganize import Reorganized, Standing, reorganized
-from levada.runtime.balance.told import Balanced
-from levada.runtime.context import Context, Done
+from levada.checkpoint.epoch_context import Context, Done
+from levada.checkpoint.rebalance_report import Balanced
+from levada.core.array_types import Doubles
+from levada.plan.execution.key_group_table import GroupTable
+from levada.runtime.rebalancing.partition_load import COST, Load, Round
+from levada.runtime.rebalancing.rebalance_round import Reorganized, Standing, reorganized
+from levada.runtime.rebalancing.rebalancer import Balancing
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 
 @dataclass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from levada.model.stream_facts import StreamFacts
-from levada.plan.install.sharing import Sharing
+from levada.core.stream_facts import StreamFacts
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
 
 STREAM = "http://e/s"

@@ -23,15 +23,15 @@ from hypothesis import strategies as st
 
 from cases.case import CaseQuery
 from levada import Engine
-from levada.engine.suspended import read_suspended
-from levada.model.time import MAX
-from levada.plan.install.orders.known import Forced
-from levada.plan.sealed.steps import Join, Pick
+from levada.core.event_time import MAX
+from levada.engine.suspended_queries import read_suspended
+from levada.plan.execution.steps import Join, Pick
+from levada.plan.sharing.join_orders.running_subjoins import Forced
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Element, Graphs, Report, Row, Streams, Value
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines, write_csv, write_graph, write_lines
+from levada.testing.reference_model import Element, Graphs, Report, Row, Streams, Value
+from levada.testing.stream_builders import lines, write_csv, write_graph, write_lines
 from stepped import register
 
 PHASES = 3

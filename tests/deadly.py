@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 300  # seconds
-UNBOUND = "import levada.intake.parse.bounds as b\nb.DEEPEST = 1 << 40\n"
+UNBOUND = "import levada.connectors.ingest.parse.document_limits as b\nb.DEEPEST = 1 << 40\n"
 DEEP = 50_000
 
 RUN = """
@@ -21,15 +21,15 @@ import json, os, sys
 from pathlib import Path
 import levada
 from levada.errors import LevadaError
-from levada.emission.formats import Format
-from levada.runtime.local import LocalExecutor
-from levada.sinks.files import FileSink
+from levada.connectors.serialization.result_formats import Format
+from levada.runtime.executor import LocalExecutor
+from levada.connectors.sinks.file_sink import FileSink
 
 root, data, static, killed = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 spark = None if sys.argv[5] else False
 if spark is None:  # what is here until Spark is there would die with its files
-    import levada.runtime.spark.start
-    levada.runtime.spark.start.shares_host = lambda master: False
+    import levada.runtime.spark.spark_startup
+    levada.runtime.spark.spark_startup.shares_host = lambda master: False
 run = LocalExecutor.run
 def doomed(self, job):
     if json.loads(job.context)["epoch"] == killed:

@@ -10,10 +10,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.runtime.store.group_tables import Dealing
-from levada.windows.state import checked
-from levada.windows.state.moved import wanted
+from levada.checkpoint.key_group_tables import Dealing
+from levada.operators.state import checksummed_frames, restricted_lookup
+from levada.plan.execution.key_group_table import GroupTable, dealt
 
 MOST = 4  # partitions
 
@@ -43,8 +42,10 @@ def looked_up(*, small: bool) -> Iterator[None]:
     """
     with ExitStack() as patched:
         if small:
-            for module, name, value in ((wanted, "FEW", 0), (wanted, "MANY", 0),
-                                        (wanted, "MOSTLY", 2.0),
-                                        (checked, "LARGE", 64), (checked, "BLOCK", 6)):  # fmt: skip
+            for module, name, value in ((restricted_lookup, "FEW", 0), (restricted_lookup, "MANY",
+            0),
+                                        (restricted_lookup, "MOSTLY", 2.0),
+                                        (checksummed_frames, "LARGE", 64), (checksummed_frames,
+                                        "BLOCK", 6)):  # fmt: skip
                 patched.enter_context(patch.object(module, name, value))
         yield

@@ -1,4 +1,4 @@
-"""Registered sizes (``levada.model.sizes``) with other values."""
+"""Registered sizes (``levada.core.size_thresholds``) with other values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 import levada
-from levada.model.sizes import SIZES
+from levada.core.size_thresholds import SIZES
 
-PACKAGES = ("plan", "operators", "runtime", "windows", "terms")
+PACKAGES = ("checkpoint", "kernels.terms", "operators", "plan", "runtime")
 
 
 @functools.cache

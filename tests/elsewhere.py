@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from levada.errors import LostTaskError
-from levada.runtime.local import Blob, Job, deliver, outcome, resolve
+from levada.runtime.executor import Blob, Job, deliver, outcome, resolve
 
 Sent = list[tuple[int, Blob]]
 TWICE = 0.2

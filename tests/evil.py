@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from asking import PREFIX, element, query, step
 from cases import CaseQuery, Clause
-from levada.testing.question import Element
+from levada.testing.reference_model import Element
 
 LONG = "x" * 400
 MANY = " . ".join(f"?a :p{i} ?b" for i in range(40))

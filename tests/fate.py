@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from levada.checkpoint.epoch_context import decode_context
 from levada.errors import EngineError
-from levada.runtime.context import decode_context
-from levada.runtime.driver import epoch, unread_files
-from levada.runtime.task.intake import IntakeTask, Payload
+from levada.runtime.driver import epoch, skipped_files
+from levada.runtime.task.ingest_task import IntakeTask, Payload
 
 HEART = "levada heart"
 CALLS = ("link", "replace", "fsync", "fdatasync", "unlink")
@@ -30,7 +30,7 @@ class Fate:
         self.left, self.calls = None, 0
         for name in CALLS:
             monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
-        monkeypatch.setattr(unread_files, "deaths", nobody)
+        monkeypatch.setattr(skipped_files, "deaths", nobody)
         monkeypatch.setattr(epoch, "rehearse", lambda job: None)
 
     def _doomed(self, call: Any) -> Any:

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from levada.emission.serialize import ndjson
+from levada.connectors.config.secret_reference import password_place
+from levada.connectors.serialization.serialize import ndjson
+from levada.connectors.sinks.transactional_sink import Piece, Position
+from levada.core.durable_files import replace_file
+from levada.core.query_model import Form, Output
 from levada.errors import SinkError, TargetAwayError, UsageError
-from levada.model.query import Form, Output
-from levada.runtime.store.durable import replace_file
-from levada.sinks.target import Piece, Position
-from levada.streams.password import password_place
 
 SCHEME = "lines://"
 

@@ -14,16 +14,10 @@ from hypothesis import strategies as st
 from asking import S, T, query
 from cases import Case, Clause, elements
 from cases.vocabulary import STATIC
+from levada.core.key_groups import group_of
 from levada.errors import UsageError
-from levada.plan.sealed.group_table import (
-    Division,
-    GroupTable,
-    Heavy,
-    dealt,
-    divided,
-)
-from levada.terms.group_of import group_of
-from levada.testing.question import Element
+from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, dealt, divided
+from levada.testing.reference_model import Element
 
 MOST = 4  # partitions
 CLAUSES = (

@@ -45,16 +45,16 @@ def fail() -> None:
 FAULTS: dict[str, Callable[[], None]] = {"exception": fail, "loop": loop, "memory": allocate}
 
 STAGES = {
-    "parse": "levada.engine.prepare:parse",
-    "translate": "levada.engine.prepare:translate",
-    "normalize": "levada.engine.prepare:optimize",
-    "check": "levada.engine.prepare:check_plan",
+    "parse": "levada.engine.query_pipeline:parse",
+    "translate": "levada.engine.query_pipeline:translate",
+    "normalize": "levada.engine.query_pipeline:optimize",
+    "check": "levada.engine.query_pipeline:check_plan",
     "plan": "levada.plan.topology.topology:Topology.add",
     "install": "levada.plan.topology.topology:Topology._noted",
-    "operator": "levada.operators.table:evaluate",
-    "result": "levada.emission.segments:_batch",
-    "format": "levada.runtime.driver.publishing.publication:give",
-    "manifest": "levada.runtime.driver.totals:hits",
+    "operator": "levada.operators.operator_registry:evaluate",
+    "result": "levada.operators.results.result_segments:_batch",
+    "format": "levada.runtime.publication.publication:give",
+    "manifest": "levada.runtime.driver.epoch_totals:hits",
     "decide": "levada.runtime.driver.derived_streams:unread",
     "removal": "levada.plan.topology.topology:Topology.remove",
 }
@@ -93,7 +93,7 @@ def inject(patch: pytest.MonkeyPatch, stage: str, fault: str) -> None:
 
     patch.setattr(owner, name, meet)
     if stage == "operator":
-        for user in ("stage", "stage_zero"):
+        for user in ("stage_task", "ingest_operators"):
             patch.setattr(importlib.import_module(f"levada.runtime.task.{user}"), name, meet)
 
 

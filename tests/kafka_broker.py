@@ -26,9 +26,9 @@ from confluent_kafka.admin import (
 )
 
 from awaiting import PATIENCE, until
-from levada.cache import cache_folder
+from levada.core.cache_folder import cache_folder
 from levada.errors import JavaError
-from levada.runtime.spark.java import find_java
+from levada.runtime.spark.find_java import find_java
 from ports import free_port
 
 VERSION = "4.3.1"

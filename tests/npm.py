@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from awaiting import PATIENCE
-from levada.cache import cache_folder
+from levada.core.cache_folder import cache_folder
 
 
 def packages(*wanted: str) -> Path:

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from levada.engine.driving import publishing
-from levada.runtime.driver.publishing import beside
+from levada.engine.driver import after_commit
+from levada.runtime.publication import async_publication
 
 
 @contextmanager
 def overlapping(*, on: bool = True) -> Iterator[None]:
     """All publications that go to a sink go beside the next epoch, or none does."""
     with (
-        patch.object(publishing, "all_here", lambda executor: not on),
-        patch.object(beside, "LEAST", 1),
+        patch.object(after_commit, "all_here", lambda executor: not on),
+        patch.object(async_publication, "LEAST", 1),
     ):
         yield

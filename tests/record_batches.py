@@ -1,5 +1,5 @@
 """Record batches of Kafka by Python alone: they are written here as producers and brokers do, and
-read by the letter of the specification. The twin of ``levada.kernels.messages``.
+read by the letter of the specification. The twin of ``levada.kernels.kafka``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.server.run import bound, server_of, shown_address
+from levada.server.run_server import bound, server_of, shown_address
 from levada.server.settings import Limits, Settings
 
 TEXT = """PREFIX : <http://e/>

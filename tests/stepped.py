@@ -12,16 +12,16 @@ from pathlib import Path
 
 from awaiting import PATIENCE
 from cases import Case, CaseQuery
+from levada.checkpoint.key_group_tables import Dealing
+from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
 from levada.errors import EngineError
-from levada.plan.install.sharing import DEFAULT
-from levada.plan.sealed.kinds import JoinForm
-from levada.runtime.store.group_tables import Dealing
-from levada.runtime.store.manifest import Manifest
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Element, Graphs, Report
-from levada.testing.stepped import name_graphs, name_streams
-from levada.testing.streams import lines, write_graph
+from levada.testing.reference_model import Element, Graphs, Report
+from levada.testing.stepped_engine import name_graphs, name_streams
+from levada.testing.stream_builders import lines, write_graph
 
 
 def run_case(

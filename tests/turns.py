@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fate import CALLS, nobody
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.leadership.commit_log import Reign
 from levada.errors import CheckpointError, OvertakenError
-from levada.runtime.driver import epoch, unread_files
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.reign.commits import Reign
+from levada.runtime.driver import epoch, skipped_files
 
 PATIENCE = 120  # s
 Choose = Callable[[int, Sequence[int]], int]
@@ -39,7 +39,7 @@ class Turns:
         monkeypatch.setattr(Reign, "commit", self._noted(Reign.commit))
         monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
         monkeypatch.setattr(os, "getpid", lambda: 1)
-        monkeypatch.setattr(unread_files, "deaths", nobody)
+        monkeypatch.setattr(skipped_files, "deaths", nobody)
         monkeypatch.setattr(epoch, "rehearse", lambda job: None)
 
     def run(self, engines: Sequence[Callable[[], None]], choose: Choose) -> int:

@@ -1,5 +1,5 @@
 """The functions of a job with clocks around what belongs to edges: cutting and packing what is
-sent, unpacking what came. What they do is what ``runtime.task.tasks`` does.
+sent, unpacking what came. What they do is what ``runtime.task.entry_points`` does.
 
 Clocks are CPU time of the thread, in ns. Each call adds a line to a file beside the checkpoint, one
 file a process, so nothing changes in what tasks send each other. ``probe_intake`` and
@@ -19,14 +19,14 @@ from unittest.mock import patch
 
 import msgspec
 
-from levada.model.frame import Frame
-from levada.plan.sealed.plan import Consumer
-from levada.runtime.context import Context, Control, Done, decode_context, load_plan
-from levada.runtime.task import stage as stages
+from levada.checkpoint.epoch_context import Context, Control, Done, decode_context, load_plan
+from levada.core.frame import Frame
+from levada.kernels.terms.term_dictionary import Terms
+from levada.plan.execution.plan import Consumer
+from levada.runtime.task import stage_task as stages
 from levada.runtime.task.exchange import Exchange
-from levada.runtime.task.intake import IntakeTask, Payload
-from levada.runtime.task.stage import StageTask
-from levada.terms.table import Terms
+from levada.runtime.task.ingest_task import IntakeTask, Payload
+from levada.runtime.task.stage_task import StageTask
 
 CLOCKED = ("bench.mapped.clock:intake", "bench.mapped.clock:stage")
 PROBE = ("bench.mapped.clock:probe_intake", "bench.mapped.clock:probe_stage")
@@ -98,7 +98,7 @@ def _told(context: Context, number: int) -> Iterator[None]:
 
 
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
-    """``runtime.task.tasks.intake``, timed."""
+    """``runtime.task.entry_points.intake``, timed."""
     decoded = decode_context(context)
     with _told(decoded, 0):
         task = IntakeTask(decoded)
@@ -109,7 +109,7 @@ def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
 def stage(
     context: bytes, number: int, partition: int, blobs: Sequence[Any]
 ) -> list[tuple[int, Any]]:
-    """``runtime.task.tasks.stage``, timed."""
+    """``runtime.task.entry_points.stage``, timed."""
     decoded = decode_context(context)
     with _told(decoded, number), patch.object(stages, "Exchange", ClockedExchange):
         return ClockedStage(decoded, load_plan(decoded.plan), number, partition).run(blobs)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bench.mapped.runs import MACHINES, run
 from bench.mapped.works import Work, Written
-from levada.engine.placing.measured import flow_order, measured
-from levada.placement.graph import SendGraph
-from levada.runtime.graph.task_graph import OUTPUT
+from levada.engine.placement.measured_send_graph import flow_order, measured
+from levada.placement.send_graph import SendGraph
+from levada.runtime.placement.task_graph import OUTPUT
 
 SLICE = "1mo"
 

@@ -19,17 +19,17 @@ import numpy as np
 from bench.mapped.clock import PROBE
 from bench.mapped.runs import MACHINES
 from bench.measure import Tree
-from levada.model.arrays import Longs
-from levada.placement.graph import SendGraph
-from levada.placement.replicas.graph import Graph, Operator, Stream
-from levada.placement.replicas.machine import Machine
-from levada.placement.replicas.models import EPOCHS, Model, estimate
-from levada.placement.replicas.problem import Problem, problem
-from levada.placement.replicas.refine import refine
-from levada.placement.replicas.rivals import first_fit, round_robin, scattered
-from levada.placement.replicas.scale import Search, judged, place
-from levada.runtime.local import Job
-from levada.runtime.places import Places, Tally
+from levada.core.array_types import Longs
+from levada.core.machine_file import Machine
+from levada.placement.replication.baseline_plans import first_fit, round_robin, scattered
+from levada.placement.replication.dataflow import Graph, Operator, Stream
+from levada.placement.replication.local_search import refine
+from levada.placement.replication.model_arrays import Problem, problem
+from levada.placement.replication.rlas import Search, judged, place
+from levada.placement.replication.throughput_models import EPOCHS, Model, estimate
+from levada.placement.send_graph import SendGraph
+from levada.runtime.executor import Job
+from levada.runtime.preferred_locations import Places, Tally
 
 LINE = 64.0
 """Bytes: what a latency is of."""

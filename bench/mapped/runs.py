@@ -28,11 +28,11 @@ from bench.mapped.works import EPOCHS, WARM, Work, Written
 from bench.measure import Cpu, Tree
 from bench.result import check_count
 from levada import Engine
-from levada.runtime.driver.costs.way import SPREAD
-from levada.runtime.driver.task_count import Pace
-from levada.runtime.local import Executor, Job, LocalExecutor
-from levada.runtime.spark.executor import SparkExecutor
-from levada.runtime.store.manifest import Choice, Manifest
+from levada.checkpoint.manifest import Choice, Manifest
+from levada.runtime.cost_model.parallelism_choice import SPREAD
+from levada.runtime.driver.parallelism import Pace
+from levada.runtime.executor import Executor, Job, LocalExecutor
+from levada.runtime.spark.spark_executor import SparkExecutor
 
 MACHINES = int(os.environ.get("LEVADA_MACHINES", "4"))
 MASTER = os.environ.get("LEVADA_MASTER", f"local-cluster[{MACHINES},1,1024]")
@@ -53,7 +53,7 @@ CONFIG = {
 @contextmanager
 def cluster() -> Iterator[Any]:
     """A session of our own on ``MASTER``."""
-    from levada.runtime.spark.session import start_session, stop_session
+    from levada.runtime.spark.spark_session import start_session, stop_session
 
     with tempfile.TemporaryDirectory(prefix="levada-mapped-") as scratch:
         session = start_session(MASTER, config=CONFIG, scratch=Path(scratch))

@@ -3,8 +3,8 @@ it here.
 
 *quoted*: the paper's numbers. *re-derived*: computed from these. *simulated*: our search and models
 on the paper's two servers, of whose applications most costs are made up
-(``levada.placement.replicas.applications``): signs and orders count, and not digits. *measured*:
-seen on a machine here. *not measurable here*: eight sockets, or the programs of others.
+(``levada.placement.replication.example_applications``): signs and orders count, and not digits.
+*measured*: seen on a machine here. *not measurable here*: eight sockets, or the programs of others.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from levada.model.arrays import Doubles
-from levada.placement.replicas.applications import APPLICATIONS
-from levada.placement.replicas.machine import Machine, shipped
-from levada.placement.replicas.models import MODELS
-from levada.placement.replicas.problem import Problem, problem
-from levada.placement.replicas.scale import Plan, Search, judged, rlas
+from levada.core.array_types import Doubles
+from levada.core.machine_file import Machine, shipped
+from levada.placement.replication.example_applications import APPLICATIONS
+from levada.placement.replication.model_arrays import Problem, problem
+from levada.placement.replication.rlas import Plan, Search, judged, rlas
+from levada.placement.replication.throughput_models import MODELS
 
 SERVERS = {"A": "server-a", "B": "server-b"}
 SOCKETS = (1, 2, 4, 8)

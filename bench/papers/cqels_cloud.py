@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from levada.model.arrays import Ints, Longs
+from levada.core.array_types import Ints, Longs
 
 SIB = "http://www.ins.cwi.nl/sib/vocabulary/"
 SIOC = "http://rdfs.org/sioc/ns#"

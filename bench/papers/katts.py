@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from levada.model.arrays import Ints
+from levada.core.array_types import Ints
+from levada.placement.baseline_placers import uniform
 from levada.placement.cost import Score, score
 from levada.placement.formats import read_graph
-from levada.placement.graph import SendGraph
-from levada.placement.placement import learned
+from levada.placement.placement_file import learned
 from levada.placement.placers import Placer
 from levada.placement.problem import Problem
-from levada.placement.simple import uniform
+from levada.placement.send_graph import SendGraph
 
 MACHINES = 12
 ROOT = Path(__file__).parents[2]

@@ -24,13 +24,13 @@ from bench.placed import Q3
 from bench.result import check_count
 from bench.srbench import MINUTE, Weather
 from levada import Engine
-from levada.engine.placing.measured import measured_by_group
+from levada.engine.placement.measured_send_graph import measured_by_group
 from levada.placement.cost import score
-from levada.placement.graph import SendGraph, add
-from levada.placement.placement import FINEST, group_number, is_group
+from levada.placement.local_search_placer import evenest
+from levada.placement.placement_file import FINEST, group_number, is_group
 from levada.placement.placers import PLACERS
 from levada.placement.problem import BOUND, Problem
-from levada.placement.refined import evenest
+from levada.placement.send_graph import SendGraph, add
 
 FILES, TASKS = 12, 48
 LAYOUTS: dict[str, Callable[[int], int]] = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.data import Events
-from levada.model.arrays import Doubles
+from levada.core.array_types import Doubles
 
 WINDOW, DISTRIBUTION, REORGANIZATION = 600.0, 2.0, 20.0  # s
 RATE, BIAS, BITS = 1_500, 0.7, 23  # a second and stream; keys are 0 to some 10**7

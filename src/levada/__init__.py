@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from levada.errors import LevadaError, QueryError, UsageError
 
 if TYPE_CHECKING:
-    from levada.algebra.options import QueryOptions, QueryWords
-    from levada.engine.asked import Asked
+    from levada.connectors.config.stream_options import StreamOptions
+    from levada.core.key_groups import group_of
     from levada.engine.engine import Engine
-    from levada.engine.python.once import query
+    from levada.engine.python.query_once import query
     from levada.engine.query import Query, Report, Results
-    from levada.engine.telling.status import Status
-    from levada.engine.telling.summary import Progress
-    from levada.streams.options import StreamOptions
-    from levada.terms.group_of import group_of
+    from levada.engine.query_request import Asked
+    from levada.engine.status.status import Status
+    from levada.engine.status.summary import Progress
+    from levada.plan.logical.query_options import QueryOptions, QueryWords
 
 __all__ = [
     "Asked",
@@ -38,25 +38,25 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Asked": "levada.engine.asked",
+    "Asked": "levada.engine.query_request",
     "Engine": "levada.engine.engine",
-    "Progress": "levada.engine.telling.summary",
+    "Progress": "levada.engine.status.summary",
     "Query": "levada.engine.query",
-    "QueryOptions": "levada.algebra.options",
-    "QueryWords": "levada.algebra.options",
+    "QueryOptions": "levada.plan.logical.query_options",
+    "QueryWords": "levada.plan.logical.query_options",
     "Report": "levada.engine.query",
     "Results": "levada.engine.query",
-    "Status": "levada.engine.telling.status",
-    "StreamOptions": "levada.streams.options",
-    "group_of": "levada.terms.group_of",
-    "query": "levada.engine.python.once",
+    "Status": "levada.engine.status.status",
+    "StreamOptions": "levada.connectors.config.stream_options",
+    "group_of": "levada.core.key_groups",
+    "query": "levada.engine.python.query_once",
 }
 
 
 def __getattr__(name: str) -> Any:
     """The engine is imported when it is first asked for: ``levada --help`` need not wait for it."""
     if name in _HOMES:
-        from levada.code_loading import load_module  # here: importing the package loads little
+        from levada.core.code_loading import load_module  # here: importing the package loads little
 
         return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

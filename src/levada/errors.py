@@ -225,7 +225,7 @@ class ExcessError(EngineError):
     """An operator that makes more than a query may have.
 
     ``node`` and ``member`` are its place in the plan, from which the driver knows whose it is;
-    ``limit``: which of the limits it is (``levada.model.limits.QueryLimits``).
+    ``limit``: which of the limits it is (``levada.core.query_limits.QueryLimits``).
     """
 
     def __init__(

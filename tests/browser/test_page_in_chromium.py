@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from levada import Engine
-from levada.runtime.store.deliveries import Delivered, write_deliveries
+from levada.checkpoint.delivery_progress import Delivered, write_deliveries
 from levada.server.settings import Settings
 from serving import GRAPHS, TEXT, Run, served, until
 

@@ -9,10 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cases.windows import allows_gap
-from levada.model.time import MIN
-from levada.testing.question import Element, Graphs, Question, ReferenceQuery, Report, Row
+from levada.core.event_time import MIN
 from levada.testing.reference import elements_of, evaluate
-from levada.testing.streams import time_term
+from levada.testing.reference_model import (
+    Element,
+    Graphs,
+    Question,
+    ReferenceQuery,
+    Report,
+    Row,
+)
+from levada.testing.stream_builders import time_term
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cases.case import Case, CaseQuery
 from cases.elements import BASES, LATENESSES, rows
 from cases.windows import cql_clauses, options, reporting
-from levada.testing.question import ReferenceSql, Value
+from levada.testing.reference_model import ReferenceSql, Value
 
 SCHEMAS: Mapping[str, Mapping[str, str]] = {
     "A": {"k": "integer", "v": "double", "n": "string"},

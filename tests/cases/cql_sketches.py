@@ -16,7 +16,7 @@ from cases.case import CaseQuery
 from cases.cql import SCHEMAS
 from cases.sketches import OPTIONS
 from cases.windows import Clause, reporting
-from levada.testing.question import ReferenceSql, Value
+from levada.testing.reference_model import ReferenceSql, Value
 
 BIG = 2**53
 INTEGERS, DOUBLES = (1, 2, 3, 5, BIG, BIG + 1, -1), (1.0, 2.5, 3.0, 0.5, 7.0)

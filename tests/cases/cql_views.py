@@ -17,7 +17,7 @@ from cases.case import Case, CaseQuery
 from cases.cql import SCHEMAS, VALUES
 from cases.elements import BASES, LATENESSES, arrival, rows, times
 from cases.windows import ORIGINS, PERIODS, Clause, cql_clauses, reporting
-from levada.testing.question import ReferenceSql, Row
+from levada.testing.reference_model import ReferenceSql, Row
 
 RELATION = {"k": "integer", "v": "double"}
 _NUMBERS = ("integer", "double")

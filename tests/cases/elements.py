@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from cases.vocabulary import TRIPLES
-from levada.testing.question import Element, Row, Value
+from levada.testing.reference_model import Element, Row, Value
 
 YEAR = 365 * 24 * 3600 * 1000
 _STEPS = (500, 0, 250, 1000, 0, 1, 250, 999, 0, 500, 2000)

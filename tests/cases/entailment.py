@@ -31,7 +31,7 @@ from levada.testing.entailment import (
     TRANSITIVE,
     TYPE,
 )
-from levada.testing.question import ReferenceQuery
+from levada.testing.reference_model import ReferenceQuery
 
 _CLASSES = ("K", "L", "M")
 _BETWEEN = ("q", "u", "w")

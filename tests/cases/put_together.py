@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from unittest.mock import patch
 
-from levada.model import columns as col
-from levada.model.frame import Frame
-from levada.operators.group.in_ranges import Part
-from levada.operators.group.sliced.kept import Kept, Sums
-from levada.windows.state.pieces import Piece, State
-from levada.windows.state.ranges import Range
+from levada.core import column_names as col
+from levada.core.frame import Frame
+from levada.operators.aggregation.partitioned_aggregation import Part
+from levada.operators.aggregation.slicing.slice_state import Kept, Sums
+from levada.operators.state.key_ranges import Range
+from levada.operators.state.state_parts import Piece, State
 
 
 class Put:

@@ -17,7 +17,7 @@ from cases.patterns import bodies
 from cases.texts import Asked, Drawn, texts
 from cases.vocabulary import Scope, iri
 from cases.windows import Clause, clauses, options, reporting
-from levada.testing.question import TripleTemplate
+from levada.testing.reference_model import TripleTemplate
 
 FORMS = (
     "select",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cases.case import Case
 from cases.rspql import cases
 from cases.vocabulary import OVERLAP, STATIC, TRIPLES, iri
-from levada.testing.question import Graphs, literal
+from levada.testing.reference_model import Graphs, literal
 
 _MORE: dict[str | None, tuple[str, ...]] = {
     None: (

@@ -15,7 +15,7 @@ from cases.case import CaseQuery
 from cases.patterns import reference_text
 from cases.queries import FORMS, asked_of
 from cases.vocabulary import PREFIX, Scope
-from levada.testing.question import ReferenceQuery
+from levada.testing.reference_model import ReferenceQuery
 
 _CORES: tuple[tuple[str, Scope], ...] = (
     ("?s :kind ?c", {"s": "node", "c": "node"}),

@@ -19,7 +19,7 @@ from cases.paths import spelled
 from cases.patterns import reference_text
 from cases.vocabulary import OVERLAP, PREFIX, iri
 from cases.windows import Clause, compact, reporting
-from levada.testing.question import ReferenceQuery, TripleTemplate
+from levada.testing.reference_model import ReferenceQuery, TripleTemplate
 
 Windows = Mapping[str, tuple[str, Clause]]
 

@@ -8,8 +8,8 @@ literals are in the store's canonical form. Two static graphs have a triple in c
 
 from __future__ import annotations
 
-from levada.model.term import XSD
-from levada.testing.question import literal
+from levada.core.rdf_terms import XSD
+from levada.testing.reference_model import literal
 
 PREFIX = "PREFIX : <http://e/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 SUBJECTS = ("a", "b", "c")

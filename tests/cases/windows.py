@@ -1,5 +1,5 @@
-"""Random windows: the clause in RSP-QL or CQL, and what ``model.time`` makes of it under a query's
-options.
+"""Random windows: the clause in RSP-QL or CQL, and what ``core.event_time`` makes of it under a
+query's options.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from levada.model.time import Window, WindowKind
+from levada.core.event_time import Window, WindowKind
 
 RANGES = (4000, 2000, 3000, 5000, 1000, 10000, 2500, 6000, 250)
 STEPS = (1000, 2000, 500, 3000, 250)

@@ -18,9 +18,9 @@ import pytest
 from awaiting import PATIENCE
 from cases import Clause
 from levada.testing.compare import read_ndjson, same
-from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, ReferenceQuery
+from levada.testing.stream_builders import lines
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
@@ -29,9 +29,9 @@ SPARQL = "PREFIX : <http://e/>\nSELECT ?a ?n WHERE {{ {0} :w {{ ?a :p ?n }} }}"
 RUN = """
 import sys
 from pathlib import Path
-from levada.emission.serialize import Format
+from levada.connectors.serialization.serialize import Format
 from levada.engine.engine import Engine
-from levada.sinks.files import FileSink
+from levada.connectors.sinks.file_sink import FileSink
 from levada_kill import arm
 root, point, *names = sys.argv[1:]
 out = FileSink(Path(root) / "out", Format.NDJSON)

@@ -17,9 +17,9 @@ import pytest
 from awaiting import PATIENCE
 from cases import Clause
 from levada.testing.compare import read_ndjson, same
-from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, ReferenceQuery
+from levada.testing.stream_builders import lines
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "1"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
@@ -30,20 +30,20 @@ EACH = 20
 RUN = """
 import random, sys
 from pathlib import Path
-from levada.emission.serialize import Format
+from levada.connectors.serialization.serialize import Format
 from levada.engine.engine import Engine
-from levada.runtime.driver.costs import switching
-from levada.sinks.files import FileSink
+from levada.runtime.cost_model import plan_migrations
+from levada.connectors.sinks.file_sink import FileSink
 from levada_kill import arm
 root, point, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 rng, done = random.Random(seed), 0
 trees = [((0, 1), 2), ((1, 2), 0), ((2, 1), 0), (2, (1, 0))]
-finish = switching.finish
+finish = plan_migrations.finish
 def counted(topology, name):
     global done
     done += 1
     finish(topology, name)
-switching.finish = counted
+plan_migrations.finish = counted
 engine = Engine(
     spark=False, checkpoint=root / "ck", epoch_rows=6, partitions=2,
     sink=FileSink(root / "out", Format.NDJSON), keep_results=False,

@@ -21,18 +21,18 @@ import pytest
 
 from awaiting import PATIENCE, until
 from cases import Clause
-from levada.cli.talk.ask import ask
-from levada.engine.telling.follow import Reader
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import read_manifest
+from levada.checkpoint.reader_leases import Sign, epochs_there
+from levada.checkpoint.request_files import Asking, Request, place, read_ledger, waiting
+from levada.cli.remote.add_drop import ask
+from levada.core.checkpoint_facts import facts_of
+from levada.engine.status.epoch_follower import Reader
 from levada.errors import EngineError
-from levada.model.checkpoint_facts import facts_of
-from levada.runtime.store.checkpoint import newest_manifest, plan_of
-from levada.runtime.store.manifest import read_manifest
-from levada.runtime.store.requests import Asking, Request, place, read_ledger, waiting
-from levada.runtime.store.tails import Sign, epochs_there
 from levada.testing.compare import read_ndjson, same
-from levada.testing.question import Element, ReferenceQuery, Report
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, ReferenceQuery, Report
+from levada.testing.stream_builders import lines
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "3"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
@@ -44,9 +44,9 @@ REFERENCE = "PREFIX : <http://e/>\nSELECT ?a ?n WHERE { GRAPH :w { ?a :p ?n } }"
 RUN = f"""
 import sys, time
 from pathlib import Path
-from levada.emission.serialize import Format
+from levada.connectors.serialization.serialize import Format
 from levada.engine.engine import Engine
-from levada.sinks.files import FileSink
+from levada.connectors.sinks.file_sink import FileSink
 from levada_kill import arm
 root, point = Path(sys.argv[1]), int(sys.argv[2])
 out = FileSink(root / "out", Format.NDJSON)

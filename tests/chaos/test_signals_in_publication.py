@@ -26,8 +26,8 @@ RUN = """
 import itertools, json, os, signal, sys
 from dataclasses import replace
 from pathlib import Path
-from levada.app.run import run_app
-from levada.cli.assemble import Given, assemble
+from levada.cli.app.run_app import run_app
+from levada.cli.app_builder import Given, assemble
 from levada_kill import STEPS
 
 calls = {name: getattr(os, name) for name in STEPS}

@@ -18,7 +18,7 @@ from rdflib import Literal, URIRef
 from rdflib.plugins.stores.sparqlstore import SPARQLStore
 
 from awaiting import PATIENCE, until
-from levada.cache import cache_folder
+from levada.core.cache_folder import cache_folder
 from npm import packages, said, started
 from serving import EVENTS, GRAPHS, Run, events, last_report
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import pyoxigraph as ox
 from published import DATA
 
-from levada.model.time import Window, WindowKind
-from levada.testing.question import Element, Graphs, ReferenceQuery
+from levada.core.event_time import Window, WindowKind
+from levada.testing.reference_model import Element, Graphs, ReferenceQuery
 
 SUITE = DATA / "citybench"
 RSPQL = DATA / "rsp4j/csparql2/src/test/resources/citybench"

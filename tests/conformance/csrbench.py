@@ -20,9 +20,9 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from levada.model.term import Iri, Literal, parse_term
-from levada.model.time import Window, WindowKind
-from levada.testing.question import Element, ReferenceQuery, Report
+from levada.core.event_time import Window, WindowKind
+from levada.core.rdf_terms import Iri, Literal, parse_term
+from levada.testing.reference_model import Element, ReferenceQuery, Report
 
 SUITE = Path(__file__).resolve().parents[3] / "shared" / "data" / "csrbench"
 MISSING = f"CSRBench is not there: {SUITE}"

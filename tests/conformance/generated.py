@@ -14,8 +14,8 @@ from pathlib import Path
 from cases import Case, CaseQuery, Clause
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
-from levada.testing.question import Element, ReferenceQuery, Report, TripleTemplate
-from levada.testing.streams import write_graph, write_lines
+from levada.testing.reference_model import Element, ReferenceQuery, Report, TripleTemplate
+from levada.testing.stream_builders import write_graph, write_lines
 from stepped import reports_of
 
 Windows = Mapping[str, tuple[str, Clause]]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from generated import asked
 
 from cases import Case, CaseQuery, Clause
-from levada.testing.question import Element
+from levada.testing.reference_model import Element
 
 SIB = "http://www.ins.cwi.nl/sib/vocabulary/"
 FOAF = "http://xmlns.com/foaf/0.1/"

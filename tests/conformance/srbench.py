@@ -18,7 +18,7 @@ from generated import asked
 from published import DATA
 
 from cases import Case, CaseQuery, Clause
-from levada.testing.question import Element, ReferenceQuery
+from levada.testing.reference_model import Element, ReferenceQuery
 
 SUITE = DATA / "srbench"
 STREAM = "http://www.cwi.nl/SRBench/observations"

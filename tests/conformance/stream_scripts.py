@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from levada.syntax.cql.ast import Declared, Script, View, show
-from levada.syntax.cql.parser import parse_script
+from levada.language.cql.ast import Declared, Script, View, show
+from levada.language.cql.parser import parse_script
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "stream-cql"
 SIGN = "sign"

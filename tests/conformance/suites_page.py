@@ -21,7 +21,7 @@ from generated import said
 
 from cases import Case
 from levada.testing.compare import same
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 
 HEAD = """
 ## Suites over generated data

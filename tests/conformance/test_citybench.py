@@ -29,9 +29,9 @@ from citybench import (
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.question import Report
 from levada.testing.reference import evaluate
-from levada.testing.streams import write_graph, write_lines
+from levada.testing.reference_model import Report
+from levada.testing.stream_builders import write_graph, write_lines
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 WHOLE = os.environ.get("LEVADA_CITYBENCH") == "day"

@@ -30,9 +30,9 @@ from csrbench import (
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.question import Report
 from levada.testing.reference import evaluate
-from levada.testing.streams import write_lines
+from levada.testing.reference_model import Report
+from levada.testing.stream_builders import write_lines
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 EPOCH_ROWS = 400

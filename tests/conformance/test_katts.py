@@ -9,8 +9,8 @@ from bench.papers import katts
 
 from levada.placement import metis
 from levada.placement.cost import score
+from levada.placement.local_search_placer import refined
 from levada.placement.problem import Problem
-from levada.placement.refined import refined
 
 pytestmark = pytest.mark.skipif(not katts.DATA.exists(), reason=katts.ABSENT)
 

@@ -16,8 +16,8 @@ from stream_scripts import DATA, sources, texts
 
 from cases import Case, CaseQuery
 from levada import Asked
-from levada.model.time import Window, WindowKind
-from levada.syntax.cql.ast import (
+from levada.core.event_time import Window, WindowKind
+from levada.language.cql.ast import (
     Combination,
     Every,
     Item,
@@ -29,10 +29,10 @@ from levada.syntax.cql.ast import (
     WindowWord,
     show_expression,
 )
-from levada.syntax.cql.parser import parse_script
+from levada.language.cql.parser import parse_script
 from levada.testing import run_stepped
 from levada.testing.compare import same
-from levada.testing.question import ReferenceSql, Row
+from levada.testing.reference_model import ReferenceSql, Row
 
 SCRIPT = DATA / "examples" / "scripts" / "linearroad"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason=f"{SCRIPT} is absent")

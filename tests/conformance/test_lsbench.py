@@ -15,7 +15,7 @@ from generated import said, speaks
 from lsbench import POSTS, Network, case, friendships, streams
 
 from levada.testing.compare import same
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 
 WHOLE = bool(os.environ.get("LEVADA_CONFORMANCE"))
 NETWORK = (

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from published import FAULTY, MISSING, available, texts
 
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
 from levada.errors import QueryError, QuerySyntaxError, UnsupportedError
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
+from levada.language import parse
+from levada.language.dialects.detect import recognise
+from levada.language.translate.sparql.translate import translate
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.syntax.dialects.recognise import recognise
-from levada.translation.sparql.translate import translate
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 EVERY = texts() if available() else []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from published import DATA, MISSING, available, texts
 
-from levada.engine.asked import Asked
-from levada.engine.known import Known
-from levada.engine.prepare import prepare
-from levada.engine.trees import decode_tree, encode_tree
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
+from levada.engine.syntax_tree_transfer import decode_tree, encode_tree
 from levada.errors import LevadaError
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)

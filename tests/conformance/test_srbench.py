@@ -15,7 +15,7 @@ from generated import said, speaks
 from srbench import HOUR, Weather, case
 
 from levada.testing.compare import same
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 
 WHOLE = bool(os.environ.get("LEVADA_CONFORMANCE"))
 WEATHER = Weather(stations=20, span=36 * HOUR, day=24 * HOUR) if WHOLE else Weather()

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from stream_scripts import DATA, SIGN, Line, expected, script_of, sources, texts, value, write_csv
 
-from levada.algebra.options import QueryOptions
+from levada.core.rdf_terms import Literal, parse_term
+from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import Literal, parse_term
+from levada.language.cql.parser import parse_script
+from levada.language.translate.cql.translate import translate_asked
+from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
-from levada.syntax.cql.parser import parse_script
-from levada.translation.cql.translate import translate_asked
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is absent")
 OPEN = frozenset({"test4"})

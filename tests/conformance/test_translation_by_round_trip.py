@@ -16,15 +16,15 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from levada.algebra import nodes as n
-from levada.algebra.tree import level
+from levada.core import expressions as ex
+from levada.core.expressions import Function
+from levada.core.rdf_terms import Iri, Literal
 from levada.errors import QueryError
-from levada.model import expression as ex
-from levada.model.expression import Function
-from levada.model.term import Iri, Literal
-from levada.syntax import parse
-from levada.syntax.sparql import ast
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.sparql import ast
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical import nodes as n
+from levada.plan.logical.traversal import level
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "sparql"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"

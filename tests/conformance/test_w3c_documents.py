@@ -9,8 +9,8 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.intake.parse.documents import parse_document
-from levada.sources.reference import Reference
+from levada.connectors.ingest.parse.documents import parse_document
+from levada.connectors.sources.splits import Reference
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "rdf" / "rdf11"
 TEST = "http://www.w3.org/ns/rdftest#Test"

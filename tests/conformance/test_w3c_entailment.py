@@ -14,7 +14,7 @@ from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
 from w3c_suite import MISSING, W3cTest
 
-from levada.syntax import parse
+from levada.language import parse
 
 TESTS = [
     found

@@ -15,7 +15,7 @@ from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
 from w3c_suite import MISSING, SKIPPED, W3cTest, suite
 
-from levada.syntax import parse
+from levada.language import parse
 
 ONCE_FAILED = {
     "sparql10/algebra/join-combo-1",  # a union of static patterns had no place

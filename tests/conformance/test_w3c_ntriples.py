@@ -5,8 +5,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from levada.intake.parse.lines import blank_text
-from levada.intake.parse.ntriples import parse
+from levada.connectors.ingest.parse.fallback_parser import blank_text
+from levada.connectors.ingest.parse.ntriples import parse
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "rdf" / "rdf11"
 TEST = "http://www.w3.org/ns/rdftest#Test"

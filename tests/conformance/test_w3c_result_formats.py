@@ -15,9 +15,9 @@ from w3c_results import Expected, difference, expected, read_csv, read_solutions
 from w3c_runs import form_of
 from w3c_suite import MISSING, W3cTest, suite, triples
 
-from levada.emission.serialize import Batch, Format, heading, lines
+from levada.connectors.serialization.serialize import Batch, Format, heading, lines
 from levada.engine.engine import Engine
-from levada.syntax import parse
+from levada.language import parse
 
 FORMATS = {".csv": Format.CSV, ".tsv": Format.TSV, ".srj": Format.NDJSON}
 TESTS = [t for t in suite() if t.name.split("/")[1] in ("csv-tsv-res", "json-res")]

@@ -10,7 +10,7 @@ import pyoxigraph as ox
 import pytest
 
 from levada.errors import LevadaError
-from levada.syntax import parse
+from levada.language import parse
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "sparql"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"

@@ -29,12 +29,12 @@ from w3c_suite import W3cTest
 from cases import Case
 from levada.engine.engine import Engine
 from levada.engine.query import Query
-from levada.syntax import parse
+from levada.language import parse
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.question import Element, Question, Report
 from levada.testing.reference import evaluate
-from levada.testing.streams import write_graph, write_lines
+from levada.testing.reference_model import Element, Question, Report
+from levada.testing.stream_builders import write_graph, write_lines
 
 Judge = Callable[[Query, Sequence[Report]], str | None]
 """What is wrong with what a query has said; None if nothing is."""

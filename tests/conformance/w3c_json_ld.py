@@ -15,8 +15,8 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from levada.intake.parse.bounds import DIRECTION, Malformed
-from levada.intake.parse.documents import document_text
+from levada.connectors.ingest.parse.document_limits import DIRECTION, Malformed
+from levada.connectors.ingest.parse.documents import document_text
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "json-ld-api"
 SUITE = Path(os.environ.get("LEVADA_JSON_LD_SUITE", SHARED)) / "tests"

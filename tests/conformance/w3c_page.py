@@ -19,7 +19,7 @@ from w3c_runs import RUNS, form_of
 from w3c_suite import SKIPPED, W3cTest, suite
 
 from levada.errors import UnsupportedError
-from levada.syntax import parse
+from levada.language import parse
 
 ENTAILMENT = """
 ## Entailment

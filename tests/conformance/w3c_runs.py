@@ -22,10 +22,10 @@ from w3c_suite import W3cTest, iri, triples
 from levada.engine.engine import Engine
 from levada.engine.query import Query, Report
 from levada.errors import Span
-from levada.syntax import parse
-from levada.syntax.sparql import ast
-from levada.testing.question import Element
-from levada.testing.streams import write_lines
+from levada.language import parse
+from levada.language.sparql import ast
+from levada.testing.reference_model import Element
+from levada.testing.stream_builders import write_lines
 
 HOUR = 3_600_000
 WINDOW = "[RANGE PT1H STEP PT1H]"

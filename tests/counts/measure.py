@@ -18,7 +18,7 @@ from bench.tree_engine import Spec
 from bench.ways import always
 from bench.workloads import WORKLOADS, Workload, parsed, weather
 
-from levada.runtime.driver.task_count import ONE, SPREAD
+from levada.runtime.driver.parallelism import ONE, SPREAD
 
 Counts = dict[str, float]
 FEW_WARM, FEW = 4, 6

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from mutate import cases, mutated
 
-from levada.emission.formats import Format
+from levada.checkpoint.epoch_context import cached_plan, load_setup
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.runtime.context import cached_plan, load_setup
 from levada.runtime.driver.epoch import Epochs
-from levada.sinks.files import FileSink
 
 ERROR = re.compile("[a-z]Error|Traceback|object has no attribute")
 XSD = "<http://www.w3.org/2001/XMLSchema#"

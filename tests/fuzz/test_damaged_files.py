@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from mutate import cases, mutated
 
+from levada.connectors.config.input_formats import LINES, RDF
+from levada.connectors.ingest.parse.document_limits import Malformed
+from levada.connectors.ingest.parse.documents import document_chunks
+from levada.connectors.ingest.static_files import check_sound, static_file
 from levada.engine.engine import Engine
 from levada.errors import SourceError, UsageError
-from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import document_chunks
-from levada.intake.static_files import check_sound, static_file
-from levada.streams.formats import LINES, RDF
-from levada.testing.streams import write_rdf
+from levada.testing.stream_builders import write_rdf
 
 BATCH = 50
 FORMS = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "jelly", "csv", "ndjson", "parquet")

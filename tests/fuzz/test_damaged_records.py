@@ -17,20 +17,20 @@ import pytest
 from mutate import cases, mutated
 from test_damaged_files import SEEDS
 
-from levada.intake.elements import Elements, elements_of
-from levada.intake.parse.messages import parse_messages
-from levada.intake.parse.ntriples import Triples, parse
-from levada.intake.tables.tuples import Tuples, tuples_of
-from levada.model.time import MAX
-from levada.sources.feed.log import log_file, stem_of
-from levada.sources.read import CsvChunk, JsonChunk
-from levada.sources.reader import read
-from levada.sources.reference import Reference
-from levada.sources.spooled import spooled_name
-from levada.streams.beside import CONTENT, MEDIA
-from levada.streams.formats import RDF, TABLES
-from levada.streams.stream_config import StreamConfig
-from levada.testing.streams import write_rdf
+from levada.connectors.config.input_formats import RDF, TABLES
+from levada.connectors.config.message_metadata import CONTENT, MEDIA
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import Elements, elements_of
+from levada.connectors.ingest.parse.message_batches import parse_messages
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
+from levada.connectors.sources.feed_log import log_file, stem_of
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
+from levada.connectors.sources.source_reader import read
+from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.spooled_files import spooled_name
+from levada.core.event_time import MAX
+from levada.testing.stream_builders import write_rdf
 
 MESSAGES = (*RDF, "csv", "ndjson")
 LINES = ("nt", "nq", "csv", "ndjson")

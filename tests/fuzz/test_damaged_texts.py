@@ -14,13 +14,13 @@ import pytest
 from mutate import cases, mutated, respelled
 from seeds import APP, MAPPING, OPTIONS, QUERIES
 
-from levada.app.app_file import App, QuerySource, load_app, read_query
-from levada.app.prepare import known_to, prepare_app
-from levada.cli.arguments import parse_stream
+from levada.cli.app.app_file import App, QuerySource, load_app, read_query
+from levada.cli.app.prepare_queries import known_to, prepare_app
+from levada.cli.argument_parsing import parse_stream
+from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
 from levada.errors import LevadaError, QueryError
-from levada.streams.mapping import load_mapping
-from levada.streams.stream_config import StreamConfig
 
 ERROR = re.compile("[a-z]Error|PanicException|Traceback|object has no attribute")  # no sentence
 PATIENCE = 600  # s: what takes longer does not end

@@ -23,7 +23,7 @@ from awaiting import PATIENCE, until
 from levada import Engine
 from levada.server import openapi
 from levada.server.app import WAYS
-from levada.server.media import EVENTS, MEDIA
+from levada.server.content_negotiation import EVENTS, MEDIA
 from levada.server.settings import Limits, Settings
 from serving import GRAPHS, TEXT, last_report, served
 

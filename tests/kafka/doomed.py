@@ -26,9 +26,9 @@ from typing import Any
 from levada_kill import STEPS
 
 from committed import is_settled
+from levada.connectors.sinks.kafka_sink import ANSWER, KafkaTarget
+from levada.connectors.sinks.transactional_sink import Piece, Position
 from levada.engine.engine import Engine
-from levada.sinks.kafka import ANSWER, KafkaTarget
-from levada.sinks.target import Piece, Position
 
 LOOKS = 500
 """How often one looks for markers. Those of others' transactions, which an engine before has left

@@ -17,9 +17,9 @@ import pytest
 
 from awaiting import PATIENCE, until
 from kafka_broker import Broker
-from levada.demo.folder import QUERIES, fill
-from levada.demo.source import data_folder, read_tables
-from levada.demo.vocabulary import STATIC, STREAMS
+from levada.cli.demo.nycflights import data_folder, read_tables
+from levada.cli.demo.vocabulary import STATIC, STREAMS
+from levada.cli.demo.write_demo import QUERIES, fill
 from levada.engine.engine import Engine
 from levada.errors import UsageError
 from levada.server.settings import Settings

@@ -39,11 +39,11 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
-        monkeypatch.setattr(f"levada.engine.delivery.delivery.{name}", 0.01)
+        monkeypatch.setattr(f"levada.engine.delivery.delivery_thread.{name}", 0.01)
     for name in (
-        "sinks.kafka.ANSWER",
-        "sources.kafka.link.PATIENCE",
-        "sources.kafka.source.TIMEOUT",
+        "connectors.sinks.kafka_sink.ANSWER",
+        "connectors.sources.kafka.broker_connection.PATIENCE",
+        "connectors.sources.kafka.kafka_enumerator.TIMEOUT",
     ):
         monkeypatch.setattr(f"levada.{name}", 2.0)
 
@@ -81,7 +81,7 @@ def test_a_fault_at_each_request_of_an_output_leaves_each_report_once(
 def test_a_fault_at_each_request_of_a_stream_leaves_each_message_once(
     proxied: tuple[Broker, FaultProxy], monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr("levada.sources.kafka.partition.SIZE", 2000)
+    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.SIZE", 2000)
     broker, proxy = proxied
     topic = f"in-{fault}"
     broker.topic(topic)

@@ -18,13 +18,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from awaiting import PATIENCE, until
 from kafka_broker import Broker
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.kafka.fetched_batches import Records
+from levada.connectors.sources.kafka.kafka_reader import KafkaReader
+from levada.connectors.sources.kafka.partition_fetcher import GoneError, Partition
+from levada.connectors.sources.splits import KafkaReference
 from levada.errors import AwayError, LostError, SourceError
-from levada.sources.kafka.batches import Records
-from levada.sources.kafka.partition import GoneError, Partition
-from levada.sources.kafka.reader import KafkaReader
-from levada.sources.reference import KafkaReference
-from levada.streams.kafka import KafkaConfig
-from levada.streams.stream_config import StreamConfig
 from ports import free_port
 from record_batches import Record, headers
 
@@ -225,7 +225,7 @@ def test_big_messages_and_small_answers(broker: Broker, monkeypatch: pytest.Monk
     wanted = judged(broker, topic)
     assert [len(one.value or b"") for one in wanted] == [1, len(big), 0, 0, len(less), 1]
     assert fetched(broker, topic, [0, 2, 6]) == wanted
-    monkeypatch.setattr("levada.sources.kafka.partition.SIZE", 100)
+    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.SIZE", 100)
     assert fetched(broker, topic, [2, 3, 6]) == wanted[2:]
 
 
@@ -297,7 +297,7 @@ def test_every_way_to_log_in(broker: Broker, folder: Path, monkeypatch: pytest.M
     broker.send(topic, ["a", "b"])
     monkeypatch.setenv("SECRET", SECRET)
     monkeypatch.setenv("WRONG", f"not {SECRET}")
-    monkeypatch.setattr("levada.sources.kafka.partition.PATIENCE", 0.5)
+    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.PATIENCE", 0.5)
     server = f"127.0.0.1:{broker.secured}"
     tls = {
         "tls": True, "ca": str(folder / "ca.pem"), "cert": str(folder / "client.pem"),
@@ -339,7 +339,7 @@ def test_a_connection_that_is_gone_is_made_anew(
     broker.send(topic, ["e"])
     assert [one.value for one in of(partition.records(4, 5, more=True))] == [b"e"]
     partition.close()
-    monkeypatch.setattr("levada.sources.kafka.partition.PATIENCE", 0.3)
+    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.PATIENCE", 0.3)
     for servers, reason in (
         (f"127.0.0.1:{free_port()}", "Connection refused"),
         (f"127.0.0.1:{free_port()},{broker.server}", ""),  # the second one is asked

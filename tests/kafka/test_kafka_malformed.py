@@ -18,7 +18,7 @@ import pytest
 
 from awaiting import PATIENCE
 from kafka_broker import Broker
-from levada.emission.jelly import jelly_bytes
+from levada.connectors.serialization.jelly_writer import jelly_bytes
 from levada.engine.engine import Engine
 from levada.engine.query import Query
 

@@ -18,10 +18,10 @@ import pytest
 from awaiting import PATIENCE, kill_after, until
 from committed import consumed, is_settled, own
 from kafka_broker import Broker
+from levada.connectors.sinks.sink_url import Destination
+from levada.connectors.sinks.transactional_sink import Target
 from levada.engine.engine import Engine
 from levada.errors import SinkError, TargetAwayError
-from levada.sinks.destination import Destination
-from levada.sinks.target import Target
 from levada.testing.compare import read_ndjson, same
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
@@ -117,7 +117,7 @@ engine.close()
 """
 WITHIN = """
 import os, signal
-from levada.sinks.kafka import KafkaTarget
+from levada.connectors.sinks.kafka_sink import KafkaTarget
 produce, seen = KafkaTarget._produce, []
 def dying(self, value, headers):
     produce(self, value, headers)
@@ -252,7 +252,7 @@ def test_names_with_hyphens_fence_nobody(broker: Broker) -> None:
 
 
 def _piece(engine: Engine) -> Any:
-    from levada.sinks.target import Piece, Position
+    from levada.connectors.sinks.transactional_sink import Piece, Position
 
     publication = engine._publication
     query, batch = next(iter(publication.read(publication.kept[0])))

@@ -21,14 +21,14 @@ from asking import S, element, judge, query, run, step
 from awaiting import PATIENCE, until
 from cases import Case, Clause, cases
 from kafka_broker import Broker
+from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
 from levada.errors import SourceError, UsageError
-from levada.streams.stream_config import StreamConfig
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
-from levada.testing.question import Element
-from levada.testing.stepped import name_graphs
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element
+from levada.testing.stepped_engine import name_graphs
+from levada.testing.stream_builders import lines
 from stepped import register, reports_of, run_case
 
 COUNT = """PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?sum)

@@ -16,11 +16,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from awaiting import PATIENCE, kill_after, until
 from kafka_broker import Broker
+from levada.connectors.sources.kafka.kafka_enumerator import KafkaSource
 from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.sources.kafka.source import KafkaSource
 from levada.testing.compare import read_ndjson, same
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 
 EACH, EPOCH_ROWS = 1000, 150  # elements of a partition before each start, of an epoch
 KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
@@ -30,9 +30,9 @@ FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?x :v ?v }
 RUN = f"""
 import sys
 from pathlib import Path
-from levada.emission.serialize import Format
+from levada.connectors.serialization.serialize import Format
 from levada.engine.engine import Engine
-from levada.sinks.files import FileSink
+from levada.connectors.sinks.file_sink import FileSink
 root, url, text, once = sys.argv[1:]
 root = Path(root)
 engine = Engine(

@@ -34,8 +34,8 @@ from cases.vocabulary import STATIC
 from committed import consumed, own
 from kafka_broker import Broker
 from levada.testing.compare import read_ndjson, same
-from levada.testing.question import Element, Row
-from levada.testing.streams import lines, write_graph
+from levada.testing.reference_model import Element, Row
+from levada.testing.stream_builders import lines, write_graph
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "0"))
 LIVES = 4

@@ -16,7 +16,7 @@ from mqtt_broker import Broker, until
 N = 60
 OPENING = ("connect", "> CONNECT", "< CONNACK", "> SUBSCRIBE", "< SUBACK")
 LATER = ("< PUBLISH", "> PUBACK", "> CONNECT", "< CONNACK", "< PUBLISH", "> PUBACK")
-RECEIVERS = "levada.runtime.spool.receivers.mqtt"
+RECEIVERS = "levada.connectors.spool.receivers.mqtt"
 
 
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
@@ -30,7 +30,7 @@ def test_a_fault_at_each_packet_loses_no_message(
 ) -> None:
     for name, value in (("FIRST", 0.05), ("MOST", 0.05), ("ALIVE", 1)):
         monkeypatch.setattr(f"{RECEIVERS}.{name}", value)
-    monkeypatch.setattr("levada.runtime.spool.feed.PATIENCE", 120.0)
+    monkeypatch.setattr("levada.connectors.spool.feed_spool.PATIENCE", 120.0)
     topic = f"faults/{fault}/{version}"
     later = [(f"^{label}$", fault) for label in LATER]
     with FaultProxy(broker.port, mqtt, [(f"^{label}$", fault) for label in OPENING]) as proxy:

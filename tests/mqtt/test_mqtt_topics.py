@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
 from levada.errors import SourceError, UsageError
-from levada.streams.stream_config import StreamConfig
 from mqtt_broker import Broker, free_port, until
 
 COUNT = """PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?sum)
@@ -221,7 +221,7 @@ def test_once_ends_by_silence(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_who_is_not_there_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("levada.runtime.spool.feed.PATIENCE", 0.2)
+    monkeypatch.setattr("levada.connectors.spool.feed_spool.PATIENCE", 0.2)
     with Engine(spark=False) as engine:
         engine.stream(S, f"mqtt://127.0.0.1:{free_port()}/t", format="nt")
         engine.register(COUNT, name="q")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from test_mqtt_topics import COUNT, S, letters, listening, record, seen, statement
 
+from levada.connectors.sources.feed_log import numbers_of
 from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.sources.feed.log import numbers_of
 from mqtt_broker import Broker, until
 
 N = 60
@@ -25,8 +25,8 @@ import sys, threading
 from pathlib import Path
 from levada.engine.engine import Engine
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.spool.log import Log
-from levada.runtime.spool.receivers.mqtt import MqttReceiver
+from levada.connectors.spool.message_log import Log
+from levada.connectors.spool.receivers.mqtt import MqttReceiver
 root, url, point, text = sys.argv[1:]
 root = Path(root)
 owner, name = {
@@ -193,7 +193,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with listening(url, format="nt", ca=cert) as (engine, _):
             made.send("t", [statement(1, time=1)], "--cafile", str(cert))
             seen(engine, 1)
-        monkeypatch.setattr("levada.runtime.spool.feed.PATIENCE", 2.0)
+        monkeypatch.setattr("levada.connectors.spool.feed_spool.PATIENCE", 2.0)
         with Engine(spark=False) as engine:
             engine.stream(S, url, format="nt")  # nobody vouches for it
             engine.register(COUNT, name="q")

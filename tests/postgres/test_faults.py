@@ -27,7 +27,7 @@ DISTURBED = re.compile(r"^(connect|> (SSL|Startup|[PQ] |[pdc]$)|< (C |[GNR]$))")
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
-        monkeypatch.setattr(f"levada.engine.delivery.delivery.{name}", 0.01)
+        monkeypatch.setattr(f"levada.engine.delivery.delivery_thread.{name}", 0.01)
 
 
 def run(root: Path, path: Path, url: str, password: str, **options: Any) -> None:
@@ -85,8 +85,8 @@ SILENT = [
 def test_a_server_that_never_answers_is_reported_and_asked_again(
     server: Server, tmp_path: Path, password: str, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
-    monkeypatch.setattr("levada.sinks.postgres.SILENCE", 1.0)
-    monkeypatch.setattr("levada.sinks.postgres.ANSWER", 2)
+    monkeypatch.setattr("levada.connectors.sinks.postgres_sink.SILENCE", 1.0)
+    monkeypatch.setattr("levada.connectors.sinks.postgres_sink.ANSWER", 2)
     path, root = stream(tmp_path / "s.nt", 200), tmp_path / "ck"
     server.run("DROP TABLE IF EXISTS levada_outputs, silent")
     with FaultProxy(server.port, postgres) as proxy:

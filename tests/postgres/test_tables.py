@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from awaiting import PATIENCE, kill_after, until, until_engine
+from levada.checkpoint.request_files import engine_runs
 from levada.cli.main import main
-from levada.emission.decode import plain_values
+from levada.connectors.serialization.decode_terms import plain_values
+from levada.connectors.sinks.sink_url import Destination
+from levada.connectors.sinks.transactional_sink import Position
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import CheckpointError, SinkError, TargetTakenError, UsageError
-from levada.runtime.store.requests import engine_runs
-from levada.sinks.destination import Destination
-from levada.sinks.target import Position
 from postgres_server import PASSWORD, Server
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
@@ -412,7 +412,7 @@ def test_a_deleted_position_is_missed(server: Server, password: str) -> None:
 
 
 def _piece(engine: Engine) -> Any:
-    from levada.sinks.target import Piece
+    from levada.connectors.sinks.transactional_sink import Piece
 
     publication = engine._publication
     query, batch = next(iter(publication.read(publication.kept[0])))

@@ -22,9 +22,9 @@ from coming import MODES, PHASES, Coming, World, check, comings, counters
 from dealing import by_lot
 from heavy import CLAUSES, Lots, groups_of
 from levada import Engine
-from levada.model.limits import Memory
-from levada.operators.interval import arranged
-from levada.operators.per_report import join
+from levada.core.query_limits import Memory
+from levada.operators.reporting import report_join
+from levada.operators.windowed import arranged_join
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)
@@ -89,7 +89,7 @@ def worlds(draw: st.DrawFn) -> World:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often joins have met what is kept, and in how many runs of it."""
-    found, kept = [0, 0], arranged.arranged_rows
+    found, kept = [0, 0], arranged_join.arranged_rows
 
     def counted(*args: object) -> object:
         runs = kept(*args)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found[1] += len(runs)
         return runs
 
-    for module in (arranged, join):
+    for module in (arranged_join, report_join):
         monkeypatch.setattr(module, "arranged_rows", counted)
     return found
 

@@ -22,9 +22,9 @@ from coming import MODES, PHASES, Coming, World, check, comings, counters
 from dealing import by_lot
 from heavy import CLAUSES, Lots, groups_of
 from levada import Engine
-from levada.model.limits import Memory
-from levada.operators.interval.shared import side as shared_side
-from levada.windows.state.runs import Run
+from levada.core.query_limits import Memory
+from levada.operators.state.lsm_runs import Run
+from levada.operators.windowed import shared_join_side as shared_side
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)

@@ -14,7 +14,7 @@ from balance_world import Drawn
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
 from levada.engine.engine import Engine
-from levada.runtime.balance.options import BalanceOptions, Choice
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Choice
 from levada.testing.compare import same_queries
 from stepped import run_between
 

@@ -14,8 +14,8 @@ from test_moving_groups import deaths, lots, starts
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from dealing import by_lot, looked_up
 from examples import PATIENCE, examples
+from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
-from levada.model.limits import Memory
 from levada.testing.compare import same_queries
 from stepped import run_between
 

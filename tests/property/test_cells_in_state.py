@@ -27,10 +27,10 @@ from cases.texts import Asked, Drawn, rspql
 from cases.vocabulary import NUMBERS, SUBJECTS, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
-from levada.model import limits
-from levada.model.term import XSD
+from levada.core import query_limits
+from levada.core.rdf_terms import XSD
 from levada.runtime.task import exchange
-from levada.testing.question import Element, literal
+from levada.testing.reference_model import Element, literal
 
 SMALL = "1MB,theta=200"  # pieces of some rows each
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
@@ -98,7 +98,7 @@ def test_each_says_what_it_says_alone() -> None:
             check(coming, world, shared, mixed=mixed, epoch_rows=rows, memory=memory)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(limits, "PAGE", 1))
+        stack.enter_context(patch.object(query_limits, "PAGE", 1))
         put = Put(stack)
         each()
     print(f"{put.cells} reports of cells, {put.sets} sets of slices; {put.joined} became one")

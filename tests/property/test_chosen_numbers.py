@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
 from levada.engine.engine import Engine
-from levada.runtime.driver.costs import by_model
-from levada.runtime.driver.task_count import Pace
+from levada.runtime.cost_model import partition_count_model
+from levada.runtime.driver.parallelism import Pace
 from levada.testing.compare import same_queries
 from stepped import run_between
 
@@ -54,7 +54,7 @@ def test_a_chosen_number_does_not_show(
         stops = [(epochs, None) for epochs, _ in stops]
     soon: dict[str, Any] = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
-        patch.multiple(by_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
+        patch.multiple(partition_count_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
         patch.object(Pace, "over", drawn(lot)),
         patch("stepped.Engine", partial(Engine, master=f"local[{MOST}]", balance=balanced)),
     ):

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from cases import Case, CaseQuery, cases
 from examples import EXAMPLES
+from levada.core.event_time import Window, WindowKind
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
-from levada.kernels.keyed.star import meet, meet_by_search
-from levada.model.time import Window, WindowKind
+from levada.engine.status.status import read_status
+from levada.kernels.keyed.star_join import meet, meet_by_search
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, ReferenceQuery, Row
-from levada.testing.streams import time_term, write_graph
+from levada.testing.reference_model import Element, ReferenceQuery, Row
+from levada.testing.stream_builders import time_term, write_graph
 from stepped import reports_of
 
 rdf = cases(most=4)

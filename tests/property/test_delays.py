@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from cases import Case, cases, cql_cases
 from examples import PATIENCE, examples
 from levada.engine.engine import Engine
-from levada.runtime.driver.costs import admission
-from levada.runtime.driver.costs.admission import Admission, Affine
+from levada.runtime.cost_model import admission_control
+from levada.runtime.cost_model.admission_control import Admission, Affine
 from levada.testing.compare import same_queries
 from stepped import run_between
 
@@ -46,7 +46,7 @@ def test_a_delay_does_not_show(
 
     with (
         patch.object(Admission, "see", see),
-        patch.multiple(admission, LEAST=1, START=3),
+        patch.multiple(admission_control, LEAST=1, START=3),
     ):
         got = run_between(case, prepare, stops, dies, epoch_rows=9)
     assert same_queries(case.expected(), got) is None

@@ -19,7 +19,7 @@ from cases.vocabulary import STATIC
 from dealing import looked_up
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of, joined
-from levada.operators.interval import divide
+from levada.operators.windowed import split_heavy_keys
 from levada.testing.compare import same_queries
 from stepped import run_moved
 
@@ -43,14 +43,14 @@ def alike(draw: st.DrawFn) -> Case:
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many new rows a partition has left to others."""
-    found, own_rows = [0], divide.own_rows
+    found, own_rows = [0], split_heavy_keys.own_rows
 
     def counted(*args: Any) -> Any:
         keep = own_rows(*args)
         found[0] += 0 if keep is None else int((~keep).sum())
         return keep
 
-    monkeypatch.setattr(divide, "own_rows", counted)
+    monkeypatch.setattr(split_heavy_keys, "own_rows", counted)
     return found
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases
 from examples import PATIENCE, examples
-from levada.model.frame import Frame
-from levada.plan.sealed.plan import Consumer, PlanNode
+from levada.core.frame import Frame
+from levada.plan.execution.plan import Consumer, PlanNode
 from levada.runtime.task.exchange import Exchange
-from levada.runtime.task.stage import StageTask
+from levada.runtime.task.stage_task import StageTask
 from levada.testing.compare import same_queries
 from stepped import run_case
 

@@ -28,12 +28,12 @@ from cases import (
 from cases.cql import SCHEMAS
 from cases.windows import reporting
 from examples import PATIENCE, examples
+from levada.checkpoint.manifest import Intention
 from levada.errors import ManyReportsError
-from levada.runtime.driver.costs.room import TooLarge
+from levada.runtime.cost_model.memory_admission import TooLarge
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store.manifest import Intention
 from levada.testing.compare import same_queries
-from levada.testing.question import ReferenceSql, Row
+from levada.testing.reference_model import ReferenceSql, Row
 from stepped import run_case, run_stopped
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -55,8 +55,8 @@ def at_most(reports: int) -> Iterator[list[int]]:
         plain(self, error, intention)
 
     with (
-        patch("levada.windows.report_bound.MOST_REPORTS", reports),
-        patch("levada.windows.report_bound.MOST_OF_A_ROW", 0),
+        patch("levada.operators.windowing.report_count_bound.MOST_REPORTS", reports),
+        patch("levada.operators.windowing.report_count_bound.MOST_OF_A_ROW", 0),
         patch.object(Epochs, "make_smaller", noted),
     ):
         yield found

@@ -17,18 +17,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from levada.model.expression import Call, Const, Expression, Var
-from levada.model.expression import Function as Fn
-from levada.model.term import XSD, Blank, Iri, Kind, Literal, Term
+from levada.core.expressions import Call, Const, Expression, Var
+from levada.core.expressions import Function as Fn
+from levada.core.rdf_terms import XSD, Blank, Iri, Kind, Literal, Term
+from levada.kernels.terms.term_ids import identify
 from levada.operators.expressions import Column, Scope, evaluate, from_texts, truth
 from levada.operators.expressions.scalar import order
+from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.scalar.literals import literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
-from levada.operators.expressions.scalar.table import SCALAR
-from levada.operators.expressions.values import classify
-from levada.plan.install.facets import expression_needs
-from levada.plan.sealed.layout import Facet
-from levada.terms.identity import identify
+from levada.operators.expressions.term_values import classify
+from levada.plan.binding.required_facets import expression_needs
+from levada.plan.execution.row_layout import Facet
 
 IDENTIFY = partial(identify, seed=3)
 NAMES = ("a", "b", "c")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from asking import STREAM, at, check, query, triples, values
 from cases import Case, Clause
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, ReferenceQuery
+from levada.testing.reference_model import Element, ReferenceQuery
 from stepped import run_case, run_in_two
 
 

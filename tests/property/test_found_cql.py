@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from cases import Case, CaseQuery
 from cases.cql import SCHEMAS
-from levada.model.time import Window, WindowKind
+from levada.core.event_time import Window, WindowKind
 from levada.testing.compare import same
-from levada.testing.question import ReferenceSql, Report, Row
+from levada.testing.reference_model import ReferenceSql, Report, Row
 from stepped import run_case
 
 ALL, NOW = Window(WindowKind.ALL), Window(WindowKind.NOW)

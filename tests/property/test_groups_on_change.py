@@ -18,7 +18,7 @@ from asking import RANGE, at, check, query
 from cases import Case, CaseQuery, Clause
 from examples import PATIENCE, examples
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, Report, Solution
+from levada.testing.reference_model import Element, Report, Solution
 from stepped import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases
 from examples import PATIENCE, examples
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.key_group_tables import Dealing
 from levada.engine.engine import Engine
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.plan.sealed.plan import Plan
-from levada.runtime.context import Done
-from levada.runtime.graph import group_counts
-from levada.runtime.graph.group_counts import FINEST, Block, Packed
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.group_tables import Dealing
+from levada.plan.execution import steps as s
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.plan import Plan
+from levada.runtime.placement import key_group_counters
+from levada.runtime.placement.key_group_counters import FINEST, Block, Packed
 from stepped import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -55,11 +55,11 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
     """
     told: list[Block] = []
     plans: list[Plan] = []
-    told_by, save = group_counts.told_by, Checkpoint.save_plan
+    told_by, save = key_group_counters.told_by, Checkpoint.save_plan
 
     def keep_blocks(done: Iterable[Done]) -> list[Packed]:
         found = list(told_by(done))
-        told.extend(map(group_counts._block, found))
+        told.extend(map(key_group_counters._block, found))
         return found
 
     def keep_plan(self: Checkpoint, plan: Plan, *others: object) -> bool:
@@ -68,7 +68,7 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
 
     with (
         patch("stepped.Engine", partial(Engine, slices=f"1d,groups={groups}")),
-        patch.object(group_counts, "told_by", keep_blocks),
+        patch.object(key_group_counters, "told_by", keep_blocks),
         patch.object(Checkpoint, "save_plan", keep_plan),
     ):
         run_moved(case, dealing, [(10_000, None)], {}, epoch_rows=rows)

@@ -27,8 +27,8 @@ from asking import (
     values,
 )
 from cases import Case, Clause
+from levada.core.rdf_terms import XSD
 from levada.engine.engine import Engine
-from levada.model.term import XSD
 from levada.testing import MemorySink
 from stepped import run_case
 

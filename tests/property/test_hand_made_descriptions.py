@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from asking import WINDOWS, at, check, query
 from cases import CaseQuery, Clause
-from levada.testing.question import ReferenceQuery
+from levada.testing.reference_model import ReferenceQuery
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q _:x . _:x :in :b ; :q _:y . _:y :in :c . :b :p 3"),

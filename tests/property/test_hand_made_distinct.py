@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from test_found_cql import ALL, RANGE, ROWS3, A, check, sql
 
-from levada.testing.question import Row
+from levada.testing.reference_model import Row
 
 S = (
     *A,

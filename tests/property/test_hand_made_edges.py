@@ -11,7 +11,7 @@ from test_integers_of_64_bits import answers
 
 from asking import STREAM, at, check, query
 from cases import Case, CaseQuery, Clause
-from levada.testing.question import Element, Report
+from levada.testing.reference_model import Element, Report
 from stepped import run_case
 
 STEP = Clause("step", 2000, 2000)

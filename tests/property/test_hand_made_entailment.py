@@ -12,9 +12,9 @@ import pytest
 
 from asking import RANGE, TUMBLING, at, query, runs_of, triples, values
 from cases import Case, CaseQuery, Clause
-from levada.optimizer.pipeline import without
+from levada.plan.optimizer.pipeline import without
 from levada.testing.compare import same
-from levada.testing.question import Element, ReferenceQuery, Report
+from levada.testing.reference_model import Element, ReferenceQuery, Report
 from stepped import run_case
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
@@ -254,7 +254,7 @@ def test_a_promise_of_unique_or_closed_elements_changes_nothing() -> None:
     from pathlib import Path
 
     from levada.engine.engine import Engine
-    from levada.testing.streams import write_lines
+    from levada.testing.stream_builders import write_lines
 
     text = query("SELECT ?x ?v", "WINDOW :w { ?x a :Room ; :measured ?v ; :t ?v }").text
     stream = [

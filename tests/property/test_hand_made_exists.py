@@ -11,8 +11,8 @@ import pytest
 
 from asking import STREAM, WINDOWS, at, check, query, triples
 from cases import CaseQuery, Clause
-from levada.testing.question import ReferenceQuery
 from levada.testing.reference import evaluate
+from levada.testing.reference_model import ReferenceQuery
 
 ELEMENTS = (
     at(1000, ":a :p :b ; :q :c ; :r :d . :b :q :a . :c :p :a, :b"),

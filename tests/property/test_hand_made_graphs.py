@@ -11,7 +11,7 @@ import pytest
 from asking import TUMBLING, WINDOWS, at, check, query, triples
 from cases import Case, Clause
 from cases.paths import spelled
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 from stepped import run_case
 
 ELEMENTS = (

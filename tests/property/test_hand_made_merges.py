@@ -11,7 +11,7 @@ import pytest
 from asking import PREFIX, TwoStreams, at, check, values
 from cases import CaseQuery
 from cases.windows import Clause, compact
-from levada.testing.question import ReferenceQuery
+from levada.testing.reference_model import ReferenceQuery
 
 TUMBLING, SLIDING = Clause("step", 4000, 4000), Clause("step", 6000, 2000)
 S, T = "http://e/s", "http://e/t"

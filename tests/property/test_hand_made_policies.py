@@ -10,7 +10,7 @@ import pytest
 
 from asking import OUTPUTS, STREAM, TUMBLING, at, check, query, values
 from cases import Case, Clause
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 from stepped import run_case
 
 ELEMENTS = (

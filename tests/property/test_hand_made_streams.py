@@ -9,11 +9,11 @@ import pytest
 from asking import PREFIX, STREAM, WINDOWS, TwoStreams, at, check
 from cases import CaseQuery, Clause
 from cases.windows import compact
-from levada.algebra.show import show
 from levada.errors import QueryError
-from levada.syntax import parse
-from levada.testing.question import ReferenceQuery
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.print_logical import show
+from levada.testing.reference_model import ReferenceQuery
 
 OTHER = "http://e/t"
 STREAMS: TwoStreams = {

@@ -12,9 +12,9 @@ from test_found_cql import ALL, NOW, RANGE, RELATION, A, sql
 
 from cases import Case, CaseQuery
 from cases.windows import reporting
-from levada.model.time import Window, WindowKind
+from levada.core.event_time import Window, WindowKind
 from levada.testing.compare import same
-from levada.testing.question import ReferenceSql, Report, Row
+from levada.testing.reference_model import ReferenceSql, Report, Row
 from stepped import run_case
 
 SLIDE = Window(WindowKind.CLOSE_OPEN, 2000, 1000)

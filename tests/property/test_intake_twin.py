@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.parse.cold import COLD
-from levada.intake.parse.ntriples import TermColumn, Triples, parse
-from levada.intake.parse.ntriples_twin import parse_slow
-from levada.model.term import XSD
+from levada.connectors.ingest.parse.interpreted_parser import COLD
+from levada.connectors.ingest.parse.ntriples import TermColumn, Triples, parse
+from levada.connectors.ingest.parse.ntriples_twin import parse_slow
+from levada.core.rdf_terms import XSD
 
 NAMES = (
     "integer",

@@ -19,11 +19,11 @@ from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters
 from dealing import by_lot
 from levada import Engine
-from levada.model.frame import Frame
-from levada.model.limits import Memory
-from levada.operators.border.by_range import changes
-from levada.operators.border.by_range.ends import entries
-from levada.testing.question import Element
+from levada.core.frame import Frame
+from levada.core.query_limits import Memory
+from levada.operators.reporting.ranges import range_relation_to_stream
+from levada.operators.reporting.ranges.range_expirations import entries
+from levada.testing.reference_model import Element
 
 pytestmark = pytest.mark.timeout(0)
 MANY = os.environ.get("LEVADA_CASES")
@@ -143,7 +143,7 @@ def test_a_row_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         kept[queries] += found.n
         return found
 
-    monkeypatch.setattr(changes, "entries", counting)
+    monkeypatch.setattr(range_relation_to_stream, "entries", counting)
     written(tmp_path / "s.nt", 60)
     sizes = {}
     for queries in (3, 40):

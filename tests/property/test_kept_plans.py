@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import examples
-from levada.plan.encoding.plans import encode_plan, read_plan
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shapes import Shape
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.plan.encoding.plan_codec import encode_plan, read_plan
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.shapes import Shape
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
-from levada.runtime.store.checkpoint import Checkpoint
 from stepped import run_case
 
 pytestmark = pytest.mark.timeout(600)

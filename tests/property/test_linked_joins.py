@@ -20,16 +20,16 @@ from cases import Case, CaseQuery, Clause, elements
 from cases.vocabulary import STATIC
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
+from levada.core.frame import Frame
+from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
-from levada.engine.figures import looked
-from levada.model.frame import Frame
-from levada.model.limits import Memory
-from levada.operators import table
-from levada.plan.install.sharing import Sharing
-from levada.plan.lowering import join_forms
-from levada.plan.physical.forms.choose import Choice, candidates
-from levada.plan.physical.forms.costs import Problem
-from levada.plan.sealed import steps as s
+from levada.engine.statistics import stream_statistics
+from levada.operators import operator_registry
+from levada.plan.execution import steps as s
+from levada.plan.lowering import join_strategy
+from levada.plan.sharing.sharing_modes import Sharing
+from levada.plan.statistics.choose_join_strategy import Choice, candidates
+from levada.plan.statistics.join_cost import Problem
 from levada.testing.compare import same_queries
 from stars import CLAUSES, OUTPUTS
 from stepped import run_between, run_moved
@@ -109,14 +109,14 @@ def _queries(draw: st.DrawFn, name: str) -> CaseQuery:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows have been put together in one step."""
-    found, in_pieces = [0], table.IN_PIECES[s.LinkedJoin]
+    found, in_pieces = [0], operator_registry.IN_PIECES[s.LinkedJoin]
 
     def counted(*args: Any) -> Iterator[Frame]:
         for rows in in_pieces(*args):
             found[0] += rows.n
             yield rows
 
-    monkeypatch.setitem(table.IN_PIECES, s.LinkedJoin, counted)
+    monkeypatch.setitem(operator_registry.IN_PIECES, s.LinkedJoin, counted)
     return found
 
 
@@ -150,8 +150,8 @@ class Lot:
 def chosen_by(lot: Lot) -> AbstractContextManager[object]:
     """Forms by lots, also of streams of a few rows."""
     found = ExitStack()
-    found.enter_context(patch.object(join_forms, "choose", lot))
-    found.enter_context(patch.object(looked, "LEAST", 1))
+    found.enter_context(patch.object(join_strategy, "choose", lot))
+    found.enter_context(patch.object(stream_statistics, "LEAST", 1))
     return found
 
 

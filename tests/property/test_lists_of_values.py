@@ -25,13 +25,13 @@ from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, counters, run
 from dealing import by_lot
 from levada import Engine
-from levada.operators.rows.told import lists
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import PlanNode
+from levada.operators.rows import list_keys
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Element, Report, Row
-from levada.testing.streams import write_lines
+from levada.testing.reference_model import Element, Report, Row
+from levada.testing.stream_builders import write_lines
 
 pytestmark = pytest.mark.timeout(0)
 MANY = os.environ.get("LEVADA_CASES")
@@ -169,14 +169,14 @@ def by_off(coming: Sequence[Coming], world: World, modes: Sequence[str], lot: in
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of each set how often a pick of several queries is told by points."""
-    found, points_of = [0], lists.points_of
+    found, points_of = [0], list_keys.points_of
 
-    def seen(node: PlanNode[s.Pick], i: int) -> lists.Points | None:
+    def seen(node: PlanNode[s.Pick], i: int) -> list_keys.Points | None:
         points = points_of(node, i)
         found[-1] += points is not None and len(node.members) > 1
         return points
 
-    monkeypatch.setattr(lists, "points_of", seen)
+    monkeypatch.setattr(list_keys, "points_of", seen)
     return found
 
 

@@ -17,7 +17,7 @@ from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.windows import Clause
 from dealing import MOST, by_lot, looked_up
 from examples import PATIENCE, examples
-from levada.runtime.store.names import kept
+from levada.checkpoint import live_files
 from levada.testing.compare import same_queries
 from stepped import run_moved
 
@@ -35,8 +35,8 @@ def test_moves_do_not_show(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]], dies: dict[int, bool]
 ) -> None:
     # in some there are inventories
-    few = 0 if lot % 2 == 0 else kept.FEW
-    with looked_up(small=lot % 4 < 2), patch.object(kept, "FEW", few):
+    few = 0 if lot % 2 == 0 else live_files.FEW
+    with looked_up(small=lot % 4 < 2), patch.object(live_files, "FEW", few):
         got = run_moved(case, by_lot(lot), stops, dies, epoch_rows=rows)
     assert same_queries(case.expected(), got) is None
 

@@ -22,18 +22,18 @@ from cases import Case
 from dealing import looked_up
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
+from levada.core.frame import Frame
+from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
-from levada.engine.figures import looked
-from levada.model.frame import Frame
-from levada.model.limits import Memory
-from levada.operators import table
-from levada.operators.interval import adaptive
-from levada.operators.interval.join_forms import Figures
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.group_table import GroupTable, dealt
+from levada.engine.statistics import stream_statistics
+from levada.operators import operator_registry as table
+from levada.operators.state import restricted_lookup
+from levada.operators.windowed import adaptive_join
+from levada.operators.windowed.join_strategy_cost import Figures
+from levada.plan.execution import steps as s
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.testing.compare import same_queries
-from levada.windows.state.moved import wanted
 from stars import starred
 from stepped import run_between, run_moved
 
@@ -65,7 +65,7 @@ class Chosen:
 @pytest.fixture(autouse=True, scope="module")
 def unknown() -> Iterator[None]:
     """Nothing is known of streams: a star whose variable has few values would go by another one."""
-    with patch.object(looked, "LEAST", 2**62):
+    with patch.object(stream_statistics, "LEAST", 2**62):
         yield
 
 
@@ -102,7 +102,7 @@ def test_a_form_that_changes_does_not_show(made: list[int]) -> None:
     asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
     case = Case({S: tuple(stream)}, (asked,))
     chosen = Chosen(4)
-    with patch.object(adaptive, "choose", chosen):
+    with patch.object(adaptive_join, "choose", chosen):
         got = run_between(case, lambda engine: None, [(50, 2)], {}, epoch_rows=4, joins=("auto",))
     assert same_queries(case.expected(), got) is None
     assert min(chosen.found.values()) >= 8
@@ -134,7 +134,7 @@ def test_groups_that_move_have_what_follows_from_their_rows_made_again(small: bo
     def prepare(engine: Engine) -> None:
         engine._open().tables.dealing = lambda n, table: turned(n, table) if n % 6 == 5 else None
 
-    with patch.object(adaptive, "choose", choose), looked_up(small=small):
+    with patch.object(adaptive_join, "choose", choose), looked_up(small=small):
         got = run_between(case, prepare, [(90, 3)], {}, epoch_rows=4, joins=("auto",))
     assert same_queries(case.expected(), got) is None
     assert len(looks) == 3
@@ -148,7 +148,7 @@ def test_of_runs_of_others_is_read_what_new_rows_meet(order: tuple[int, ...] | N
     """
     stream = [at(500 * i, f':a :p {i} . :a :q :b . :b :q :a . :a :r "ab"') for i in range(12)]
     asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
-    case, rows_met, met = Case({S: tuple(stream)}, (asked,)), [0], wanted._rows
+    case, rows_met, met = Case({S: tuple(stream)}, (asked,)), [0], restricted_lookup._rows
 
     def counted(*args: Any) -> Frame:
         found = met(*args)
@@ -156,8 +156,8 @@ def test_of_runs_of_others_is_read_what_new_rows_meet(order: tuple[int, ...] | N
         return found
 
     form = "multiway" if order is None else "auto"
-    choose = patch.object(adaptive, "choose", lambda figures: order)
-    with looked_up(small=True), patch.object(wanted, "_rows", counted), choose:
+    choose = patch.object(adaptive_join, "choose", lambda figures: order)
+    with looked_up(small=True), patch.object(restricted_lookup, "_rows", counted), choose:
         got = run_moved(case, turned, [(2, 3)], {}, epoch_rows=3, joins=(form,))
     assert same_queries(case.expected(), got) is None
     assert rows_met[0] >= 8
@@ -180,7 +180,7 @@ def test_forms_that_change_do_not_show(
             heavy = groups_of(case) if groups == "divided" else ()
             engine._open().tables.dealing = Lots(lot, heavy).deal
 
-    with patch.object(adaptive, "choose", Chosen(lot)), looked_up(small=lot % 2 == 0):
+    with patch.object(adaptive_join, "choose", Chosen(lot)), looked_up(small=lot % 2 == 0):
         got = run_between(
             case, prepare, stops, dies, epoch_rows=rows, sharing=mode, joins=("auto",)
         )

@@ -22,12 +22,12 @@ from test_groups_on_change import examples
 from asking import at, query
 from cases import Case
 from cases.windows import Clause
-from levada.model.expression import Call, Const, Expression, Var
-from levada.model.expression import Function as Fn
-from levada.model.term import XSD, Iri, Literal, Term
+from levada.core.expressions import Call, Const, Expression, Var
+from levada.core.expressions import Function as Fn
+from levada.core.rdf_terms import XSD, Iri, Literal, Term
+from levada.kernels.terms.term_ids import identify
 from levada.operators.expressions import Scope, evaluate, from_texts, order_rank, truth
-from levada.terms.identity import identify
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 from stepped import run_case
 
 IDENTIFY = partial(identify, seed=3)

@@ -25,12 +25,12 @@ from cases.cql_sketches import CqlSketch
 from cases.elements import elements
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
-from levada.model.frame import Frame
-from levada.operators import table
-from levada.operators.env import Env, Inputs, Operator
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import PlanNode
-from levada.testing.question import Row
+from levada.core.frame import Frame
+from levada.operators import operator_registry
+from levada.operators.operator_context import Env, Inputs, Operator
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.testing.reference_model import Row
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)
@@ -110,7 +110,9 @@ def together(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """
     found = Counter[str]()
     for step in (s.ByWindow, s.Report, s.Panes, s.Changes, s.Deltas):
-        monkeypatch.setitem(table.OPERATORS, step, _counted(table.OPERATORS[step], found))
+        monkeypatch.setitem(
+            operator_registry.OPERATORS, step, _counted(operator_registry.OPERATORS[step], found)
+        )
     return found
 
 

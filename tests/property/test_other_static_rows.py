@@ -23,10 +23,10 @@ from coming import MODES, PHASES, Coming, World, check, comings, counters
 from dealing import by_lot
 from heavy import CLAUSES, Lots, groups_of
 from levada import Engine
-from levada.model.limits import Memory
-from levada.operators import table
-from levada.operators.interval import arranged
-from levada.plan.sealed import steps as s
+from levada.core.query_limits import Memory
+from levada.operators import operator_registry
+from levada.operators.windowed import arranged_join
+from levada.plan.execution import steps as s
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)
@@ -102,7 +102,11 @@ def worlds(draw: st.DrawFn) -> World:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """What came to rows that are kept for several joins, and what they met."""
-    found, kept, picks = Counter[str](), table.OPERATORS[s.RelaxedStatic], arranged._of_picks
+    found, kept, picks = (
+        Counter[str](),
+        operator_registry.OPERATORS[s.RelaxedStatic],
+        arranged_join._of_picks,
+    )
 
     def keeping(node: object, inputs: Sequence[object], env: object) -> object:
         found["came"] += inputs[0] is not None
@@ -115,8 +119,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         found["not"] += len(pairs.i) - len(wanted.i)  # type: ignore[attr-defined]
         return wanted
 
-    monkeypatch.setitem(table.OPERATORS, s.RelaxedStatic, keeping)
-    monkeypatch.setattr(arranged, "_of_picks", met)
+    monkeypatch.setitem(operator_registry.OPERATORS, s.RelaxedStatic, keeping)
+    monkeypatch.setattr(arranged_join, "_of_picks", met)
     return found
 
 

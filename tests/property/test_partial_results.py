@@ -22,10 +22,10 @@ from cases.windows import cql_clauses, options
 from dealing import MOST, by_lot
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
-from levada.operators import fewer
-from levada.runtime.task import exchange, report_steps
+from levada.operators import local_combine
+from levada.runtime.task import exchange, report_batches
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, ReferenceSql, Report, Value
+from levada.testing.reference_model import Element, ReferenceSql, Report, Value
 from stepped import run_case, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -187,8 +187,8 @@ starts = st.lists(
     st.tuples(st.integers(2, 9), st.none() | st.integers(1, MOST)), min_size=1, max_size=2
 )
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=1)
-shares = st.sampled_from((fewer.FEWER, 1000.0))
-pairs = st.sampled_from((report_steps.MOST_PAIRS, 3))
+shares = st.sampled_from((local_combine.FEWER, 1000.0))
+pairs = st.sampled_from((report_batches.MOST_PAIRS, 3))
 runs = st.tuples(lots, cuts, starts, deaths, shares, pairs, st.booleans())
 Run = tuple[int, int, list[tuple[int, int | None]], dict[int, bool], float, int, bool]
 
@@ -205,9 +205,9 @@ def moved(case: Case, run: Run) -> dict[str, list[Report]]:
     lot, rows, stops, dies, share, most, heavy = run
     deal = Lots(lot, groups_of(case)).deal if heavy else by_lot(lot)
     with (
-        patch.object(fewer, "FEWER", share),
+        patch.object(local_combine, "FEWER", share),
         patch.object(exchange, "FEWER", share),
-        patch.object(report_steps, "MOST_PAIRS", most),
+        patch.object(report_batches, "MOST_PAIRS", most),
     ):
         return run_moved(case, deal, stops, dies, epoch_rows=rows)
 

@@ -22,14 +22,14 @@ from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from elsewhere import Elsewhere
 from examples import EXAMPLES, PATIENCE, examples
 from fate import nobody
+from levada.checkpoint.key_group_tables import as_it_is
 from levada.engine.engine import Engine
-from levada.placement.placement import group_name
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.runtime.driver import epoch, unread_files
-from levada.runtime.local import LocalExecutor
-from levada.runtime.store.group_tables import as_it_is
+from levada.placement.placement_file import group_name
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.runtime.driver import epoch, skipped_files
+from levada.runtime.executor import LocalExecutor
 from levada.testing.compare import same_queries
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 from stepped import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -92,8 +92,8 @@ def test_no_placement_shows(case: Case, lot: int) -> None:
     """Whatever goes where, and whatever becomes of it, results are the same."""
     expected = case.expected()
     with (
-        patch("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(unread_files, "deaths", nobody),
+        patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(skipped_files, "deaths", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         warnings.catch_warnings(),
     ):

@@ -26,13 +26,13 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.cli.talk.ask import ask
-from levada.emission.serialize import Batch, ndjson
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.request_files import Answer, Asking, Request
+from levada.cli.remote.add_drop import ask
+from levada.connectors.serialization.serialize import Batch, ndjson
+from levada.core.event_time import MIN
 from levada.errors import EngineError, UsageError
-from levada.model.time import MIN
-from levada.runtime.driver.catalog import Catalog
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.requests import Answer, Asking, Request
+from levada.runtime.driver.query_catalog import Catalog
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 1
 TURNS = 5

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.elements import arrival
 from examples import PATIENCE, examples
-from levada.plan.topology import members
+from levada.plan.topology import catalog_members
 from levada.testing.compare import same_queries
-from levada.testing.question import Question
+from levada.testing.reference_model import Question
 from stepped import run_case, run_in_two
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -119,7 +119,10 @@ def test_queries_that_are_gone_do_not_show(
     """The same, and a twin of each query goes with the first run: its rows are in state, its places
     in the plan are empty.
     """
-    with patch.object(members, "EMPTY", empty), patch.object(members, "SHARE", share):
+    with (
+        patch.object(catalog_members, "EMPTY", empty),
+        patch.object(catalog_members, "SHARE", share),
+    ):
         in_mid_stream(case, data, gone=True)
 
 

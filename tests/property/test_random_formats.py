@@ -18,7 +18,7 @@ from examples import EXAMPLES, PATIENCE
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
-from levada.testing.streams import (
+from levada.testing.stream_builders import (
     write_documents,
     write_graphs,
     write_lines,

@@ -14,10 +14,10 @@ from test_random_cases import epochs, examples, partitions
 
 from cases import Case, CaseQuery, made_cases
 from cases.elements import arrival
-from levada.model.time import MIN, WindowKind
+from levada.core.event_time import MIN, WindowKind
 from levada.runtime.driver import derived_streams
 from levada.testing.compare import same_queries
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 from stepped import run_case, run_in_two
 
 made = made_cases(most=2)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from cases import Case, replaced_cases
 from examples import EXAMPLES, PATIENCE
-from levada.optimizer.pipeline import OPTIONAL, without
+from levada.plan.optimizer.pipeline import OPTIONAL, without
 from levada.testing.compare import same, same_queries
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 from stepped import run_replaced
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from cases import cases, cql_cases
 from examples import EXAMPLES, PATIENCE
-from levada.emission.formats import Format, fitting
+from levada.connectors.serialization.result_formats import Format, fitting
+from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.engine.engine import Engine
-from levada.sinks.files import FileSink, Roll
 from levada.testing.compare import same
-from levada.testing.published import read_published
+from levada.testing.read_published import read_published
 from stepped import name_sources
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from asking import RANGE, at, query
 from cases import Case, CaseQuery, Clause
 from examples import EXAMPLES, PATIENCE
-from levada.operators.border.calendar import Calendar
-from levada.terms.term_pool import Pool
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.reporting.due_reports import Calendar
 from levada.testing.compare import same_queries
-from levada.testing.question import Element
+from levada.testing.reference_model import Element
 from stepped import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -78,7 +78,7 @@ def at_most(pairs: int) -> Iterator[list[int]]:
         return expanded
 
     with (
-        patch("levada.runtime.task.report_steps.MOST_PAIRS", pairs),
+        patch("levada.runtime.task.report_batches.MOST_PAIRS", pairs),
         patch.object(Calendar, "pairs", counted),
     ):
         yield found

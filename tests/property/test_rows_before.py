@@ -17,8 +17,8 @@ from test_random_cases import in_mid_stream
 from cases import Case, recent_cases
 from dealing import by_lot
 from examples import PATIENCE, examples
-from levada.operators.interval import recent
-from levada.optimizer.pipeline import without
+from levada.operators.windowed import last_rows
+from levada.plan.optimizer.pipeline import without
 from levada.testing.compare import same_queries
 from stepped import run_case, run_moved
 
@@ -30,7 +30,7 @@ epochs = st.sampled_from((1, 2, 3, 7, 1000))
 @examples(25)
 @given(drawn, epochs, st.sampled_from((1, 2, 3)), st.sampled_from((1, 3, 1_000_000)))
 def test_they_equal_the_reference(case: Case, rows: int, parts: int, most: int) -> None:
-    with patch.object(recent, "MOST_PAIRS", most):
+    with patch.object(last_rows, "MOST_PAIRS", most):
         got = run_case(case, epoch_rows=rows, partitions=parts)
     assert same_queries(case.expected(), got) is None
 

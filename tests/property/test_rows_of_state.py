@@ -23,14 +23,14 @@ from cases.elements import elements
 from cases.sketches import STREAM, sketched_sets
 from cases.vocabulary import OVERLAP
 from levada import Engine
-from levada.model.limits import Limited
-from levada.plan.install.orders import choose, known
-from levada.plan.install.orders.costs import Costs
-from levada.plan.install.orders.keys import Keyed
-from levada.runtime.context import Done
-from levada.runtime.driver import totals
-from levada.testing.question import Element
-from levada.testing.streams import write_lines
+from levada.checkpoint.epoch_context import Done
+from levada.core.query_limits import Limited
+from levada.plan.sharing.join_orders import choose_order, running_subjoins
+from levada.plan.sharing.join_orders.order_cost import Costs
+from levada.plan.sharing.join_orders.subjoin_keys import Keyed
+from levada.runtime.driver import epoch_totals
+from levada.testing.reference_model import Element
+from levada.testing.stream_builders import write_lines
 from stepped import register
 
 SETS = int(os.environ.get("LEVADA_CASES", "8"))
@@ -38,15 +38,15 @@ Held = dict[str, list[int]]
 pytestmark = pytest.mark.timeout(0)
 
 
-def own_order(keyed: Keyed, seen: choose.Seen, costs: Costs) -> choose.Chosen:
+def own_order(keyed: Keyed, seen: choose_order.Seen, costs: Costs) -> choose_order.Chosen:
     """A conjunction is joined in the query's own order, whatever others join."""
-    return replace(choose.choose(keyed, seen, costs), units=())
+    return replace(choose_order.choose(keyed, seen, costs), units=())
 
 
 def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mode: str) -> Held:
     """How many rows each query has after each epoch."""
     found: list[Counter[str]] = []
-    judged = totals.crowded
+    judged = epoch_totals.crowded
 
     def seen(done: Sequence[Done], limits: Limited) -> dict[str, int]:
         found.append(sum((Counter(each.held) for each in done), Counter()))
@@ -54,8 +54,8 @@ def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mod
 
     with (
         tempfile.TemporaryDirectory() as name,
-        patch.object(totals, "crowded", seen),
-        patch.object(known, "choose", own_order),
+        patch.object(epoch_totals, "crowded", seen),
+        patch.object(running_subjoins, "choose", own_order),
     ):
         folder = Path(name)
         write_lines(folder / "0.nt", stream)

@@ -15,7 +15,7 @@ from cases.cql_sketches import CqlSketch
 from cases.sketches import Sketch
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, counters
-from levada.testing.question import Element, Row
+from levada.testing.reference_model import Element, Row
 
 pytestmark = pytest.mark.timeout(0)
 

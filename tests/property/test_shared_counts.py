@@ -28,15 +28,15 @@ from cases.elements import elements, rows
 from cases.sketches import OUTPUTS, STREAM, Sketch, differing, others
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import Plan
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 12 if SETS else 5

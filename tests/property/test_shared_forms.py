@@ -22,14 +22,14 @@ from cases.sketches import STREAM, Sketch
 from cases.texts import Asked, Drawn, rspql
 from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters, run
-from levada.model.frame import Frame
-from levada.operators.group import slices
-from levada.operators.group.sliced import cells
-from levada.plan.sealed.sliced.readers import Readers
+from levada.core.frame import Frame
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation import shared_slices
+from levada.operators.aggregation.slicing import condition_cells
+from levada.plan.execution.slice_readers import Readers
 from levada.runtime.task import exchange
-from levada.terms.term_pool import Pool
 from levada.testing.compare import same
-from levada.testing.question import Element, Row
+from levada.testing.reference_model import Element, Row
 
 pytestmark = pytest.mark.timeout(0)
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -238,11 +238,11 @@ def test_group_bys_that_differ_in_texts_fold_cells() -> None:
     stream = [at(50 * i, f":x{i % 3} :p {i % 7}") for i in range(150)]
     found = list[object]()
 
-    def seen(readers: Readers, rows: Frame, pool: Pool) -> cells.Told | None:
-        found.append(cells.told(readers, rows, pool))
+    def seen(readers: Readers, rows: Frame, pool: Pool) -> condition_cells.Told | None:
+        found.append(condition_cells.told(readers, rows, pool))
         return found[-1]  # type: ignore[return-value]
 
-    with patch.object(exchange, "FEWER", 1000.0), patch.object(slices, "told", seen):
+    with patch.object(exchange, "FEWER", 1000.0), patch.object(shared_slices, "told", seen):
         got = {
             mode: run(coming, world(stream, 50, 100), [mode] * (PHASES + 1), shared[mode])
             for mode in ("off", "relax")

@@ -28,11 +28,11 @@ from cases.elements import elements, rows
 from cases.sketches import STREAM, sketched_sets
 from cases.vocabulary import STATIC
 from coming import MODES, PHASES, Coming, World, check, comings, counters
-from levada.intake.matching import patterns
-from levada.plan.sealed import plan
-from levada.plan.sealed.patterns import MOST_COUNTED
-from levada.plan.sealed.plan import FULL
-from levada.plan.topology import members
+from levada.operators.matching import pattern_table
+from levada.plan.execution import plan
+from levada.plan.execution.pattern_text import MOST_COUNTED
+from levada.plan.execution.plan import FULL
+from levada.plan.topology import catalog_members
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 40 if SETS else 10
@@ -104,8 +104,8 @@ def full_with(places: int) -> Iterator[None]:
     few = MOST_COUNTED if places == FULL else 0
     with (
         patch.object(plan, "FULL", places),
-        patch.object(members, "FULL", places),
-        patch.object(patterns, "MOST_COUNTED", few),
+        patch.object(catalog_members, "FULL", places),
+        patch.object(pattern_table, "MOST_COUNTED", few),
     ):
         yield
 

@@ -31,12 +31,12 @@ from cases.texts import Asked, Drawn, rspql
 from cases.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
-from levada.model import limits
-from levada.model.term import XSD
-from levada.model.time import Window, WindowKind
-from levada.operators.group import slices
+from levada.core import query_limits
+from levada.core.event_time import Window, WindowKind
+from levada.core.rdf_terms import XSD
+from levada.operators.aggregation import shared_slices
 from levada.runtime.task import exchange
-from levada.testing.question import Element, ReferenceSql, Row, literal
+from levada.testing.reference_model import Element, ReferenceSql, Row, literal
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 SMALL = "1MB,theta=200"  # pieces of some rows each
@@ -68,7 +68,7 @@ class Counted:
         self.none = self.some = 0
 
     def __call__(self, *given: Any) -> object:
-        found = slices.sliced(*given)
+        found = shared_slices.sliced(*given)
         self.none += found is None
         self.some += found is not None
         return found
@@ -103,7 +103,7 @@ def test_each_says_what_it_says_alone() -> None:
             check(coming, world, shared, mixed=mixed, epoch_rows=rows, memory=memory)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(limits, "PAGE", 1))
+        stack.enter_context(patch.object(query_limits, "PAGE", 1))
         put = Put(stack)
         each()
     print(f"slices were made {counted.some} times, and {counted.none} times did not pay;")
@@ -160,7 +160,7 @@ def test_slices_and_cells_under_a_bound_are_put_together_range_by_range(
     coming = [Coming(query, i % 2) for i, query in enumerate(queries)]
     world = World({STREAM: stream}, {STREAM: (150, 300)})
     with ExitStack() as stack:
-        stack.enter_context(patch.object(limits, "PAGE", 1))
+        stack.enter_context(patch.object(query_limits, "PAGE", 1))
         stack.enter_context(patch.object(exchange, "FEWER", 1000.0))
         put, cut = Put(stack), Cut(stack)
         check(coming, world, {"relax": Counter()}, epoch_rows=15, memory="1MB,theta=2000")

@@ -18,11 +18,11 @@ import pytest
 
 from awaiting import until_engine
 from levada import Engine
-from levada.runtime.driver.loading import load_static
-from levada.runtime.task.static import reader
+from levada.runtime.driver import load_static
+from levada.runtime.task import static_reader
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import ReferenceQuery, Report
 from levada.testing.reference import evaluate
+from levada.testing.reference_model import ReferenceQuery, Report
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 QUERIES = 7 if SETS else 4
@@ -82,13 +82,13 @@ def solutions(report: Report) -> Counter[frozenset]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
     """How often tasks have read each file from each place on."""
     found: Counter[tuple[str, int]] = Counter()
-    plain = reader.chunks
+    plain = static_reader.chunks
 
     def counted(file, seed, start, stop):  # type: ignore[no-untyped-def]
         found[Path(file.path).name, start] += 1
         return plain(file, seed, start, stop)
 
-    monkeypatch.setattr(reader, "chunks", counted)
+    monkeypatch.setattr(static_reader, "chunks", counted)
     return found
 
 

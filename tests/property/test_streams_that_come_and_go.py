@@ -24,14 +24,14 @@ from awaiting import until
 from cases import CaseQuery
 from cases.windows import Clause
 from levada import Engine
+from levada.checkpoint.manifest import Manifest
+from levada.core.event_time import MIN
 from levada.errors import EngineError, UsageError
-from levada.model.time import MIN
-from levada.runtime.store.manifest import Manifest
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.question import Element, Report
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, Report
+from levada.testing.stream_builders import lines
 from stepped import register
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 5

@@ -28,11 +28,11 @@ from cases.sketches import STREAM
 from cases.vocabulary import STATIC
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings
-from levada.algebra.nodes import Query
-from levada.plan.topology.switches.under_way import Begun
+from levada.plan.logical.nodes import Query
+from levada.plan.migration.running_migrations import Begun
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.costs import switching
-from levada.testing.question import Element
+from levada.runtime.cost_model import plan_migrations
+from levada.testing.reference_model import Element
 from orders_by_lot import Lots
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
@@ -72,7 +72,7 @@ def in_common(draw: st.DrawFn) -> list[Coming]:
 def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many switches were done, and how many of a run before."""
     found: Counter[str] = Counter()
-    finish = switching.finish
+    finish = plan_migrations.finish
 
     def counted(topology: Topology, name: str) -> None:
         found["done"] += 1
@@ -80,7 +80,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         found[topology.sharing] += 1
         finish(topology, name)
 
-    monkeypatch.setattr(switching, "finish", counted)
+    monkeypatch.setattr(plan_migrations, "finish", counted)
     return found
 
 
@@ -119,14 +119,14 @@ def test_queries_that_go_over_to_what_others_keep_say_what_each_says_alone(
     done: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
-    begin = switching.begin_anew
+    begin = plan_migrations.begin_anew
 
     def counted(topology: Topology, name: str, query: Query, start: int) -> Begun | None:
         begun = begin(topology, name, query, start)
         done["anew"] += begun is not None
         return begun
 
-    monkeypatch.setattr(switching, "begin_anew", counted)
+    monkeypatch.setattr(plan_migrations, "begin_anew", counted)
 
     @settings(
         max_examples=SETS or 2,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.errors import QueryError
-from levada.syntax import parse, show
+from levada.language import parse, show
 
 TEXTS = [
     "PREFIX : <http://e/> REGISTER RSTREAM :o AS SELECT ?s (MAX(?v) AS ?m) "

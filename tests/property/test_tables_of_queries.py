@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 
 from asking import at
 from levada import Engine
-from levada.algebra.template import Row
-from levada.engine.many.columns import columned
+from levada.engine.templates.template_columns import columned
+from levada.plan.logical.query_template import Row
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Element, Report
-from levada.testing.question import Row as Tuple
-from levada.testing.streams import write_csv, write_lines
+from levada.testing.reference_model import Element, Report
+from levada.testing.reference_model import Row as Tuple
+from levada.testing.stream_builders import write_csv, write_lines
 
 TABLES = int(os.environ.get("LEVADA_CASES", "0")) or 8
 pytestmark = pytest.mark.timeout(600)

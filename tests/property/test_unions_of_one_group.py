@@ -19,10 +19,10 @@ from test_random_cases import epochs, examples, partitions
 from cases import Case, CaseQuery
 from cases.cql import SCHEMAS
 from cases.windows import Clause
-from levada.model.time import Window
+from levada.core.event_time import Window
+from levada.language.translate.cql.translate import translate_cql
 from levada.testing.compare import same
-from levada.testing.question import ReferenceSql, Row
-from levada.translation.cql.translate import translate_cql
+from levada.testing.reference_model import ReferenceSql, Row
 from stepped import run_case
 
 INTEGER = {"c": "integer"}

@@ -15,7 +15,7 @@ from asking import RANGE, TUMBLING, at, check, query, triples
 from cases import Case, CaseQuery, Clause
 from examples import EXAMPLES, PATIENCE
 from levada.testing.compare import same_queries
-from levada.testing.question import Element
+from levada.testing.reference_model import Element
 from stepped import run_case, run_in_two
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
-from levada.optimizer.pipeline import OPTIONAL, without
+from levada.plan.optimizer.pipeline import OPTIONAL, without
 from levada.testing.compare import same_queries
 from stepped import run_case
 

@@ -18,11 +18,11 @@ from awaiting import PATIENCE
 from dealing import by_lot
 from heavy import Lots
 from levada import Asked, Engine, QueryOptions
-from levada.algebra.options import options_of
-from levada.engine.suspended import read_suspended
+from levada.checkpoint.key_group_tables import Dealing
+from levada.core.key_groups import group_of
+from levada.engine.suspended_queries import read_suspended
 from levada.errors import EngineError
-from levada.runtime.store.group_tables import Dealing
-from levada.terms.group_of import group_of
+from levada.plan.logical.query_options import options_of
 from levada.testing.memory_sink import MemorySink
 from orders_by_lot import Lots as Orders
 from second.case import PHASES, Case, Coming, Right, Running, triple_text

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from levada.operators.interval import divide
-from levada.plan.sealed import steps as s
+from levada.operators.windowed import split_heavy_keys
+from levada.plan.execution import steps as s
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.costs import switching
+from levada.runtime.cost_model import plan_migrations
 from second.case import Case
 from second.queries import Query
 
@@ -76,7 +76,7 @@ def of_case(case: Case) -> set[str]:
 @contextmanager
 def befallen(found: set[str]) -> Iterator[None]:
     """Notes what is divided, and which queries go over to other orders of joins, meanwhile."""
-    own_rows, finish = divide.own_rows, switching.finish
+    own_rows, finish = split_heavy_keys.own_rows, plan_migrations.finish
 
     def divided(*args: Any) -> Any:
         rows = own_rows(*args)
@@ -88,5 +88,8 @@ def befallen(found: set[str]) -> Iterator[None]:
         found.add("switch of orders")
         finish(*args)
 
-    with patch.object(divide, "own_rows", divided), patch.object(switching, "finish", finished):
+    with (
+        patch.object(split_heavy_keys, "own_rows", divided),
+        patch.object(plan_migrations, "finish", finished),
+    ):
         yield

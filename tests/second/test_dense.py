@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 
-from levada.operators.rows.told import lists
+from levada.operators.rows import list_keys
 from second import draw, draw_dense, judge
 from second.case import Case
 
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.timeout(0)
 @contextmanager
 def pointed(found: set[str]) -> Iterator[None]:
     """Notes whether lists of several queries are points of an index, meanwhile."""
-    points_of = lists.points_of
+    points_of = list_keys.points_of
 
-    def seen(node: Any, i: int) -> lists.Points | None:
+    def seen(node: Any, i: int) -> list_keys.Points | None:
         points = points_of(node, i)
         if points is not None and len(node.members) > 1:
             found.add("told by points")
         return points
 
-    with patch.object(lists, "points_of", seen):
+    with patch.object(list_keys, "points_of", seen):
         yield
 
 

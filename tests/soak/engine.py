@@ -12,9 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink, claimed
 from levada.engine.engine import Engine
-from levada.sinks.files import FileSink, claimed
 
 ROUND = 0.3  # s between two looks at the queries
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from levada.testing.question import Element
+from levada.testing.reference_model import Element
 
 BEGIN = 100_000  # ms: what is late has a time, too
 LATENESS = 2_000

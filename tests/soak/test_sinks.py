@@ -27,9 +27,9 @@ from feed import BEGIN, KEYS, XSD, Load
 
 from awaiting import PATIENCE, until
 from kafka_broker import Broker
-from levada.engine.telling.status import Status, read_status
+from levada.core.durations import parse_duration
+from levada.engine.status.status import Status, read_status
 from levada.errors import CheckpointError
-from levada.model.durations import parse_duration
 from postgres_server import PASSWORD, Server
 
 SAID = os.environ.get("SINKS", "")

@@ -22,7 +22,7 @@ import psutil
 import pyspark
 
 from awaiting import until
-from levada.runtime.spark.java import find_java
+from levada.runtime.spark.find_java import find_java
 from ports import free_port
 
 

@@ -23,8 +23,8 @@ import psutil
 from awaiting import newest_epoch, until
 from cases import Clause
 from levada.testing.compare import read_ndjson
-from levada.testing.question import Element
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element
+from levada.testing.stream_builders import lines
 
 S, T = "http://e/s", "http://e/t"
 EPOCH_ROWS = 250
@@ -133,7 +133,7 @@ def kill_worker(process: subprocess.Popen[bytes], rng: random.Random) -> bool:
         try:
             parent = child.parent()
             forked = parent in below and parent.cmdline() == child.cmdline()
-            if forked and "levada.runtime.spark.daemon" in child.cmdline():
+            if forked and "levada.runtime.spark.worker_daemon" in child.cmdline():
                 child.kill()
                 return True
         except psutil.NoSuchProcess:

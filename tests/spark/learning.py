@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 
 import levada
-from levada.runtime.driver import task_count
-from levada.runtime.spark.session import start_session, stop_session
-from levada.runtime.store.manifest import Manifest
+from levada.checkpoint.manifest import Manifest
+from levada.runtime.driver import parallelism
+from levada.runtime.spark.spark_session import start_session, stop_session
 
 MACHINES, PARTITIONS, EPOCH = 4, 8, 320
 MASTER = f"local-cluster[{MACHINES},1,1024]"
@@ -71,7 +71,7 @@ def run(name: str, text: str, killer: Killer | None = None, **given: Any) -> tup
 
 def main(text: str) -> None:
     """All of it on one session."""
-    task_count.CALLS = 0  # a job in one task sends nothing
+    parallelism.CALLS = 0  # a job in one task sends nothing
     plain, _ = run("plain", text, spark=False)
     session = start_session(MASTER, config=APART, scratch=Path("spark"))
     learned, told = run("learned", text, spark=session, place="learn")

@@ -11,8 +11,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from levada.runtime.late import Late
-from levada.runtime.local import Job
+from levada.runtime.executor import Job
+from levada.runtime.warmup_executor import Late
 
 LEFT = 86
 THERE, TAKEN = "Spark is there", "has taken the signal"

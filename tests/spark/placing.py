@@ -17,14 +17,14 @@ import numpy as np
 
 import levada
 from levada.cli import main as commands
-from levada.engine.placing.carried import read_edges
-from levada.runtime.driver import task_count
-from levada.runtime.local import Job
-from levada.runtime.places import Places, Tally
-from levada.runtime.spark.carrier import Near
-from levada.runtime.spark.executor import SparkExecutor
-from levada.runtime.spark.session import start_session, stop_session
-from levada.runtime.spark.sight import Sight
+from levada.engine.placement.edge_transport import read_edges
+from levada.runtime.driver import parallelism
+from levada.runtime.executor import Job
+from levada.runtime.preferred_locations import Places, Tally
+from levada.runtime.spark.blob_transport import Near
+from levada.runtime.spark.executor_checks import Sight
+from levada.runtime.spark.spark_executor import SparkExecutor
+from levada.runtime.spark.spark_session import start_session, stop_session
 
 MACHINES, PAYLOADS, PARTS = 4, 6, 5
 MASTER = f"local-cluster[{MACHINES},1,1024]"
@@ -196,7 +196,7 @@ def probe() -> dict[str, Any]:
 
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
-    task_count.CALLS = 0  # a job in one task sends nothing
+    parallelism.CALLS = 0  # a job in one task sends nothing
     session = start_session(MASTER, config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from levada.runtime.spark.session import start_session, stop_session
+from levada.runtime.spark.spark_session import start_session, stop_session
 
 HERE = Path(__file__).parent
 

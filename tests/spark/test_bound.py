@@ -9,8 +9,8 @@ import pytest
 
 from levada import Engine
 from levada.errors import EngineError
-from levada.runtime.local import Job, LocalExecutor
-from levada.runtime.spark.executor import SparkExecutor
+from levada.runtime.executor import Job, LocalExecutor
+from levada.runtime.spark.spark_executor import SparkExecutor
 
 pytestmark = pytest.mark.spark
 QUERY = """PREFIX : <http://e/>

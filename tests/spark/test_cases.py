@@ -18,7 +18,7 @@ from cases import Clause, cases, cql_cases, made_cases
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 from stepped import run_case
 
 EXAMPLES = int(os.environ.get("LEVADA_SPARK_CASES", "3"))

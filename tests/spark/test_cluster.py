@@ -15,7 +15,7 @@ import pytest
 from cluster import Cluster, environment
 
 from awaiting import newest_epoch, until
-from levada.runtime.store.checkpoint import newest_manifest
+from levada.checkpoint.checkpoint_folder import newest_manifest
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1500)]
 

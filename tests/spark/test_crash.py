@@ -13,8 +13,8 @@ from pathlib import Path
 import killing
 import pytest
 
-from levada.testing.question import ReferenceQuery
 from levada.testing.reference import evaluate
+from levada.testing.reference_model import ReferenceQuery
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
 WORKERS = 5  # at most: each is killed in an epoch of its own, and there are not many more

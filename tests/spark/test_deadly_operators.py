@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 DEADLY = """
 import os
-import levada.operators.table as table
+import levada.operators.operator_registry as table
 evaluate = table.evaluate
 def deadly(node, frames, env):
     if type(node.step).__name__ == "Panes" and int(env.progress.new.max()) > 2500:
@@ -30,7 +30,7 @@ RUN = """
 import json, sys
 from pathlib import Path
 import levada
-from levada.runtime.spark.session import start_session
+from levada.runtime.spark.spark_session import start_session
 spark = start_session("local[2]", scratch=Path(sys.argv[1]) / "spark")
 HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S] "
 TEXTS = {

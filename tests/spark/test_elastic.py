@@ -24,11 +24,11 @@ import pytest
 from cluster import Cluster, environment
 
 from awaiting import newest_epoch, until
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.reign.commits import last_takeover
-from levada.runtime.store.reign.pulse import waiting
-from levada.runtime.store.state_files import UNUSED
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.leadership.commit_log import last_takeover
+from levada.checkpoint.leadership.heartbeat import waiting
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.state_files import UNUSED
 
 pytestmark = [
     pytest.mark.spark,

@@ -12,8 +12,8 @@ import pytest
 
 from hostile import markers
 from levada.errors import EngineError, OvertakenError, PromiseError, SourceError
-from levada.runtime.local import Job, LocalExecutor
-from levada.runtime.spark.executor import SparkExecutor
+from levada.runtime.executor import Job, LocalExecutor
+from levada.runtime.spark.spark_executor import SparkExecutor
 from levada.runtime.spark.task_errors import encode_error
 
 pytestmark = pytest.mark.spark

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.runtime.driver.publishing import by_tasks
-from levada.runtime.local import Job
-from levada.runtime.spark.executor import SparkExecutor
-from levada.runtime.task.writing.files import FUNCTIONS
-from levada.sinks.files import FileSink
+from levada.runtime.executor import Job
+from levada.runtime.publication import distributed_writes
+from levada.runtime.spark.spark_executor import SparkExecutor
+from levada.runtime.task.write_results import FUNCTIONS
 
 pytestmark = pytest.mark.spark
 TEXT = """PREFIX : <http://e/>
@@ -35,7 +35,7 @@ def test_tasks_write_what_the_driver_writes(
     monkeypatch.setattr(SparkExecutor, "run", count)
     found = []
     for much in (1 << 60, 1):
-        monkeypatch.setattr(by_tasks, "MUCH", much)
+        monkeypatch.setattr(distributed_writes, "MUCH", much)
         jobs.clear()
         root = tmp_path / str(much)
         sink = FileSink(root / "out", Format.CSV)

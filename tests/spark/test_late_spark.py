@@ -19,13 +19,13 @@ from levada_kill import THERE
 from msgspec.structs import replace
 
 from awaiting import PATIENCE
-from levada.emission.formats import Format
+from levada.checkpoint.manifest import Manifest, StreamRecord
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.runtime.late import Late
-from levada.runtime.local import Executor
-from levada.runtime.spark.executor import SparkExecutor
-from levada.runtime.store.manifest import Manifest, StreamRecord
-from levada.sinks.files import FileSink
+from levada.runtime.executor import Executor
+from levada.runtime.spark.spark_executor import SparkExecutor
+from levada.runtime.warmup_executor import Late
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 

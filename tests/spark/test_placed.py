@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from levada.placement.placement import FINEST, group_name
-from levada.terms.group_of import group_of
+from levada.core.key_groups import group_of
+from levada.placement.placement_file import FINEST, group_name
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

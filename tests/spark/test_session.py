@@ -9,18 +9,18 @@ import psutil
 import pytest
 
 from awaiting import until
-from levada.runtime.spark import session as sessions
-from levada.runtime.spark.session import missing_settings, start_session, stop_session
-from levada.runtime.spark.settings import session_environment, session_settings
+from levada.runtime.spark import spark_session as sessions
+from levada.runtime.spark.spark_session import missing_settings, start_session, stop_session
+from levada.runtime.spark.spark_settings import session_environment, session_settings
 
 pytestmark = pytest.mark.spark
 
 QUIET_RUN = """
 import os, signal, sys
 from pathlib import Path
-from levada.runtime.local import Job
-from levada.runtime.spark.executor import SparkExecutor
-from levada.runtime.spark.session import start_session, stop_session
+from levada.runtime.executor import Job
+from levada.runtime.spark.spark_executor import SparkExecutor
+from levada.runtime.spark.spark_session import start_session, stop_session
 
 before = dict(os.environ), signal.getsignal(signal.SIGINT)
 session = start_session("local[1]", scratch=Path("scratch"))
@@ -38,7 +38,7 @@ assert sorted(os.listdir()) == ["scratch"], "nothing is left in the working fold
 DYING_RUN = """
 import os, sys
 from pathlib import Path
-from levada.runtime.spark.session import start_session
+from levada.runtime.spark.spark_session import start_session
 session = start_session("local[1]", scratch=Path("scratch"))
 print(session.sparkContext._gateway.proc.pid, flush=True)
 os.kill(os.getpid(), 9)
@@ -47,7 +47,7 @@ os.kill(os.getpid(), 9)
 BROKEN_RUN = """
 from pathlib import Path
 from levada.errors import JavaError
-from levada.runtime.spark.session import start_session
+from levada.runtime.spark.spark_session import start_session
 try:
     config = {"spark.driver.extraJavaOptions": "-Xss1z"}
     start_session("local[1]", scratch=Path("scratch"), config=config)

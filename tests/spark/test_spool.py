@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from awaiting import until_engine
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import EngineError, UsageError
-from levada.runtime.spark.spool import Spool
-from levada.sinks.files import FileSink
+from levada.runtime.spark.dataframe_spool import Spool
 
 X = "http://www.w3.org/2001/XMLSchema#"
 QUERY = """PREFIX : <http://e/> SELECT ?s ?v FROM NAMED WINDOW :w ON :obs [RANGE PT2S STEP PT2S]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from levada.engine.engine import Engine
-from levada.runtime.driver.loading import load_static
+from levada.runtime.driver import load_static
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 TEXT = "SELECT (COUNT(*) AS ?n) (SUM(?o) AS ?m) { ?s <http://e/p> ?o }"

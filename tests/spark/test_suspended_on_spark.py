@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from levada import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 
 pytestmark = pytest.mark.spark
 HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S] "

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from levada import cache
+from levada.core import cache_folder
 
 LOOK = """
 import warnings
 warnings.simplefilter("always")
-from levada.cache import kernel_folder
+from levada.core.cache_folder import kernel_folder
 print(kernel_folder())
 """
 
@@ -28,8 +28,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def forget() -> None:
     """Has the folders looked at again, as a new process does."""
-    cache.kernel_folder.cache_clear()
-    cache._code_folder.cache_clear()
+    cache_folder.kernel_folder.cache_clear()
+    cache_folder._code_folder.cache_clear()
 
 
 def unwritable(folder: Path) -> Path:
@@ -42,7 +42,7 @@ def test_kernels_are_kept_where_the_user_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEVADA_CACHE", str(tmp_path / "mine"))
-    assert cache.kernel_folder() == tmp_path / "mine" / "kernels"
+    assert cache_folder.kernel_folder() == tmp_path / "mine" / "kernels"
 
 
 def test_what_cannot_be_written_is_replaced_with_a_word(
@@ -50,12 +50,12 @@ def test_what_cannot_be_written_is_replaced_with_a_word(
 ) -> None:
     monkeypatch.setenv("LEVADA_CACHE", str(unwritable(tmp_path / "file")))
     with pytest.warns(UserWarning, match=r"cannot be written\. .* LEVADA_CACHE"):
-        found = cache.kernel_folder()
+        found = cache_folder.kernel_folder()
     assert found == tmp_path / "tmp" / f"levada-cache-{os.getuid()}" / "kernels"
-    assert Path(cache.parser_file("grammar")).parent == found.with_name("parsers")
+    assert Path(cache_folder.parser_file("grammar")).parent == found.with_name("parsers")
     forget()
     with pytest.warns(UserWarning, match="cannot be written"):
-        assert cache.kernel_folder() == found, "the next run finds it"
+        assert cache_folder.kernel_folder() == found, "the next run finds it"
 
 
 def test_a_folder_that_others_may_write_is_not_trusted(
@@ -66,7 +66,7 @@ def test_a_folder_that_others_may_write_is_not_trusted(
     planted.mkdir()
     planted.chmod(0o777)
     with pytest.warns(UserWarning, match="is not used: "):
-        found = cache.kernel_folder()
+        found = cache_folder.kernel_folder()
     assert planted not in found.parents
     assert found.parent.name.startswith("levada-cache-")
 
@@ -88,7 +88,7 @@ def test_code_is_not_loaded_from_a_cache_that_others_can_write(
     root = tmp_path / "shared" / "cache"
     index = kernels_below(root)
     monkeypatch.setenv("LEVADA_CACHE", str(root))
-    assert cache.kernel_folder() == root / "kernels"
+    assert cache_folder.kernel_folder() == root / "kernels"
     forget()
     open_to_all = {
         "root": root,
@@ -99,10 +99,10 @@ def test_code_is_not_loaded_from_a_cache_that_others_can_write(
     }[place]
     open_to_all.chmod(0o777)
     with pytest.warns(UserWarning, match=f"is not used: other users can write {open_to_all}"):
-        folder = cache.kernel_folder()
+        folder = cache_folder.kernel_folder()
     assert root not in folder.parents
-    assert root not in Path(cache.parser_file("grammar")).parents
-    assert root not in cache.code_folder().parents
+    assert root not in Path(cache_folder.parser_file("grammar")).parents
+    assert root not in cache_folder.code_folder().parents
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
@@ -116,7 +116,7 @@ def test_code_of_another_user_is_not_loaded(
     os.chown(foreign, 65534, 65534)
     monkeypatch.setenv("LEVADA_CACHE", str(root))
     with pytest.warns(UserWarning, match=f"is not used: {foreign} belongs to another user"):
-        assert root not in cache.kernel_folder().parents
+        assert root not in cache_folder.kernel_folder().parents
 
 
 def test_a_link_below_a_cache_is_not_followed(
@@ -127,7 +127,7 @@ def test_a_link_below_a_cache_is_not_followed(
     (tmp_path / "cache" / "kernels").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setenv("LEVADA_CACHE", str(tmp_path / "cache"))
     with pytest.warns(UserWarning, match="kernels is a link"):
-        assert cache.kernel_folder() != tmp_path / "cache" / "kernels"
+        assert cache_folder.kernel_folder() != tmp_path / "cache" / "kernels"
 
 
 def test_a_cache_made_under_an_open_umask_is_used_again(
@@ -136,13 +136,13 @@ def test_a_cache_made_under_an_open_umask_is_used_again(
     monkeypatch.setenv("LEVADA_CACHE", str(tmp_path / "mine"))
     before = os.umask(0)
     try:
-        folder = cache.kernel_folder()
+        folder = cache_folder.kernel_folder()
         (folder / "keyed_0a1b").mkdir()
         (folder / "keyed_0a1b" / "keyed.nbi").write_bytes(b"index")
     finally:
         os.umask(before)
     forget()
-    assert cache.kernel_folder() == folder
+    assert cache_folder.kernel_folder() == folder
 
 
 def test_the_folder_that_numba_is_given_is_checked(
@@ -150,11 +150,11 @@ def test_the_folder_that_numba_is_given_is_checked(
 ) -> None:
     monkeypatch.setenv("LEVADA_CACHE", str(tmp_path / "mine"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert cache.kernel_folder() == tmp_path / "numba"
+    assert cache_folder.kernel_folder() == tmp_path / "numba"
     (tmp_path / "numba").chmod(0o777)
     forget()
     with pytest.warns(UserWarning, match="NUMBA_CACHE_DIR .* is not used: other users can write"):
-        assert cache.kernel_folder() == tmp_path / "mine" / "kernels"
+        assert cache_folder.kernel_folder() == tmp_path / "mine" / "kernels"
 
 
 def test_all_compiled_functions_are_kept_in_the_checked_folder(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def test_all_compiled_functions_are_kept_in_the_checked_folder(tmp_path: Path) -
 import importlib, pkgutil
 from numba.core.registry import CPUDispatcher
 import levada.placement
-from levada.cache import kernel_folder
+from levada.core.cache_folder import kernel_folder
 
-names = ["levada.testing.simulator", *(
+names = ["bench.papers.throughput_simulator", *(
     module.name for module in pkgutil.walk_packages(levada.placement.__path__, "levada.placement.")
 )]
 cached = [
@@ -204,7 +204,7 @@ def test_tables_of_a_parser_are_kept_by_the_grammar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEVADA_CACHE", str(tmp_path))
-    one, other = cache.parser_file("a: b"), cache.parser_file("a: c")
+    one, other = cache_folder.parser_file("a: b"), cache_folder.parser_file("a: c")
     assert Path(one).parent == tmp_path / "parsers"
     assert one != other
 
@@ -212,7 +212,7 @@ def test_tables_of_a_parser_are_kept_by_the_grammar(
 FULL = """
 import resource, signal, warnings
 import numpy as np
-from levada.kernels.keyed.keyed import beside, mix
+from levada.kernels.keyed.bucket_layout import beside, mix
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))  # as on a full disk: files can be made

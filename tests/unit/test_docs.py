@@ -32,12 +32,12 @@ import pytest
 import typer
 
 import levada
-import levada.app.run
+import levada.cli.app.run_app
 from awaiting import PATIENCE, until
-from levada.app import app_file
 from levada.cli import main as cli
-from levada.demo.folder import empty_folder, fill
-from levada.demo.source import data_folder, read_tables
+from levada.cli.app import app_file
+from levada.cli.demo.nycflights import data_folder, read_tables
+from levada.cli.demo.write_demo import empty_folder, fill
 from pages import DOCUMENTS, ROOT, commands, dead_links, examples
 
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
@@ -161,7 +161,9 @@ def test_the_examples_of_a_document_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(levada.app.run, "run_app", partial(levada.app.run.run_app, spark=False))
+    monkeypatch.setattr(
+        levada.cli.app.run_app, "run_app", partial(levada.cli.app.run_app.run_app, spark=False)
+    )
     namespace = {"__name__": "document"}
     beside = Beside()
     try:

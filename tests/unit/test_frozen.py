@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from levada.frozen import frozen
+from levada.core.frozen import frozen
 
 T = TypeVar("T")
 Decorator = Callable[[type[Any]], type[Any]]

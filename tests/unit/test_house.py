@@ -20,11 +20,20 @@ BODY = 60
 POSITIONAL = 5
 """The most positional parameters of a function, ``self`` and ``cls`` apart."""
 
-QUERY_PATH = ("syntax", "translation", "algebra", "optimizer", "plan")
-SEALED = "plan.sealed"
+QUERY_PATH = ("language", "plan")
+SEALED = "plan.execution"
 DATA_PATH = (
-    "sources", "intake", "windows", "operators", "emission", "sinks", "kernels", "runtime",
+    "connectors.ingest", "connectors.serialization", "connectors.sinks", "connectors.sources",
+    "connectors.spool", "operators", "kernels", "runtime",
 )  # fmt: skip
+PACKAGES = frozenset(
+    {
+        "checkpoint", "cli", "connectors", "core", "engine", "kernels", "language", "operators",
+        "placement", "plan", "runtime", "server", "testing",
+    }
+)  # fmt: skip
+DEPTH = 3
+"""The most folders between ``levada`` and a module."""
 WIDE_ROOMS = ("kernels", "cli")
 """A kernel has a parameter for each array, a command of the command line one for each option."""
 
@@ -40,7 +49,7 @@ KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset()
 
 
 def name_of(path: Path) -> str:
-    """A file's module, below ``levada``: ``windows.state.runs``; a package is its folder."""
+    """A file's module, below ``levada``: ``operators.state.lsm_runs``; a package is its folder."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -163,6 +172,22 @@ def show(entry: object) -> str:
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     check(circles(graph()), KNOWN_CIRCLES, "No circle of files, type-only imports counted")
+
+
+def test_the_packages_are_thirteen_and_import_each_other_in_no_circle() -> None:
+    packages = {name.split(".")[0] for name, path in FOUND.items() if path.parent != ROOT}
+    assert packages == PACKAGES
+    edges: dict[str, set[str]] = {package: set() for package in PACKAGES}
+    for module, others in graph().items():
+        package = module.split(".")[0]
+        if package in PACKAGES:
+            edges[package] |= {other.split(".")[0] for other in others} & PACKAGES - {package}
+    check(circles(edges), (), "No circle of packages")
+
+
+def test_no_module_lies_too_deep() -> None:
+    deep = {name for name, path in FOUND.items() if len(path.relative_to(ROOT).parts) > DEPTH + 1}
+    check(deep, (), f"At most {DEPTH} folders")
 
 
 def test_no_file_is_too_long() -> None:

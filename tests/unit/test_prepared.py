@@ -7,8 +7,8 @@ LOOK = """
 import importlib, msgspec
 made, decoder = set(), msgspec.json.Decoder
 msgspec.json.Decoder = lambda kind, *said: (made.add(kind), decoder(kind, *said))[1]
-from levada.engine.telling import archive, status
-from levada.engine import suspended
+from levada.engine.status import result_archive, status
+from levada.engine import suspended_queries
 print(*sorted({kind.__name__ for kind in made if isinstance(kind, type)}))
 """
 READ_BY_MANY = {

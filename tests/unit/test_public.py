@@ -67,9 +67,9 @@ def test_methods_are_documented_or_listed_as_not_public() -> None:
 
 
 def test_options_have_types_by_which_editors_complete_them() -> None:
-    from levada.algebra.options import WORDS
-    from levada.runtime.spool.python import _OWN
-    from levada.streams.options import OPTIONS
+    from levada.connectors.config.stream_options import OPTIONS
+    from levada.connectors.spool.python_spool import _OWN
+    from levada.plan.logical.query_options import WORDS
 
     said = {word.removesuffix("_") for word in levada.StreamOptions.__annotations__}
     assert said == {*OPTIONS, *_OWN}
@@ -98,8 +98,8 @@ def mentioned(hint: object) -> Iterator[type]:
 
 
 def test_nothing_public_hands_out_types_of_the_runtime() -> None:
-    from levada.engine.telling.status import PatternStatus, QueryStatus
-    from levada.engine.telling.summary import StreamCounts
+    from levada.engine.status.status import PatternStatus, QueryStatus
+    from levada.engine.status.summary import StreamCounts
 
     values = (
         levada.Status,

@@ -31,7 +31,7 @@ FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once
 QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv"
-DEMO = "import levada.demo.source as s; s.PACKAGE = 'absent_package'; s.data_folder()"
+DEMO = "import levada.cli.demo.nycflights as s; s.PACKAGE = 'absent_package'; s.data_folder()"
 
 
 class Installed:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench.papers.streamreuse.model.conditions import Where, where
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor
+from bench.papers.streamreuse.model.statistics import Spread, StreamStatistics
+from bench.papers.streamreuse.model.value_intervals import values
+from bench.papers.streamreuse.model.windows import every
 from bench.papers.streamreuse.workload import MINUTE, Workload, shared, some, span, zipf
-from levada.sharing.conditions import Where, where
-from levada.sharing.descriptor import Descriptor, descriptor
-from levada.sharing.spans import values
-from levada.sharing.statistics import Spread, StreamStatistics
-from levada.sharing.windows import every
 
 FLIGHTS, CITIES = 2000, 150
 CARRIERS = ("DL", "AA", "UA", "CO", "NW", "US", "WN", "AS", "B6", "F9")

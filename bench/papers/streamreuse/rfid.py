@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench.papers.streamreuse.model.conditions import where
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor
+from bench.papers.streamreuse.model.statistics import Spread, StreamStatistics
+from bench.papers.streamreuse.model.value_intervals import between, values
+from bench.papers.streamreuse.model.windows import every
 from bench.papers.streamreuse.workload import MINUTE, Workload, shared, some, span, zipf
-from levada.sharing.conditions import where
-from levada.sharing.descriptor import Descriptor, descriptor
-from levada.sharing.spans import between, values
-from levada.sharing.statistics import Spread, StreamStatistics
-from levada.sharing.windows import every
 
 TAGS, READERS = 10_000, 50
 ZONES = tuple(f"zone {i}" for i in range(10))

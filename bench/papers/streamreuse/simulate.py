@@ -1,6 +1,6 @@
 """Queries come and go over a network; what is paid is added up piece by piece between two changes
 (STREAMREUSE, section 2.2). No row is made: rates, prices and choices are those of
-``levada.sharing``.
+``bench.papers.streamreuse.model``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from bench.papers.streamreuse.model.cost import NOTHING, Price
+from bench.papers.streamreuse.model.network import Network
+from bench.papers.streamreuse.model.planner import Planner, Query
+from bench.papers.streamreuse.model.statistics import Statistics
 from bench.papers.streamreuse.topology import transit_stub
 from bench.papers.streamreuse.workload import Load, Workload, arrivals
-from levada.sharing.network import Network
-from levada.sharing.planner import Planner, Query
-from levada.sharing.price import NOTHING, Price
-from levada.sharing.statistics import Statistics
 
 EVERY = 20
 """So many queries come between two looks in the background."""

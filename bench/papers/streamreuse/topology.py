@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.model.arrays import Doubles
-from levada.sharing.network import Network, clustered
+from bench.papers.streamreuse.model.network import Network, clustered
+from levada.core.array_types import Doubles
 
 
 def transit_stub(stubs: int, each: int, seed: int) -> Network:

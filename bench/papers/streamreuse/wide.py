@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bench.papers.streamreuse.model.conditions import where
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor
+from bench.papers.streamreuse.model.value_intervals import Spans, between, values
+from bench.papers.streamreuse.model.windows import every
 from bench.papers.streamreuse.workload import MINUTE, some, span, zipf
-from levada.sharing.conditions import where
-from levada.sharing.descriptor import Descriptor, descriptor
-from levada.sharing.spans import Spans, between, values
-from levada.sharing.windows import every
 
 WIDE = 20
 """Regions."""

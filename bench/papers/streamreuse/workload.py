@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from levada.sharing.descriptor import Descriptor
-from levada.sharing.planner import Query
-from levada.sharing.statistics import Spread, StreamStatistics
+from bench.papers.streamreuse.model.descriptor import Descriptor
+from bench.papers.streamreuse.model.planner import Query
+from bench.papers.streamreuse.model.statistics import Spread, StreamStatistics
 
 MINUTE = 60_000
 Draw = Callable[[np.random.Generator], Descriptor]

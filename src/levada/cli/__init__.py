@@ -1,1 +1,1 @@
-"""The command line: arguments -> an ``App`` -> the engine; only results go to standard output."""
+"""The command line: commands, app files, the shell and the demo."""

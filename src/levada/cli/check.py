@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from levada.app.app_file import App
-from levada.app.prepare import known_to, prepare_app
+from levada.cli.app.app_file import App
+from levada.cli.app.prepare_queries import known_to, prepare_app
 from levada.cli.errors import report, warn
-from levada.engine.makers import order_by_makers
-from levada.engine.prepare import Prepared
+from levada.engine.query_dependencies import order_by_makers
+from levada.engine.query_pipeline import Prepared
 from levada.errors import QueryError, UsageError
-from levada.translation.warnings.warning import shown_warnings
+from levada.language.warnings.warning import shown_warnings
 
 
 def check(app: App, *, debug: bool) -> int:

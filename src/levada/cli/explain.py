@@ -20,36 +20,36 @@ from typing import Any, get_args
 
 import msgspec
 
-from levada.algebra import show as algebra_text
-from levada.algebra.options import end_told
-from levada.app.app_file import App
-from levada.app.prepare import known_to, prepare_app, queries_of
-from levada.engine.known import Known
-from levada.engine.makers import makers_read, order_by_makers
-from levada.engine.prepare import Prepared, prepare, share
-from levada.engine.telling.forms import FormStatus
+from levada.cli.app.app_file import App
+from levada.cli.app.prepare_queries import known_to, prepare_app, queries_of
+from levada.core.rdf_terms import Term
+from levada.engine.name_scope import Known
+from levada.engine.query_dependencies import makers_read, order_by_makers
+from levada.engine.query_pipeline import Prepared, prepare, share
+from levada.engine.status.join_strategy_status import FormStatus
 from levada.errors import UsageError, near
-from levada.model.term import Term
-from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
-from levada.plan.lowering.show import show_operators
-from levada.plan.physical.forms.show import at_home, tables
-from levada.plan.physical.linked import told as linked
-from levada.plan.physical.multiway import of_either_form, why_binary
-from levada.plan.sealed.kinds import JoinForm
-from levada.plan.topology.document import read_document
-from levada.plan.topology.show import (
+from levada.language import show as show_tree
+from levada.language.cql.ast import Script, show_script
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical import print_logical as algebra_text
+from levada.plan.logical.query_options import end_told
+from levada.plan.lowering.print_physical import show_operators
+from levada.plan.physical.multiway_join import of_either_form, why_binary
+from levada.plan.physical.replicated_join import told as linked
+from levada.plan.sharing.explain_sharing import show_sharing, tell
+from levada.plan.sharing.sharing_modes import DEFAULT, Sharing, sharing_of
+from levada.plan.statistics.print_strategy import at_home, tables
+from levada.plan.topology.print_topology import (
     describe,
     describe_edges,
     parallelism,
     show_parts,
     streams_read,
 )
-from levada.plan.topology.show import show as show_topology
-from levada.plan.topology.show_sharing import show_sharing, tell
+from levada.plan.topology.print_topology import show as show_topology
 from levada.plan.topology.topology import Topology
-from levada.runtime.local import cores
-from levada.syntax import show as show_tree
-from levada.syntax.cql.ast import Script, show_script
+from levada.plan.topology.topology_document import read_document
+from levada.runtime.executor import cores
 
 _TERMS = get_args(Term)
 
@@ -104,7 +104,7 @@ def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
     ``CheckpointError``.
     """
     # here: to explain a query the data path is not loaded
-    from levada.engine.telling.sharing import show_run, tell_run
+    from levada.engine.status.sharing_report import show_run, tell_run
 
     told = tell_run(checkpoint)
     if not as_json:
@@ -119,12 +119,12 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
     ``UsageError``.
     """
     # here: to explain a query the data path is not loaded
-    from levada.cli.place import flows
+    from levada.cli.placement import traffic_text
     from levada.cli.status import places
-    from levada.engine.placing.carried import edge_rows, read_edges
-    from levada.engine.placing.flows import read_flows
-    from levada.engine.telling import choices
-    from levada.engine.telling.status import read_status
+    from levada.engine.placement.edge_transport import edge_rows, read_edges
+    from levada.engine.placement.traffic_report import read_flows
+    from levada.engine.status import execution_status
+    from levada.engine.status.status import read_status
 
     status = read_status(checkpoint)
     costs = status.costs
@@ -135,7 +135,7 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
         )
     sent, edges = read_flows(checkpoint), read_edges(checkpoint)
     if picture is not None:
-        from levada.cli.place import picture as pictures
+        from levada.cli.placement import epoch_plot as pictures
 
         pictures.write(picture, costs, pictures.read_flow(checkpoint), sent)
     if as_json:
@@ -144,14 +144,14 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
         told = {key: None if each is None else asdict(each) for key, each in where.items()}
         ways = [asdict(edge) for edge in edges]
         return _json({"stage": "placement", **asdict(costs), **told, "edges": ways})
-    lines = [*choices.sentences(costs), *places(status)]
-    for table in choices.candidates(costs):
-        lines += flows.aligned(table)
+    lines = [*execution_status.sentences(costs), *places(status)]
+    for table in execution_status.candidates(costs):
+        lines += traffic_text.aligned(table)
     if costs.parts:  # else nothing has been measured by parts yet
-        lines += flows.aligned([choices.PART, *choices.rows(costs)])
+        lines += traffic_text.aligned([execution_status.PART, *execution_status.rows(costs)])
     if edges:
-        lines += flows.aligned(edge_rows(edges), 3)
-    return "\n".join([*lines, *flows.lines(sent)])
+        lines += traffic_text.aligned(edge_rows(edges), 3)
+    return "\n".join([*lines, *traffic_text.lines(sent)])
 
 
 def _prepared(app: App, stage: str) -> list[Prepared]:
@@ -191,7 +191,7 @@ def _forms(app: App) -> Sequence[FormStatus]:
     if app.options.join != JoinForm.AUTO or not (folder / "levada.json").exists():
         return ()
     # here: to explain a query the data path is not loaded
-    from levada.engine.telling.status import read_status
+    from levada.engine.status.status import read_status
 
     return read_status(folder).forms
 
@@ -249,7 +249,7 @@ def tree(value: Any) -> Any:
     """A tree of dataclasses and structs as JSON-able values: each an object with its class under
     "type".
 
-    >>> from levada.algebra.nodes import InWindow
+    >>> from levada.plan.logical.nodes import InWindow
     >>> tree((InWindow(0), None))
     [{'type': 'InWindow', 'index': 0}, None]
     """

@@ -10,8 +10,8 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from levada.algebra.show import show
-from levada.optimizer.pipeline import Step, traced
+from levada.plan.logical.print_logical import show
+from levada.plan.optimizer.pipeline import Step, traced
 
 
 def explain_steps(optimize: Callable[[], object], *, as_json: bool) -> str:

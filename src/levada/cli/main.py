@@ -17,14 +17,14 @@ import typer
 from rich.console import Console
 
 from levada.cli import options as o
-from levada.cli.assemble import Given, assemble, choose_queries, document_of
+from levada.cli.app_builder import Given, assemble, choose_queries, document_of
+from levada.cli.common_options import takes_queries
 from levada.cli.errors import report, warn
 from levada.cli.machine.commands import machines
-from levada.cli.place import commands as placing
-from levada.cli.place import options as w
-from levada.cli.serving import commands as serving
-from levada.cli.shared import takes_queries
-from levada.cli.talk.commands import Live, To, add_commands
+from levada.cli.placement import commands as placing
+from levada.cli.placement import options as w
+from levada.cli.remote.commands import Live, To, add_commands
+from levada.cli.server import commands as serving
 from levada.errors import UsageError
 
 app = typer.Typer(
@@ -202,7 +202,7 @@ def _profile(given: Given, *, sample: o.Sample = "100k", as_json: o.AsJson = Fal
     """Measure what each operator of queries costs on a sample of their streams: time an epoch and a
     row, selectivity and bytes between operators. No results are written.
     """
-    from levada.cli.profiling.show import show
+    from levada.cli.profile.show_profile import show
 
     show(assemble(given), sample, as_json=as_json)
 
@@ -224,7 +224,7 @@ def _sample(file: o.TableFile, mapping: o.AsMapping = False, debug: o.Debug = Fa
     """Look at a CSV or NDJSON file, and print the --stream option that reads it: types, separator,
     the column of times and how they are written.
     """
-    from levada.cli.about.sample import sample
+    from levada.cli.help.sample_table import sample
 
     sample(file, mapping=mapping)
 
@@ -242,7 +242,7 @@ def _status(
     from levada.cli.status import status
 
     if live:
-        from levada.cli.talk.watch import watch
+        from levada.cli.remote.watch_status import watch
 
         watch(checkpoint, as_json=as_json)
     else:
@@ -292,7 +292,7 @@ def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) 
     """A year of New York's flights and weather as RDF streams, and three queries over them; needs
     levada\\[demo].
     """
-    from levada.cli.demo import Wish, demo
+    from levada.cli.demo_command import Wish, demo
 
     demo(Wish(keep=keep, master=master))
 
@@ -300,7 +300,7 @@ def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) 
 @app.command("help", epilog="[bold]Example[/bold]\n\nlevada help streams")
 def _help(topic: o.Topic = None, debug: o.Debug = False) -> None:
     """Tell of streams (their options), formats, dialects or windows; or of a command."""
-    from levada.cli.about.topics import TOPICS, tell
+    from levada.cli.help.help_topics import TOPICS, tell
 
     if topic is None:
         app(["--help"], prog_name="levada")

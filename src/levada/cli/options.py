@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from levada.emission.formats import SHAPES, Format, meant
+from levada.checkpoint.object_store.store_url import folder_of
+from levada.connectors.config.stream_options import OPTIONS
+from levada.connectors.serialization.result_formats import SHAPES, Format, meant
+from levada.core.integer_options import check_partitions, parse_count
 from levada.errors import UsageError, near
-from levada.model.counts import check_partitions, parse_count
-from levada.plan.install.sharing import sharing_of
-from levada.runtime.store.remote.address import folder_of
-from levada.streams.options import OPTIONS
+from levada.plan.sharing.sharing_modes import sharing_of
 
 _SOURCES, _RESULTS = "Streams and data", "Results"
 MEANING, RUNNING = "Meaning of queries", "Running"

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from levada.engine.telling.summary import Progress
+from levada.engine.status.summary import Progress
 
 STARTING = "Levada is starting"
 KERNELS = "Kernels are being compiled for this machine, once; levada warm does it before."
@@ -100,7 +100,7 @@ class PlainLines:
 def compile_kernels(console: Console) -> None:
     """Compiles the kernels that are not in the cache, says how far that is, and where they are."""
     from levada import kernels
-    from levada.cache import kernel_folder
+    from levada.core.cache_folder import kernel_folder
 
     began = time.monotonic()
     with console.status("[dim]Kernels are being compiled[/dim]") as status:

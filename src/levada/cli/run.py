@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
-from levada.app.app_file import STDOUT, App
+from levada.checkpoint.object_store.store_url import Address, folder_of
+from levada.cli.app.app_file import STDOUT, App
 from levada.cli.progress import After, Waiting, choose
-from levada.emission.formats import Format
-from levada.engine.telling.summary import Summary
+from levada.connectors.serialization.result_formats import Format
+from levada.core.atomic_file import sink_error, write_atomic
+from levada.core.durations import parse_duration
+from levada.core.frozen import frozen
+from levada.engine.status.summary import Summary
 from levada.errors import UsageError
-from levada.frozen import frozen
-from levada.model.durations import parse_duration
-from levada.runtime.store.remote.address import Address, folder_of
-from levada.sinks.atomic import sink_error, write_atomic
 
 if TYPE_CHECKING:
-    from levada.emission.serialize import Batch
-    from levada.sinks import Sink
+    from levada.connectors.serialization.serialize import Batch
+    from levada.connectors.sinks import Sink
 
 RunApp = Callable[..., Summary]
 Times = Literal["iso", "ms"]
@@ -111,7 +111,7 @@ def _check_added(checkpoint: str | None) -> None:
     if checkpoint is None:
         raise UsageError("There is no query.", hint=hint)
     # here: a run with queries need not look
-    from levada.runtime.store.requests import read_ledger
+    from levada.checkpoint.request_files import read_ledger
 
     if not read_ledger(folder_of(checkpoint)).added:
         message = f"There is no query, and none was added to the checkpoint {checkpoint}."
@@ -142,7 +142,7 @@ def run(app: App, mode: Mode) -> Summary:
     waiting = Waiting(console) if mode.progress is not False and not mode.watch else None
     try:
         # here: it takes a second to import, and a wrong use is to be told at once
-        from levada.app.run import run_app
+        from levada.cli.app.run_app import run_app
 
         if mode.watch:
             return _watch(run_app, app, mode, console)
@@ -163,7 +163,7 @@ def run_with(
     ``waiting``: what is shown already.
     """
     # here: it loads the kernels
-    from levada.sinks.stdout import StdoutSink
+    from levada.connectors.sinks.stdout_sink import StdoutSink
 
     console = console or Console(stderr=True)
     delivered = bool(app.queries) and all(query.to for query in app.queries)
@@ -200,8 +200,8 @@ def run_with(
 
 def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
     """Runs an application whose results are a live table, which stays when it ends."""
-    from levada.cli.live.cells import prefixes_of
-    from levada.cli.live.watch import Watching
+    from levada.cli.tables.table_cells import prefixes_of
+    from levada.cli.tables.watch_results import Watching
 
     prefixes = {query.name: prefixes_of(query.text) for query in app.queries}
     watching = Watching(Console(highlight=False), prefixes, mode.times or "iso")

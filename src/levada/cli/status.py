@@ -17,29 +17,29 @@ from rich.progress import DownloadColumn as BytesColumn
 from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
-from levada.engine.delivery.lag import OutputStatus
-from levada.engine.driving.tempo import wall
-from levada.engine.placing.carried import carried
-from levada.engine.placing.pinned import told
-from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
-from levada.engine.telling.choices import lessons, sentences
-from levada.engine.telling.forms import FormStatus
-from levada.engine.telling.remarks import remarks
-from levada.engine.telling.shares import RelaxedStatus
-from levada.engine.telling.status import (
+from levada.checkpoint import verify as store
+from levada.checkpoint.leadership.rollback import offer
+from levada.checkpoint.leadership.rollback import rollback as back
+from levada.connectors.ingest.static_load_report import Loaded
+from levada.connectors.ingest.static_load_report import told as read_of
+from levada.core.event_time import MAX, MIN, instant
+from levada.engine.delivery.delivery_lag import OutputStatus
+from levada.engine.driver.epoch_pacing import wall
+from levada.engine.placement.cpu_pinning import told
+from levada.engine.placement.edge_transport import carried
+from levada.engine.status.execution_status import lessons, sentences
+from levada.engine.status.join_strategy_status import FormStatus
+from levada.engine.status.rebalance_status import BalanceStatus, DecisionStatus
+from levada.engine.status.sharing_status import RelaxedStatus
+from levada.engine.status.status import (
     ExecutorsStatus,
     PlacedStatus,
     QueryStatus,
     Status,
     read_status,
 )
-from levada.engine.telling.summary import table
-from levada.intake.loaded import Loaded
-from levada.intake.loaded import told as read_of
-from levada.model.time import MAX, MIN, instant
-from levada.runtime.store import verify as store
-from levada.runtime.store.reign.rollback import offer
-from levada.runtime.store.reign.rollback import rollback as back
+from levada.engine.status.stream_remarks import remarks
+from levada.engine.status.summary import table
 
 CHARGE_HEADS = ("query", "CPU s", "rows", "state bytes")
 

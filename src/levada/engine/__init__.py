@@ -1,1 +1,1 @@
-"""The engine: streams, static data and queries in, results out; behind ``levada.Engine``."""
+"""The Python API: streams, static data and queries in, results and status out."""

@@ -21,57 +21,62 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from levada.algebra.options import QueryOptions, QueryWords, options_of
-from levada.algebra.schema import regime_of
-from levada.algebra.show import show
-from levada.engine.asked import Asked
-from levada.engine.delivery.deliveries import Deliveries
-from levada.engine.delivery.delivers import Delivers
-from levada.engine.driver import Driver
-from levada.engine.driving.inputs import Fits, Inputs
-from levada.engine.driving.naming import NamesStreams
-from levada.engine.driving.publishing import Tell
-from levada.engine.driving.tempo import Tempo, paced, wall
-from levada.engine.driving.totals import limits_of
-from levada.engine.many.registers import RegistersMany
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.leadership.rollback import offering
+from levada.checkpoint.object_store.object_client import Objects
+from levada.checkpoint.object_store.store_url import located
+from levada.checkpoint.result_index import Keep
+from levada.checkpoint.send_graph_options import check_slices
+from levada.connectors.sinks import Sink
+from levada.core.checkpoint_files import parse_mode
+from levada.core.cpu_guard import cpu_guard
+from levada.core.integer_options import Partitions, check_count, check_partitions
+from levada.core.query_limits import MOST_ROWS, Memory
+from levada.engine.delivery.delivery_api import Delivers
+from levada.engine.delivery.delivery_manager import Deliveries
+from levada.engine.driver.after_commit import Tell
+from levada.engine.driver.driver_inputs import Fits, Inputs
+from levada.engine.driver.epoch_pacing import Tempo, paced, wall
+from levada.engine.driver.query_quotas import limits_of
+from levada.engine.driver.stream_api import NamesStreams
+from levada.engine.engine_driver import Driver
 from levada.engine.ontology import Paths, ontology_files
-from levada.engine.placing.balance import Wanted, balancing_of, degree_by
-from levada.engine.placing.pinned import pinned, processors_of
-from levada.engine.placing.regions import planning_of
-from levada.engine.placing.settle import settle
-from levada.engine.placing.wish import Learning, wish_of
-from levada.engine.python.awaited import Awaited
-from levada.engine.python.bell import Bell
-from levada.engine.python.executors import await_up, check_surroundings, executor_of, paths_read
-from levada.engine.python.held import hold, join_all
-from levada.engine.python.outputs import Files, Outputs
+from levada.engine.placement.apply_placement import settle
+from levada.engine.placement.cpu_pinning import pinned, processors_of
+from levada.engine.placement.placement_options import Learning, wish_of
+from levada.engine.placement.planning_options import planning_of
+from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
+from levada.engine.python.asyncio_api import Awaited
+from levada.engine.python.cleanup import hold, join_all
+from levada.engine.python.executor_choice import (
+    await_up,
+    check_surroundings,
+    executor_of,
+    paths_read,
+)
+from levada.engine.python.file_outputs import Files, Outputs
+from levada.engine.python.publish_signal import Bell
 from levada.engine.python.static_source import StaticSource, static_sources
 from levada.engine.query import Query, Report, named
+from levada.engine.query_request import Asked
 from levada.engine.registry import Registry
-from levada.engine.telling.told import Told
+from levada.engine.status.introspection_api import Told
+from levada.engine.templates.batch_api import RegistersMany
 from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
-from levada.model.counts import Partitions, check_count, check_partitions
-from levada.model.cpu_guard import cpu_guard
-from levada.model.files import parse_mode
-from levada.model.limits import MOST_ROWS, Memory
-from levada.plan.install.sharing import DEFAULT
-from levada.plan.sealed.kinds import JoinForm
-from levada.runtime.driver.costs.degree import MODEL, chosen_of
-from levada.runtime.driver.publishing.publication import Publication
-from levada.runtime.driver.spools import Spools
-from levada.runtime.driver.statics import Statics
-from levada.runtime.local import Executor, cores
-from levada.runtime.slicing import check_slices
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.published import Keep
-from levada.runtime.store.reign.rollback import offering
-from levada.runtime.store.remote.address import located
-from levada.runtime.store.remote.objects import Objects
-from levada.sinks import Sink
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical.ontology_schema import regime_of
+from levada.plan.logical.print_logical import show
+from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
+from levada.plan.sharing.sharing_modes import DEFAULT
+from levada.runtime.cost_model.partition_count import MODEL, chosen_of
+from levada.runtime.driver.spool_registry import Spools
+from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.executor import Executor, cores
+from levada.runtime.publication.publication import Publication
 
 if TYPE_CHECKING:
-    from levada.runtime.spark.session import SparkSession
+    from levada.runtime.spark.spark_session import SparkSession
 
 NO_SPARK = "none"
 
@@ -211,10 +216,10 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
 
         ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql; None is the one that the
-        text shows. ``said``: options by their words (``algebra.options.WORDS``), in place of
-        ``options``. A query that comes while the engine runs gives the results of a fresh run over
-        the elements after the largest event time that its streams had seen.
-        ``sink`` is called with each report (``Query.subscribe``). ``out``, ``format``, ``terms``,
+        text shows. ``said``: options by their words (``plan.logical.query_options.WORDS``), in
+        place of ``options``. A query that comes while the engine runs gives the results of a fresh
+        run over the elements after the largest event time that its streams had seen. ``sink`` is
+        called with each report (``Query.subscribe``). ``out``, ``format``, ``terms``,
         ``overwrite``, ``as_``: files, as the command line's options of these names.
         """
         chosen = options or options_of(said)

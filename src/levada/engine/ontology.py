@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from levada.algebra.schema import Regime, Schema, Statement
+from levada.connectors.ingest.static_files import StaticFile, static_source
 from levada.errors import UsageError
-from levada.intake.static_files import StaticFile, static_source
+from levada.plan.logical.ontology_schema import Regime, Schema, Statement
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -21,8 +21,8 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 class Ontology:
     """Schemas by regime, each read once. ``files`` are those of the ontology, or of static data.
 
-    >>> from levada.algebra.schema import SUB_CLASS
-    >>> from levada.model.term import Iri
+    >>> from levada.plan.logical.ontology_schema import SUB_CLASS
+    >>> from levada.core.rdf_terms import Iri
     >>> ontology = Ontology([static_source([f"<e:A> {SUB_CLASS} <e:B>"])])
     >>> sorted(map(str, ontology.schema(Regime.RDFS).above(Iri("e:A"))))
     ['<e:A>', '<e:B>']

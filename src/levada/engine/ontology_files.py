@@ -1,5 +1,5 @@
-"""The triples by which an ontology counts, out of files of static RDF (``algebra.schema`` says
-which these are).
+"""The triples by which an ontology counts, out of files of static RDF
+(``plan.logical.ontology_schema`` says which these are).
 
 They are few among what may be millions, so they are found by the identities of their predicates and
 only then become terms. The blank nodes are those of the same file as static data. Cost: that of
@@ -14,11 +14,11 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from levada.algebra.schema import TYPE, Regime, Statement, kinds_of, predicates_of
-from levada.intake.parse.ntriples import TermColumn, Triples
-from levada.intake.static_files import StaticFile, chunks
-from levada.model.term import Iri, Term, parse_term
-from levada.terms.identity import identify_one
+from levada.connectors.ingest.parse.ntriples import TermColumn, Triples
+from levada.connectors.ingest.static_files import StaticFile, chunks
+from levada.core.rdf_terms import Iri, Term, parse_term
+from levada.kernels.terms.term_ids import identify_one
+from levada.plan.logical.ontology_schema import TYPE, Regime, Statement, kinds_of, predicates_of
 
 _SEED = 0  # these identities meet no others
 

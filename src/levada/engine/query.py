@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import polars as pl
 
-from levada.emission.formats import Format, check_fits, check_state
-from levada.emission.serialize import Batch
-from levada.emission.tables import table
-from levada.engine.python.bell import Bell, set_or_later
+from levada.connectors.serialization.columnar_tables import table
+from levada.connectors.serialization.result_formats import Format, check_fits, check_state
+from levada.connectors.serialization.serialize import Batch
+from levada.core.event_time import TIMELESS, distinct
+from levada.core.query_model import Form, Output
 from levada.engine.python.notebook import SHOWN, frame_html
-from levada.engine.python.optional import notebook_module
-from levada.engine.python.tabular import Table, Tabular
+from levada.engine.python.optional_imports import notebook_module
+from levada.engine.python.publish_signal import Bell, set_or_later
+from levada.engine.python.result_tables import Table, Tabular
 from levada.errors import CheckpointError, UsageError
-from levada.model.query import Form, Output
-from levada.model.time import TIMELESS, distinct
 
 if TYPE_CHECKING:
-    from levada.runtime.driver.catalog import Registered
-    from levada.runtime.driver.publishing.lifetime import Lifetime
-    from levada.runtime.driver.publishing.publication import Publication
+    from levada.runtime.driver.query_catalog import Registered
+    from levada.runtime.publication.publication import Publication
+    from levada.runtime.publication.query_lifetime import Lifetime
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 

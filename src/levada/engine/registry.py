@@ -17,30 +17,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from levada.algebra import nodes as a
-from levada.algebra.options import QueryOptions
-from levada.algebra.schema import Regime
-from levada.algebra.template import Row
-from levada.engine.asked import Asked, check_batch, note
-from levada.engine.known import Known
-from levada.engine.makers import order_by_makers
-from levada.engine.many.templates import rows_of
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.static_files import StaticFile, named
+from levada.core.names import check_query_name, derived_by, match_streams, shown
+from levada.engine.name_scope import Known
 from levada.engine.ontology import Ontology
-from levada.engine.prepare import Prepared, prepare
+from levada.engine.query_dependencies import order_by_makers
+from levada.engine.query_pipeline import Prepared, prepare
+from levada.engine.query_request import Asked, check_batch, note
+from levada.engine.templates.query_templates import rows_of
 from levada.errors import LevadaError, QueryFailureError, UsageError, near
-from levada.intake.static_files import StaticFile, named
-from levada.model.names import check_query_name, derived_by, match_streams, shown
-from levada.plan.install.sharing import Planning
-from levada.plan.sealed.kinds import JoinForm
-from levada.streams.stream_config import StreamConfig
-from levada.syntax.cql.ast import Script
-from levada.syntax.sparql.ast import QueryUnit
-from levada.translation.warnings.warning import QuerySlip, shown_warnings
+from levada.language.cql.ast import Script
+from levada.language.sparql.ast import QueryUnit
+from levada.language.warnings.warning import QuerySlip, shown_warnings
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical import nodes as a
+from levada.plan.logical.ontology_schema import Regime
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.logical.query_template import Row
+from levada.plan.sharing.sharing_modes import Planning
 
 if TYPE_CHECKING:
-    from levada.plan.physical.forms.figures import Measures
-    from levada.runtime.driver.catalog import Registered
-    from levada.runtime.driver.publishing.lifetime import Lifetime
+    from levada.plan.statistics.statistics import Measures
+    from levada.runtime.driver.query_catalog import Registered
+    from levada.runtime.publication.query_lifetime import Lifetime
 
 
 MOST_NAMED = 10  # queries in a sentence
@@ -206,7 +206,7 @@ class Registry:
 
     def _register_one(self, query: Prepared) -> Registered:
         # here: the commands that only look at queries register none, and load no checkpoint
-        from levada.runtime.driver.catalog import Registered
+        from levada.runtime.driver.query_catalog import Registered
 
         asked = query.asked
         meaning = query.optimized if self.is_trial else query.plannable
@@ -224,7 +224,7 @@ class Registry:
 
     def _check_ends(self, queries: Sequence[Registered]) -> None:
         """Whether queries that are to end can."""
-        from levada.runtime.driver.publishing.ends import check_end
+        from levada.runtime.publication.query_end import check_end
 
         for query in queries:
             with note(query.name):
@@ -384,7 +384,7 @@ def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures |
     if form not in (JoinForm.AUTO, JoinForm.REPLICATED):
         return None
     # here: who does not ask for it loads nothing that reads
-    from levada.engine.figures.looked import Looked
+    from levada.engine.statistics.stream_statistics import Looked
 
     return Looked(streams)
 
@@ -399,7 +399,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _registered_rows(batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[str, Registered]:
     """The queries of a batch that are rows of templates."""
-    from levada.runtime.driver.catalog import Registered
+    from levada.runtime.driver.query_catalog import Registered
 
     spoken: dict[int, str] = {}  # of a template: the words of its texts are the same
     found: dict[str, Registered] = {}

@@ -1,13 +1,13 @@
 """Ends the process when one operator never comes to its end.
 
 A thread looks each second whether the loop's thread is still at the same operator, and counts the
-CPU seconds that this has taken. Above the limit it notes so in the checkpoint (``task.at_work``)
-and ends the process with exit code 5, or warns if the process belongs to the user's program. The
-next start evaluates the operator's queries in processes apart, under the same limit, and suspends
-the one that does not come to its end. Waiting takes no CPU: Spark's work and slow stores are not
-counted, nor is reading static data. Work on a query outside operators, such as planning, is
-interrupted (``model.cpu_guard``), and native code that holds the interpreter's lock ends the
-process (``model.stall_exit``).
+CPU seconds that this has taken. Above the limit it notes so in the checkpoint
+(``runtime.task.work_note``) and ends the process with exit code 5, or warns if the process belongs
+to the user's program. The next start evaluates the operator's queries in processes apart, under the
+same limit, and suspends the one that does not come to its end. Waiting takes no CPU: Spark's work
+and slow stores are not counted, nor is reading static data. Work on a query outside operators, such
+as planning, is interrupted (``core.cpu_guard``), and native code that holds the interpreter's lock
+ends the process (``core.stall_exit``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from contextlib import suppress
 
 import psutil
 
-from levada.model.cpu_guard import VARIABLE, cpu_limit, enable
-from levada.runtime.driver.loop import Loop
-from levada.runtime.task.at_work import RECORDS, UNLIMITED, WorkNote
+from levada.core.cpu_guard import VARIABLE, cpu_limit, enable
+from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.task.work_note import RECORDS, UNLIMITED, WorkNote
 
 EXIT_CODE = 5
 LOOK = 1.0  # s
@@ -41,7 +41,7 @@ def end_process(sentence: str) -> None:
 
 def end_of(watchdog: bool | End) -> End | None:
     """How a watchdog ends the process: as said, or as ``levada run`` does; None: it warns. If it
-    ends the process, work there may be interrupted (``model.cpu_guard``).
+    ends the process, work there may be interrupted (``core.cpu_guard``).
     """
     if watchdog is False:
         return None

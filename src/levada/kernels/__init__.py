@@ -15,8 +15,8 @@ A kernel is compiled, or taken from the cache on disk, when it is first called, 
 signatures; from then on a call costs what numba's own costs. So a process pays for the kernels that
 it needs (2 to 6 ms each from the cache, 0.1 to 1.3 s without), and an import for none. ``warm()``
 pays for all, once. ``compiled`` says how many were not in the cache, ``compiling`` which one is
-being compiled. The cache is in Levada's folder (``levada.cache``) unless ``NUMBA_CACHE_DIR`` names
-another.
+being compiled. The cache is in Levada's folder (``levada.core.cache_folder``) unless
+``NUMBA_CACHE_DIR`` names another.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ import numba
 import numpy as np
 from numba import types
 
-from levada.cache import cache_compiled, not_kept
-from levada.code_loading import load_module
-from levada.kernels import parts
+from levada.core.cache_folder import cache_compiled, not_kept
+from levada.core.code_loading import load_module
+from levada.kernels import inline_functions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -169,12 +169,12 @@ def inlined(function: F) -> F:
     """A part of a kernel, typed by the call; LLVM inlines it where it is small. It is not called
     from Python (``parts``).
     """
-    return parts.made(function, OPTIONS)
+    return inline_functions.made(function, OPTIONS)
 
 
 def part(function: F) -> F:
     """A part of a kernel that LLVM always inlines into it; it is not called from Python."""
-    return parts.made(function, {**OPTIONS, "forceinline": True})
+    return inline_functions.made(function, {**OPTIONS, "forceinline": True})
 
 
 def fused(function: F) -> F:
@@ -194,7 +194,7 @@ def stamp_of(function: Callable[..., Any]) -> str:
     numba's own stamp is the function's file alone, so that a change of a part in another module
     would go unseen.
     """
-    digest = hashlib.sha256(_source(__file__) + _source(parts.__file__))
+    digest = hashlib.sha256(_source(__file__) + _source(inline_functions.__file__))
     pending: list[Any] = [function]
     seen = set()
     while pending:

@@ -1,3 +1,1 @@
-"""Rows -> rows: pure functions of frames and state, one operator a module, without a JVM or
-a file.
-"""
+"""Rows to rows: operators as functions of frames and state, without files and without a JVM."""

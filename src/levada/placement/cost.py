@@ -12,9 +12,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from levada.frozen import frozen
-from levada.model.arrays import Doubles, Ints, Longs
-from levada.placement.graph import Load, SendGraph, Unit
+from levada.core.array_types import Doubles, Ints, Longs
+from levada.core.frozen import frozen
+from levada.placement.send_graph import Load, SendGraph, Unit
 
 VAIN, FEW = 0.9, 4
 """What part of what lots leave across machines a placement leaves that gains nothing to speak of;

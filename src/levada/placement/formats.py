@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from levada.core.frozen import frozen
 from levada.errors import UsageError, near
-from levada.frozen import frozen
 from levada.placement import graphml_file, json_file, metis_file
-from levada.placement.graph import SendGraph
+from levada.placement.send_graph import SendGraph
 
 
 @frozen

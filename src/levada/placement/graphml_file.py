@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from levada.core.array_types import Longs
 from levada.errors import UsageError
-from levada.model.arrays import Longs
-from levada.placement.graph import SendGraph
 from levada.placement.json_file import count, joined
+from levada.placement.send_graph import SendGraph
 
 SPACE = "http://graphml.graphdrawing.org/xmlns"
 _TAG = f"{{{SPACE}}}"

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from levada.core.array_types import Longs
 from levada.errors import UsageError, near
-from levada.model.arrays import Longs
-from levada.placement.graph import SendGraph
-from levada.placement.placement import is_group
+from levada.placement.placement_file import is_group
+from levada.placement.send_graph import SendGraph
 
 FEW = 50
 """Tasks among which a near miss is looked for."""

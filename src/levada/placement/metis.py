@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 import pymetis
 
-from levada.model.arrays import Ints, Longs
+from levada.core.array_types import Ints, Longs
+from levada.placement.annealing import Net
 from levada.placement.problem import Problem, net
-from levada.placement.search import Net
 
 FEWEST = 10
 """Tasks a machine below which METIS is not asked: it may find a part without tasks, and prints."""

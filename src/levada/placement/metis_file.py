@@ -17,11 +17,11 @@ import warnings
 
 import numpy as np
 
+from levada.core.array_types import Longs
+from levada.core.frozen import frozen
 from levada.errors import UsageError
-from levada.frozen import frozen
-from levada.model.arrays import Longs
-from levada.placement.graph import SendGraph
 from levada.placement.json_file import MOST, check_sum
+from levada.placement.send_graph import SendGraph
 
 NAMES = "% levada tasks "
 

@@ -15,20 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from levada.model.arrays import Ints
-from levada.placement import metis, refined, simple
+from levada.core.array_types import Ints
+from levada.placement import baseline_placers, local_search_placer, metis
 from levada.placement.problem import Problem
 
 Placer = Callable[[Problem], Ints]
 
 PLACERS: dict[str, Placer] = {
-    "uniform": simple.uniform,
-    "random": simple.balanced,
-    "round_robin": simple.round_robin,
-    "first_fit": simple.first_fit,
+    "uniform": baseline_placers.uniform,
+    "random": baseline_placers.balanced,
+    "round_robin": baseline_placers.round_robin,
+    "first_fit": baseline_placers.first_fit,
     "metis": metis.cut,
     "metis_vol": metis.vol,
-    "refined": refined.refined,
+    "refined": local_search_placer.refined,
 }
 
 

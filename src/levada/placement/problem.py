@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from levada.core.array_types import Doubles, Ints
+from levada.core.frozen import frozen
 from levada.errors import UsageError
-from levada.frozen import frozen
-from levada.model.arrays import Doubles, Ints
+from levada.placement.annealing import Net
 from levada.placement.cost import floor_rsd
-from levada.placement.graph import Load, SendGraph, Unit
-from levada.placement.search import Net
+from levada.placement.send_graph import Load, SendGraph, Unit
 
 BOUND = 0.05
 """The RSD that is allowed where nobody says one."""

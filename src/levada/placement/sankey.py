@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from levada.core.array_types import Ints, Longs
 from levada.errors import UsageError
-from levada.model.arrays import Ints, Longs
-from levada.placement.graph import SendGraph
+from levada.placement.send_graph import SendGraph
 
 WIDTH, HEIGHT, BAR = 1200, 800, 12
 MOST = 5_000

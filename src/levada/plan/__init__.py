@@ -1,3 +1,1 @@
-"""Algebra -> topology: operators by slots, shared between queries, with the stages and exchanges
-that they need.
-"""
+"""Logical plan to the execution plan that all queries share."""

@@ -1,3 +1,1 @@
-"""Where query path and data path meet: epochs, checkpoints, the loop that drives them. ``epoch`` is
-its table of contents.
-"""
+"""One epoch, from its splits to its committed result: driver, tasks, Spark, cost model."""

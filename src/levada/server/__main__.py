@@ -14,7 +14,7 @@ import time
 import msgspec
 
 from levada.errors import LevadaError
-from levada.server.run import Told, serve
+from levada.server.run_server import Told, serve
 
 LOOK = 1.0  # s between two looks at whether the engine's process is there
 

@@ -16,23 +16,27 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from levada.checkpoint.request_files import (
+    ServerReport,
+    read_server_report,
+    write_server_report,
+)
 from levada.errors import CheckpointError, LevadaError
-from levada.runtime.store.requests import ServerReport, read_server_report, write_server_report
-from levada.server import look, openapi, page, queries, results
-from levada.server.graphs import sparql, static
-from levada.server.graphs.content import TAKES
-from levada.server.guard.door import Door
-from levada.server.guard.tokens import Role, TokenFile
-from levada.server.live.socket import events_socket, query_socket
-from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
-from levada.server.push import route, streams
-from levada.server.push.gate import BODIES
-from levada.server.push.shortcut import Shortcut
-from levada.server.served import Served, check_role, off_loop
+from levada.server import openapi, page, query_routes, result_routes, status_routes
+from levada.server.app_state import Served, check_role, off_loop
+from levada.server.dead_letter_routes import letters
+from levada.server.live.websocket import events_socket, query_socket
+from levada.server.problem_json import Json, Problem, on_problem, on_refusal, on_status
+from levada.server.push import push_routes, stream_routes
+from levada.server.push.fast_path import Shortcut
+from levada.server.push.push_validation import BODIES
+from levada.server.route import Endpoint, Way, check_asked, check_names
+from levada.server.security.request_guard import Door
+from levada.server.security.tokens import Role, TokenFile
 from levada.server.settings import Settings
-from levada.server.telling.letters import letters
-from levada.server.telling.topology import topology
-from levada.server.way import Endpoint, Way, check_asked, check_names
+from levada.server.sparql import sparql_routes, static_routes
+from levada.server.sparql.graph_content import TAKES
+from levada.server.topology_routes import topology
 
 THREADS = 32  # those who wait for the engine, or plan, leave others room, on few processors, too
 LOOK = 1.0  # s between two looks at the file of tokens
@@ -62,74 +66,134 @@ async def described(request: Request) -> Response:
 
 
 WAYS = (
-    Way("GET", "/health", look.health, tells=("engine", "read_only")),
-    Way("GET", "/status", look.status, tells=STATUS),
-    Way("GET", "/metrics", look.metrics, answers=PLAIN),
-    Way("GET", "/streams", look.streams, tells=("streams",)),
-    Way("GET", "/streams/{stream:path}", look.one_stream, tells=("name",)),
+    Way("GET", "/health", status_routes.health, tells=("engine", "read_only")),
+    Way("GET", "/status", status_routes.status, tells=STATUS),
+    Way("GET", "/metrics", status_routes.metrics, answers=PLAIN),
+    Way("GET", "/streams", status_routes.streams, tells=("streams",)),
+    Way("GET", "/streams/{stream:path}", status_routes.one_stream, tells=("name",)),
     Way(
-        "POST", "/streams/{stream:path}", route.push_rows, Role.PUSH,
-        takes=BODIES, gives=(202,), tells=("stream", "rows", "again"),
+        "POST",
+        "/streams/{stream:path}",
+        push_routes.push_rows,
+        Role.PUSH,
+        takes=BODIES,
+        gives=(202,),
+        tells=("stream", "rows", "again"),
         heads=("Idempotency-Key", "Levada-Watermark"),
     ),
     Way(
-        "PUT", "/streams/{stream:path}", streams.put_stream, Role.REGISTER,
-        takes=("application/json",), gives=(200, 201), tells=("stream", "format"),
+        "PUT",
+        "/streams/{stream:path}",
+        stream_routes.put_stream,
+        Role.REGISTER,
+        takes=("application/json",),
+        gives=(200, 201),
+        tells=("stream", "format"),
     ),
     Way(
-        "DELETE", "/streams/{stream:path}", streams.delete_stream, Role.REGISTER,
+        "DELETE",
+        "/streams/{stream:path}",
+        stream_routes.delete_stream,
+        Role.REGISTER,
         tells=("stream", "told"),
     ),
-    Way("GET", "/queries", queries.list_queries, tells=("queries",)),
-    Way("GET", "/queries/{query}", queries.get_query, tells=("name", "dialect", "text", "state")),
+    Way("GET", "/queries", query_routes.list_queries, tells=("queries",)),
     Way(
-        "PUT", "/queries/{query}", queries.put_query, Role.REGISTER, WORDS, QUERY, (200, 201),
-        tells=("name", "results"), heads=("If-Match",), refuses=("to",),
+        "GET",
+        "/queries/{query}",
+        query_routes.get_query,
+        tells=("name", "dialect", "text", "state"),
     ),
     Way(
-        "DELETE", "/queries/{query}", queries.delete_query, Role.REGISTER, tells=("name", "told"),
+        "PUT",
+        "/queries/{query}",
+        query_routes.put_query,
+        Role.REGISTER,
+        WORDS,
+        QUERY,
+        (200, 201),
+        tells=("name", "results"),
+        heads=("If-Match",),
+        refuses=("to",),
+    ),
+    Way(
+        "DELETE",
+        "/queries/{query}",
+        query_routes.delete_query,
+        Role.REGISTER,
+        tells=("name", "told"),
         heads=("If-Match",),
     ),
     Way(
-        "GET", "/queries/{query}/results", results.results,
-        asks=("after", "limit", "format"), answers="results", heads=("Last-Event-ID",),
+        "GET",
+        "/queries/{query}/results",
+        result_routes.results,
+        asks=("after", "limit", "format"),
+        answers="results",
+        heads=("Last-Event-ID",),
     ),
     Way(
-        "GET", "/queries/{query}/results/{report}", results.one, asks=("format",),
+        "GET",
+        "/queries/{query}/results/{report}",
+        result_routes.one,
+        asks=("format",),
         answers="results",
     ),
-    Way("GET", "/static", static.list_static, tells=("static",)),
-    Way("GET", "/static/{graph:path}", static.get_static, answers="graph"),
+    Way("GET", "/static", static_routes.list_static, tells=("static",)),
+    Way("GET", "/static/{graph:path}", static_routes.get_static, answers="graph"),
     Way(
-        "PUT", "/static/{graph:path}", static.put_static, Role.ADMIN, takes=tuple(TAKES),
+        "PUT",
+        "/static/{graph:path}",
+        static_routes.put_static,
+        Role.ADMIN,
+        takes=tuple(TAKES),
         tells=("graph", "told"),
     ),
     Way(
-        "DELETE", "/static/{graph:path}", static.delete_static, Role.ADMIN,
+        "DELETE",
+        "/static/{graph:path}",
+        static_routes.delete_static,
+        Role.ADMIN,
         tells=("graph", "told"),
     ),
     Way(  # its clients send words of their own
-        "GET", "/sparql", sparql.get_sparql, asks=PROTOCOL, answers="sparql", strict=False
+        "GET", "/sparql", sparql_routes.get_sparql, asks=PROTOCOL, answers="sparql", strict=False
     ),
     Way(
-        "POST", "/sparql", sparql.post_sparql, asks=PROTOCOL, takes=(sparql.FORM, sparql.DIRECT),
-        answers="sparql", strict=False,
+        "POST",
+        "/sparql",
+        sparql_routes.post_sparql,
+        asks=PROTOCOL,
+        takes=(sparql_routes.FORM, sparql_routes.DIRECT),
+        answers="sparql",
+        strict=False,
     ),
     Way(
-        "GET", "/events", results.events, asks=("query", "after"), answers="text/event-stream",
+        "GET",
+        "/events",
+        result_routes.events,
+        asks=("query", "after"),
+        answers="text/event-stream",
         heads=("Last-Event-ID",),
     ),
-    Way("GET", "/words", queries.known_words, tells=("words",)),
+    Way("GET", "/words", query_routes.known_words, tells=("words",)),
     Way(
-        "POST", "/check", queries.check, asks=WORDS, takes=QUERY, tells=("ok", "errors", "warnings")
+        "POST",
+        "/check",
+        query_routes.check,
+        asks=WORDS,
+        takes=QUERY,
+        tells=("ok", "errors", "warnings"),
     ),
     Way("GET", "/letters", letters, asks=("stream", "kind", "limit"), tells=("letters", "more")),
     Way("GET", "/explain", topology, asks=("most",), answers="topology"),
-    Way("POST", "/explain", queries.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN),
+    Way(
+        "POST", "/explain", query_routes.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN
+    ),
     Way("GET", "/openapi.json", described, tells=("openapi", "paths")),
     Way("GET", "/", page.page, None, answers="text/html", strict=False),
     Way("GET", "/page/{file}", page.part, None, answers="", strict=False),
-)  # fmt: skip
+)
 
 
 SOCKETS = {
@@ -172,7 +236,7 @@ def application(served: Served) -> Door:
     )
     app.router.redirect_slashes = False
     app.state.served = served
-    pushed = next(way for way in WAYS if way.endpoint is route.push_rows)
+    pushed = next(way for way in WAYS if way.endpoint is push_routes.push_rows)
     short = Shortcut(app, pushed.path, _guarded(pushed), _on_fault)
     door = Door(short, served.settings, tokens)
     app.state.door = door

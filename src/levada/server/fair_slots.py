@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from levada.server.problems import Problem
+from levada.server.problem_json import Problem
 
 
 class FairSlots:

@@ -7,10 +7,10 @@ import re
 from importlib.metadata import version
 from typing import Any
 
-from levada.server.graphs.sparql import GRAPHS, SOLUTIONS, TABLES
-from levada.server.graphs.static import GIVES
-from levada.server.media import EVENTS, MEDIA
-from levada.server.way import JSON, Way
+from levada.server.content_negotiation import EVENTS, MEDIA
+from levada.server.route import JSON, Way
+from levada.server.sparql.sparql_routes import GRAPHS, SOLUTIONS, TABLES
+from levada.server.sparql.static_routes import GIVES
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _TEXT = {"type": "string"}

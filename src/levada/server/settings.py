@@ -7,10 +7,10 @@ from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from levada.core.frozen import frozen
 from levada.errors import UsageError
-from levada.frozen import frozen
-from levada.server.guard.allowance import AS_ALL
-from levada.server.guard.tokens import Token, read_tokens
+from levada.server.security.token_quotas import AS_ALL
+from levada.server.security.tokens import Token, read_tokens
 
 
 @frozen

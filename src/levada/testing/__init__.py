@@ -5,7 +5,7 @@
   ``Report``.
 - ``evaluate`` is the naive reference: it answers a ``ReferenceQuery`` (SPARQL) or ``ReferenceSql``
   (CQL) over the same streams by collecting each ``Window`` and asking pyoxigraph or SQLite, and
-  shares nothing with the engine but ``levada.model``. ``same`` tells the first difference of what
+  shares nothing with the engine but ``levada.core``. ``same`` tells the first difference of what
   two of them report.
 
 What ``__all__`` lists is public; the modules below it serve Levada's own tests. Hypothesis is not
@@ -17,12 +17,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from levada.model.time import Window, WindowKind
+    from levada.core.event_time import Window, WindowKind
     from levada.testing.compare import same
     from levada.testing.memory_sink import MemorySink
-    from levada.testing.question import Element, ReferenceQuery, ReferenceSql, Report, Row
     from levada.testing.reference import evaluate
-    from levada.testing.stepped import run_stepped
+    from levada.testing.reference_model import (
+        Element,
+        ReferenceQuery,
+        ReferenceSql,
+        Report,
+        Row,
+    )
+    from levada.testing.stepped_engine import run_stepped
 
 __all__ = [
     "Element",
@@ -39,16 +45,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Element": "levada.testing.question",
+    "Element": "levada.testing.reference_model",
     "MemorySink": "levada.testing.memory_sink",
-    "ReferenceQuery": "levada.testing.question",
-    "ReferenceSql": "levada.testing.question",
-    "Report": "levada.testing.question",
-    "Row": "levada.testing.question",
-    "Window": "levada.model.time",
-    "WindowKind": "levada.model.time",
+    "ReferenceQuery": "levada.testing.reference_model",
+    "ReferenceSql": "levada.testing.reference_model",
+    "Report": "levada.testing.reference_model",
+    "Row": "levada.testing.reference_model",
+    "Window": "levada.core.event_time",
+    "WindowKind": "levada.core.event_time",
     "evaluate": "levada.testing.reference",
-    "run_stepped": "levada.testing.stepped",
+    "run_stepped": "levada.testing.stepped_engine",
     "same": "levada.testing.compare",
 }
 
@@ -56,7 +62,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Each is imported when it is first asked for: the reference alone loads no engine."""
     if name in _HOMES:
-        from levada.code_loading import load_module  # here: importing the package loads little
+        from levada.core.code_loading import load_module  # here: importing the package loads little
 
         return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada.testing' has no attribute {name!r}")

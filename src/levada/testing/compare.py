@@ -25,10 +25,10 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from levada.model.term import STRING, XSD, Blank, Iri, Literal, parse_term
-from levada.model.time import TIMELESS
-from levada.testing.answers import members
-from levada.testing.question import Bag, Report, Solution
+from levada.core.event_time import TIMELESS
+from levada.core.rdf_terms import STRING, XSD, Blank, Iri, Literal, parse_term
+from levada.testing.oracle_engines import members
+from levada.testing.reference_model import Bag, Report, Solution
 
 _SIZES = ("long", "int", "short", "byte")
 _SIGNS = ("nonNegative", "positive", "nonPositive", "negative")

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-from levada.model.term import RDF
+from levada.core.rdf_terms import RDF
 
 Triple = tuple[str, str, str]
 Triples = set[Triple]

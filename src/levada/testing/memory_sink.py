@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from levada.emission.serialize import Batch, ndjson
+from levada.connectors.serialization.serialize import Batch, ndjson
 from levada.testing.compare import read_ndjson
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 
 
 class MemorySink:

@@ -2,7 +2,7 @@
 (docs/semantics.md).
 
 It is the judge of the engine, so it is short and slow, and shares nothing with it but
-``model.time``:
+``core.event_time``:
 
 1. every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a
    ``Stay``;
@@ -26,9 +26,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from levada.model.time import MAX, MIN, TIMELESS, Window
-from levada.testing.answers import answer
-from levada.testing.question import (
+from levada.core.event_time import MAX, MIN, TIMELESS, Window
+from levada.testing.oracle_engines import answer
+from levada.testing.reference_model import (
     Answer,
     Bag,
     Element,
@@ -44,7 +44,7 @@ from levada.testing.question import (
     TripleTemplate,
     value_of,
 )
-from levada.testing.stays import Stay, content, occurrences, relation_stays, stays
+from levada.testing.window_membership import Stay, content, occurrences, relation_stays, stays
 
 __all__ = [
     "Bag",
@@ -75,7 +75,7 @@ def evaluate(
     ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time
     (ms) they are others after it: a query without windows is asked over all of them in turn.
 
-    >>> from levada.model.time import WindowKind
+    >>> from levada.core.event_time import WindowKind
     >>> window = Window(WindowKind.RANGE, range=4000)
     >>> query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", {"a:w": ("s", window)})
     >>> stream = [Element(1000, ("<a:a> <a:b> <a:c>",))]

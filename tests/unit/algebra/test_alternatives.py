@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from levada.algebra.alternatives import alternatives
-from levada.algebra.schema import (
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri, Literal, Term
+from levada.plan.logical.entailment_alternatives import alternatives
+from levada.plan.logical.ontology_schema import (
     DOMAIN,
     INVERSE,
     RANGE,
@@ -14,9 +17,6 @@ from levada.algebra.schema import (
     Regime,
     Schema,
 )
-from levada.model.expression import Var
-from levada.model.query import TriplePattern
-from levada.model.term import Iri, Literal, Term
 
 X, Y, P = Var("x"), Var("y"), Var("p")
 A, B = Iri("A"), Iri("B")

@@ -6,13 +6,13 @@ from dataclasses import fields
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.algebra.properties import Analysis, Properties, answered_once
-from levada.algebra.tree import children
-from levada.optimizer.pipeline import OPTIONAL, optimize, without
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical import nodes as a
+from levada.plan.logical.properties import Analysis, Properties, answered_once
+from levada.plan.logical.traversal import children
+from levada.plan.optimizer.pipeline import OPTIONAL, optimize, without
 
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]"
 LEAF = "WINDOW :w { ?s :p ?v }"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.schema import (
+from levada.core.rdf_terms import Blank, Iri, Literal, Term
+from levada.errors import UsageError
+from levada.plan.logical.ontology_schema import (
     DOMAIN,
     EQUAL_CLASS,
     EQUAL_PROPERTY,
@@ -21,8 +23,6 @@ from levada.algebra.schema import (
     Typing,
     regime_of,
 )
-from levada.errors import UsageError
-from levada.model.term import Blank, Iri, Literal, Term
 
 A, B, C, D = (Iri(f"e:{c}") for c in "ABCD")
 P, Q, R, S = (Iri(f"e:{p}") for p in "pqrs")

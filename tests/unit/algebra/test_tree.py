@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.algebra.tree import children, level, with_children
-from levada.model.expression import Var
+from levada.core.expressions import Var
+from levada.plan.logical import nodes as a
+from levada.plan.logical.traversal import children, level, with_children
 
 X, Y = a.Bgp(a.InWindow(0), ()), a.Values(("v",), ())
 NODES = (

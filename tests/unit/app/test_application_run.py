@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from asking import S, element, judge, query, step
-from levada.app.app_file import App, Options, QuerySource
-from levada.app.run import run_app
-from levada.emission.serialize import Format
+from levada.cli.app.app_file import App, Options, QuerySource
+from levada.cli.app.run_app import run_app
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import LOCK
+from levada.connectors.sinks.stdout_sink import StdoutSink
 from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
-from levada.sinks.files import LOCK
-from levada.sinks.stdout import StdoutSink
-from levada.streams.stream_config import StreamConfig
 from levada.testing.compare import read_ndjson
-from levada.testing.published import read_published
-from levada.testing.streams import write_lines
+from levada.testing.read_published import read_published
+from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
 STEPS = query(
@@ -134,7 +134,7 @@ def test_a_full_disk_at_publication_loses_nothing(
     app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("levada.sinks.atomic._write", _full)
+        patch.setattr("levada.core.atomic_file._write", _full)
         with pytest.raises(SinkError, match=r"The disk that holds .* is full.*no result is lost"):
             run(app())
     run(app())
@@ -191,7 +191,7 @@ def test_errors_name_the_query_and_leave_no_checkpoint_open(app: Any, tmp_path: 
 
 
 def test_a_checkpoint_in_use_is_told(app: Any, tmp_path: Path) -> None:
-    from levada.runtime.store.checkpoint import Checkpoint
+    from levada.checkpoint.checkpoint_folder import Checkpoint
 
     held = Checkpoint(tmp_path / "ck", partitions=1)
     with pytest.raises(CheckpointError, match="Another engine is running"):

@@ -13,10 +13,10 @@ import pytest
 from asking import S, element, query, step
 from awaiting import PATIENCE
 from fault_proxy import FaultProxy, http, terminated
-from levada.app.signals import GRACE
+from levada.cli.app.signals import GRACE
 from levada.testing.compare import read_ndjson, same
-from levada.testing.question import Report
-from levada.testing.streams import write_lines
+from levada.testing.reference_model import Report
+from levada.testing.stream_builders import write_lines
 from s3_server import BUCKET, Moto
 
 QUERY = query(

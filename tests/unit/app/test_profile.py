@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 
 from levada import Engine
-from levada.app.profile.measure import profile
-from levada.app.profile.profile import Cost, Edge, Profile
-from levada.app.profile.recorder import Recorder
-from levada.app.profile.timed import TimedEngine
-from levada.cli.assemble import Given, assemble
+from levada.cli.app.profile.measure_profile import profile
+from levada.cli.app.profile.profile import Cost, Edge, Profile
+from levada.cli.app.profile.recorder import Recorder
+from levada.cli.app.profile.timed_tasks import TimedEngine
+from levada.cli.app_builder import Given, assemble
 from levada.cli.main import main
-from levada.cli.profiling.show import print_tables
+from levada.cli.profile.show_profile import print_tables
 
 N = 1500
 QUERY = """Rstream(Select A.k, Avg(A.v) As mean

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from awaiting import PATIENCE, until
-from levada.app.signals import stopped_by_signals
+from levada.cli.app.signals import stopped_by_signals
 
 SLOW = r"""PREFIX : <http://e/>
 SELECT ?o FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S]
@@ -25,8 +25,8 @@ def told(number, handler):  # says when a signal has been taken
         os.write(1, b"taken\\n")
     return set_handler(number, taken if callable(handler) else handler)
 signal.signal = told
-from levada.app.run import run_app
-from levada.cli.assemble import Given, assemble
+from levada.cli.app.run_app import run_app
+from levada.cli.app_builder import Given, assemble
 app = assemble(Given(queries=("slow.rq",), streams=("http://e/s=s.nt",)))
 print("run", flush=True)
 run_app(app, once=False, keep_open=False, overwrite=False, spark=False)

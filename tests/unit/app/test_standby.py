@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 
 from asking import S, element, judge, query, step
-from levada.app.signals import Stopped
-from levada.app.standby import await_turn, check_same, take_turn
+from levada.checkpoint.leadership.commit_log import Driver, TurnError, last_takeover
+from levada.checkpoint.leadership.heartbeat import Pulse, Sign, Watch, waiting, write_pulse
+from levada.cli.app.signals import Stopped
+from levada.cli.app.standby import await_turn, check_same, take_turn
 from levada.cli.run import Mode
 from levada.engine.engine import Engine
 from levada.engine.registry import Registry
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import CheckpointError, UsageError
-from levada.runtime.store.reign.commits import Driver, TurnError, last_takeover
-from levada.runtime.store.reign.pulse import Pulse, Sign, Watch, waiting, write_pulse
 from levada.testing.compare import read_ndjson
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 PATIENCE = 120  # s
 QUERY = query(

@@ -26,7 +26,7 @@ from bench.steady import Supply
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.syntax import parse
+from levada.language import parse
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=30)
 

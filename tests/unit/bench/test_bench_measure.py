@@ -15,7 +15,7 @@ from bench.meter import Meter, side
 from bench.result import CountError, Result, best, check_count, ratio
 from rich.console import Console
 
-from levada.app.run import cpu_seconds
+from levada.cli.app.run_app import cpu_seconds
 
 BURN = "import time\nwhile time.process_time() < 1: pass\nprint('x', flush=True)\ntime.sleep(30)"
 

@@ -17,8 +17,8 @@ from bench.operator_data import Size
 from bench.steady import LEAST_JVM, Mark, Span, Supply, find_span
 from bench.ways import each_way_until
 
-from levada.runtime.driver.task_count import ONE, SPREAD, Pace, Pressure
-from levada.runtime.store.manifest import Choice
+from levada.checkpoint.manifest import Choice
+from levada.runtime.driver.parallelism import ONE, SPREAD, Pace, Pressure
 
 
 def marks(*costs: float, rows: int = 1000, epochs: int = 15) -> list[Mark]:

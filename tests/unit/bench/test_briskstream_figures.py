@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bench.papers import briskstream as paper
 
-from levada.placement.replicas.scale import Search
+from levada.placement.replication.rlas import Search
 
 SEARCH = Search(steps=300, nodes=50)
 

@@ -16,7 +16,7 @@ LINES = """
 import threading
 import numpy as np
 from bench.epoch_counts import SCANNED, EpochCounts, _count_scans
-from levada.kernels.text.lines import cut_lines
+from levada.kernels.text.line_boundaries import cut_lines
 counts = EpochCounts()
 _count_scans(counts)
 lines = np.frombuffer(b"<a> <b> <c> .\\n" * 10_000, np.uint8)

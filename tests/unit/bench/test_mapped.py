@@ -17,7 +17,7 @@ from bench.mapped import placed, predicted, rowwise, runs, works
 from bench.mapped.clock import lines
 from bench.mapped.predicted import SHAPES, Case, Costs, case, fit, placements, remote
 
-from levada.placement.replicas.scale import Search
+from levada.placement.replication.rlas import Search
 
 COSTS = Costs(0.01, 0.005, 0.01, 4e-9, 6e-9)
 TINY = 0.002  # of a work: epochs of 200

@@ -7,7 +7,7 @@ import math
 import pytest
 from bench import moving
 
-from levada.engine import requests
+from levada.engine import control_requests
 
 
 def test_groups_move_while_it_runs_and_results_are_right() -> None:
@@ -27,6 +27,8 @@ def test_the_driver_calls_the_file_system_as_often_for_any_number_of_partitions(
     one in a hundred. Some epochs write an inventory.
     """
     monkeypatch.setattr(moving, "MANY", partitions)
-    monkeypatch.setattr(requests, "LOOK", math.inf)  # else an epoch that takes long looks twice
+    monkeypatch.setattr(
+        control_requests, "LOOK", math.inf
+    )  # else an epoch that takes long looks twice
     found = moving._alone(apart, 12)
     assert 0 < found["calls"] <= 20 and found["most_calls"] <= 20

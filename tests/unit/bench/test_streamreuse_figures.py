@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from bench.papers import streamreuse as paper
 from bench.papers.streamreuse.airline import AIRLINE
+from bench.papers.streamreuse.model.planner import USUAL
 from bench.papers.streamreuse.rfid import RFID
 from bench.papers.streamreuse.simulate import MODES, Place, queries, simulate
 from bench.papers.streamreuse.topology import transit_stub
 from bench.papers.streamreuse.workload import Load, Workload
 from bench.streamreuse import at_places, saved, search
-
-from levada.sharing.planner import USUAL
 
 LOAD = Load(queries=25, between=1.0, life=60.0)
 PLACE = Place(stubs=3, each=5)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from levada.algebra.options import QueryOptions
-from levada.app.app_file import App, Options, QuerySource, StaticSource, load_app
+from levada.cli.app.app_file import App, Options, QuerySource, StaticSource, load_app
 from levada.errors import UsageError
+from levada.plan.logical.query_options import QueryOptions
 
 WHOLE = """
 streams:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.arguments import parse_static, parse_stream, split_name, split_options
+from levada.checkpoint.result_index import Keep
+from levada.cli.argument_parsing import parse_static, parse_stream, split_name, split_options
 from levada.cli.main import main
+from levada.core.query_limits import QueryLimits
 from levada.errors import UsageError
-from levada.model.limits import QueryLimits
-from levada.runtime.store.published import Keep
 
 
 @pytest.mark.parametrize(

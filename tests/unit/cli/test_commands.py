@@ -16,14 +16,14 @@ import polars as pl
 import pytest
 
 from levada.__main__ import main as start
-from levada.app.app_file import App, Options, QuerySource
-from levada.cli.assemble import Given, assemble
+from levada.cli.app.app_file import App, Options, QuerySource
+from levada.cli.app_builder import Given, assemble
 from levada.cli.main import main
 from levada.cli.run import Mode, check_run, run_with, write_summary
-from levada.emission.serialize import Batch
-from levada.engine.telling.summary import Progress, StreamCounts, Summary
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.serialization.serialize import Batch
+from levada.engine.status.summary import Progress, StreamCounts, Summary
 from levada.errors import EngineError, UsageError
-from levada.streams.stream_config import StreamConfig
 
 HOT = """PREFIX : <http://e/>
 SELECT ?s FROM NAMED WINDOW :w ON <http://e/temp> [RANGE PT10S STEP PT5S]

@@ -14,20 +14,28 @@ import pyoxigraph
 import pytest
 from rich.console import Console
 
-from levada.app.app_file import load_app
-from levada.cli import demo as command
-from levada.cli.demo import Wish, demo_with
+from levada.cli import demo_command as command
+from levada.cli.app.app_file import load_app
+from levada.cli.demo import nycflights
+from levada.cli.demo.board import VIEWS, Board
+from levada.cli.demo.nycflights import data_folder, read_tables
+from levada.cli.demo.tables_to_ntriples import (
+    RDF_TYPE,
+    Shape,
+    date_time,
+    iri,
+    string,
+    typed,
+    write,
+)
+from levada.cli.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
+from levada.cli.demo.write_demo import discard, fill
+from levada.cli.demo_command import Wish, demo_with
 from levada.cli.main import main
-from levada.demo import source
-from levada.demo.board import VIEWS, Board
-from levada.demo.folder import discard, fill
-from levada.demo.rdf import RDF_TYPE, Shape, date_time, iri, string, typed, write
-from levada.demo.source import data_folder, read_tables
-from levada.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
-from levada.emission.serialize import Batch
-from levada.engine.telling.summary import Progress, Summary
+from levada.connectors.serialization.serialize import Batch
+from levada.core.event_time import MAX
+from levada.engine.status.summary import Progress, Summary
 from levada.errors import EngineError, SinkError, UsageError
-from levada.model.time import MAX
 
 DATA = Path("data")
 FILES = {
@@ -192,7 +200,7 @@ def test_the_page_of_the_vocabulary_names_what_is_there() -> None:
 def test_the_package_is_found_and_its_absence_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(source.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nycflights.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'levada\[demo\]'"):
         data_folder()
     assert main(["demo"]) == 2

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from levada.app.app_file import load_app
-from levada.demo.folder import fill
-from levada.demo.source import Tables, data_folder, read_tables
+from levada.cli.app.app_file import load_app
+from levada.cli.demo.nycflights import Tables, data_folder, read_tables
+from levada.cli.demo.write_demo import fill
 from levada.engine.engine import Engine
 from levada.errors import UsageError
 

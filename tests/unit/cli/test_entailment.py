@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from levada.app.app_file import App, Options, QuerySource, load_app
+from levada.cli.app.app_file import App, Options, QuerySource, load_app
 from levada.cli.main import main
 from levada.engine.engine import Engine
 from levada.errors import UsageError

@@ -13,11 +13,11 @@ import pytest
 
 from awaiting import PATIENCE
 from levada import Engine
-from levada.algebra.options import WORDS
+from levada.cli.common_options import WORDS as MEANING
+from levada.cli.common_options import takes_queries
 from levada.cli.main import main
-from levada.cli.shared import WORDS as MEANING
-from levada.cli.shared import takes_queries
-from levada.plan.physical.forms.show import HEAD
+from levada.plan.logical.query_options import WORDS
+from levada.plan.statistics.print_strategy import HEAD
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s ?v FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }

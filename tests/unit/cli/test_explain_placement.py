@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
-from levada.cli.place.picture import Flow, drawn
-from levada.engine.telling.choices import ChoiceStatus, CostsStatus, DelayStatus, sentences
+from levada.cli.placement.epoch_plot import Flow, drawn
+from levada.engine.status.execution_status import (
+    ChoiceStatus,
+    CostsStatus,
+    DelayStatus,
+    sentences,
+)
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s (COUNT(?v) AS ?n) FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
-from levada.optimizer.pipeline import RULES
+from levada.plan.optimizer.pipeline import RULES
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]

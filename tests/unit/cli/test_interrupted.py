@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from levada.app.app_file import App, QuerySource
-from levada.cli.live.answer import Answer
-from levada.cli.shell import ask as asking
-from levada.cli.shell.ask import ask
+from levada.cli.app.app_file import App, QuerySource
+from levada.cli.shell import run_query as asking
+from levada.cli.shell.run_query import ask
+from levada.cli.tables.answer_table import Answer
+from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
-from levada.streams.stream_config import StreamConfig
 
 TEXT = """PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON :a [RANGE PT4S STEP PT2S]
 WHERE { WINDOW :w { ?s :t ?o } }"""

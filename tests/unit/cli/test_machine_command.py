@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.machine.probe import probe, probed, written
+from levada.cli.machine.probe_machine import probe, probed, written
 from levada.cli.main import main
+from levada.core.machine_file import read_machine
 from levada.errors import UsageError
-from levada.placement.hardware.fetch import Gauge
-from levada.placement.replicas.machine import read_machine
+from levada.placement.hardware.memory_latency import Gauge
 from sys_folder import sys_folder
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from levada.core.names import check_query_name, check_stream_name, match_streams
 from levada.errors import UnknownNameError, UsageError
-from levada.model.names import check_query_name, check_stream_name, match_streams
 
 
 @pytest.mark.parametrize("name", ["q1", "a.b-c_d", "7", "-x", "übung"])

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from awaiting import PATIENCE
-from levada.emission.serialize import Batch, Format
-from levada.sinks.stdout import StdoutSink
+from levada.connectors.serialization.serialize import Batch, Format
+from levada.connectors.sinks.stdout_sink import StdoutSink
 
 XSD = "<http://www.w3.org/2001/XMLSchema#integer>"
 QUERY = """PREFIX : <http://e/>

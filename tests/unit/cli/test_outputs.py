@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from levada.app.app_file import To, load_app
-from levada.cli.arguments import parse_output
-from levada.cli.assemble import Given, assemble
+from levada.cli.app.app_file import To, load_app
+from levada.cli.app_builder import Given, assemble
+from levada.cli.argument_parsing import parse_output
 from levada.cli.run import Mode, check_run
 from levada.errors import UsageError
 

@@ -15,10 +15,10 @@ from unittest import mock
 import pytest
 
 from file_target import SCHEME, FileTarget
-from levada.app.signals import Stopped
+from levada.checkpoint.leadership.heartbeat import Watch
+from levada.cli.app.signals import Stopped
 from levada.cli.main import main
-from levada.runtime.store.reign.pulse import Watch
-from levada.sinks import destination
+from levada.connectors.sinks import sink_url
 
 QUERY = """PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) (MAX(?v) AS ?most)
 FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT2S] WHERE { WINDOW :w { ?x :v ?v } }"""
@@ -68,9 +68,9 @@ def _job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "s.nt").write_text("".join(lines))
     (tmp_path / "q.rq").write_text(QUERY)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(destination._MAKERS, SCHEME, FileTarget.of)
-    monkeypatch.setitem(destination.OPTIONS, SCHEME, FileTarget.OPTIONS)
-    monkeypatch.setattr("levada.app.standby.Watch", quick_watch)
+    monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.of)
+    monkeypatch.setitem(sink_url.OPTIONS, SCHEME, FileTarget.OPTIONS)
+    monkeypatch.setattr("levada.cli.app.standby.Watch", quick_watch)
 
 
 def fault_of(pair: tuple[str, ...], folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
@@ -78,7 +78,7 @@ def fault_of(pair: tuple[str, ...], folder: Path, capfd: pytest.CaptureFixture[s
     ending = stopping(at_once="--once" not in pair)
     before = set(folder.rglob("*"))
     base = ["run", "q.rq", "--stream", "http://e/s=s.nt", "--master", "none", "--no-progress"]
-    with mock.patch("levada.app.run.stopped_by_signals", ending):
+    with mock.patch("levada.cli.app.run_app.stopped_by_signals", ending):
         code = main([*base, *argued(pair)])
     out, err = capfd.readouterr()
     if code not in (0, 2) or "Traceback" in err:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
-from levada.engine.placing.wish import read_wish
+from levada.engine.placement.placement_options import read_wish
 from levada.placement.placers import PLACERS
 
 LINKS = [

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from levada.cli.errors import message_of, report
 from levada.cli.progress import KERNELS, After, LiveLine, PlainLines, Waiting, choose
-from levada.engine.delivery.lag import OutputStatus
-from levada.engine.telling.summary import Progress, StreamCounts, Summary
+from levada.core.event_time import MAX, MIN, instant
+from levada.engine.delivery.delivery_lag import OutputStatus
+from levada.engine.status.summary import Progress, StreamCounts, Summary
 from levada.errors import EngineError, UsageError
-from levada.model.time import MAX, MIN, instant
 
 
 def console(terminal: bool = False) -> Any:

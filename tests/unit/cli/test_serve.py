@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from awaiting import PATIENCE, until
+from levada.checkpoint.request_files import engine_runs
 from levada.cli.main import main
-from levada.runtime.store.requests import engine_runs
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?a ?n FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]

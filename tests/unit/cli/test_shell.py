@@ -19,13 +19,13 @@ import pytest
 from rich.console import Console
 
 from awaiting import PATIENCE
-from levada.app.app_file import App, QuerySource, StaticSource
+from levada.cli.app.app_file import App, QuerySource, StaticSource
 from levada.cli.shell.complete import candidates
-from levada.cli.shell.look import look
+from levada.cli.shell.describe import look
 from levada.cli.shell.session import Session
 from levada.cli.shell.statements import is_whole, query_of
 from levada.cli.shell.terminal import statements_of
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
 
 TEMP = """<http://e/hall> <http://e/t> "20"^^<http://www.w3.org/2001/XMLSchema#integer> 1000 .
 <http://e/hall> <http://e/t> "21"^^<http://www.w3.org/2001/XMLSchema#integer> 2500 .

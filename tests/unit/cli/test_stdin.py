@@ -15,8 +15,8 @@ import pytest
 
 from awaiting import until
 from levada.cli.main import main
-from levada.runtime.spool.stdin import StdinSpool
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.stdin_spool import StdinSpool
 
 COUNT = """PREFIX : <http://e/>
 SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :rooms [RANGE PT2S STEP PT2S]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.about.streams import ROWS, keys
-from levada.cli.about.topics import TOPICS, WINDOWS
+from levada.cli.help.help_topics import TOPICS, WINDOWS
+from levada.cli.help.stream_help import ROWS, keys
 from levada.cli.main import app, main
-from levada.streams.formats import NAMES
-from levada.streams.options import OPTIONS
-from levada.syntax import parse
-from levada.syntax.cql.parser import parse_script
-from levada.syntax.dialects.recognise import DIALECTS
+from levada.connectors.config.input_formats import NAMES
+from levada.connectors.config.stream_options import OPTIONS
+from levada.language import parse
+from levada.language.cql.parser import parse_script
+from levada.language.dialects.detect import DIALECTS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "cli.md"
 SHAPES = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from levada.cli.main import main
-from levada.cli.place.topology import ROWS, read
+from levada.cli.placement.topology_to_graph import ROWS, read
 from levada.errors import UsageError
 from levada.placement.json_file import write
 

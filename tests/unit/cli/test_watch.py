@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 from awaiting import PATIENCE
-from levada.cli.live.answer import ENDS, Answer
-from levada.cli.live.watch import Watching
 from levada.cli.main import main
-from levada.emission.serialize import Batch
-from levada.engine.telling.summary import Progress
+from levada.cli.tables.answer_table import ENDS, Answer
+from levada.cli.tables.watch_results import Watching
+from levada.connectors.serialization.serialize import Batch
+from levada.engine.status.summary import Progress
 
 TEMP = """<http://e/hall> <http://e/t> "20"^^<http://www.w3.org/2001/XMLSchema#integer> 1000 .
 <http://e/lab> <http://e/t> "22"^^<http://www.w3.org/2001/XMLSchema#integer> 2500 .

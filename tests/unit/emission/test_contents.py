@@ -14,14 +14,20 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
 
-from levada.emission.contents import contents
-from levada.emission.formats import LINES, Format, check_fits, check_stdout, fitting
-from levada.emission.serialize import Batch
-from levada.emission.typed import typed_frame
+from levada.connectors.serialization.encode_batch import contents
+from levada.connectors.serialization.result_formats import (
+    LINES,
+    Format,
+    check_fits,
+    check_stdout,
+    fitting,
+)
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.typed_columns import typed_frame
+from levada.connectors.sinks.file_sink import FileSink, Roll
+from levada.core.event_time import MIN
+from levada.core.query_model import Form, Output
 from levada.errors import UsageError
-from levada.model.query import Form, Output
-from levada.model.time import MIN
-from levada.sinks.files import FileSink, Roll
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 SELECT = Batch(

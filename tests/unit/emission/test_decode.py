@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.emission.decode import csv_fields, csv_values, json_strings, json_terms, tsv_values
-from levada.emission.serialize_small import csv_value, json_term, tsv_value
-from levada.model.term import XSD, Blank, Iri, Literal, parse_term
+from levada.connectors.serialization.decode_terms import (
+    csv_fields,
+    csv_values,
+    json_strings,
+    json_terms,
+    tsv_values,
+)
+from levada.connectors.serialization.serialize_rows import csv_value, json_term, tsv_value
+from levada.core.rdf_terms import XSD, Blank, Iri, Literal, parse_term
 
 INTEGER = f"^^<{XSD}integer>"
 

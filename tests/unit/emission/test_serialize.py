@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.emission.serialize import (
+from levada.connectors.serialization.serialize import (
     Batch,
     Format,
     csv,
@@ -24,10 +24,10 @@ from levada.emission.serialize import (
     ndjson,
     tsv,
 )
-from levada.emission.serialize_small import FEW, json_term
-from levada.model.query import Form
-from levada.model.term import XSD
-from levada.terms.texts import join_lines
+from levada.connectors.serialization.serialize_rows import FEW, json_term
+from levada.core.query_model import Form
+from levada.core.rdf_terms import XSD
+from levada.core.text_columns import join_lines
 
 FIVE = f'"5"^^<{XSD}integer>'
 A, X = "<http://e/a>", '"x, \\"y\\""'

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.emission.typed import typed, typed_frame
-from levada.model.term import XSD, Literal, parse_term
+from levada.connectors.serialization.typed_columns import typed, typed_frame
+from levada.core.rdf_terms import XSD, Literal, parse_term
 
 
 def lit(lexical: str, name: str) -> str:

@@ -18,16 +18,16 @@ import pyoxigraph as ox
 import pytest
 
 import levada
-from levada.emission import contents as emission
-from levada.emission.contents import contents
-from levada.emission.formats import Format, fitting
-from levada.emission.serialize import Batch
-from levada.emission.unwritable import Unwritable, without_unwritable
-from levada.model.query import Form, Output
-from levada.sinks.files import FileSink
-from levada.sinks.kafka import messages
-from levada.sinks.stdout import StdoutSink
-from levada.sinks.target import Piece, Position
+from levada.connectors.serialization import encode_batch as emission
+from levada.connectors.serialization.encode_batch import contents
+from levada.connectors.serialization.result_formats import Format, fitting
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.unwritable_results import Unwritable, without_unwritable
+from levada.connectors.sinks.file_sink import FileSink
+from levada.connectors.sinks.kafka_sink import messages
+from levada.connectors.sinks.stdout_sink import StdoutSink
+from levada.connectors.sinks.transactional_sink import Piece, Position
+from levada.core.query_model import Form, Output
 
 XSD, RDF = "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 DIRECTED, TAGLESS = '"x"@ar--rtl', f'"x"^^<{RDF}langString>'

@@ -15,14 +15,14 @@ import msgspec
 import pytest
 
 import levada
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import Carried, Manifest
 from levada.cli.main import main
-from levada.engine.placing.carried import edges_of
-from levada.model.checkpoint_facts import facts_of
-from levada.runtime.driver import task_count
-from levada.runtime.local import Job, LocalExecutor, deliver, outcome, resolve
-from levada.runtime.spark.carrier import Carrier, Sender, receive
-from levada.runtime.store.checkpoint import newest_manifest, plan_of
-from levada.runtime.store.manifest import Carried, Manifest
+from levada.core.checkpoint_facts import facts_of
+from levada.engine.placement.edge_transport import edges_of
+from levada.runtime.driver import parallelism
+from levada.runtime.executor import Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.spark.blob_transport import Carrier, Sender, receive
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """PREFIX : <http://e/>
@@ -67,7 +67,7 @@ def ran(root: Path, run: Run | None) -> tuple[Any, Manifest]:
     (root / "s.nt").write_text("".join(lines))
     sink, executor = MemorySink(), run or LocalExecutor().run
     with (
-        patch.object(task_count, "CALLS", 0),  # else small epochs are one call
+        patch.object(parallelism, "CALLS", 0),  # else small epochs are one call
         patch.object(LocalExecutor, "run", lambda self, job: executor(job)),
         patch.object(LocalExecutor, "missed", lambda self: (1, 16), create=True),
         levada.Engine(

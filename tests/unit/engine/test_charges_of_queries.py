@@ -8,15 +8,15 @@ import pytest
 
 from asking import element, query, step
 from levada import Engine
-from levada.engine.telling.charges import charges
-from levada.engine.telling.status import QueryStatus, read_status
-from levada.model.checkpoint_facts import facts_of
-from levada.model.time import MAX
-from levada.runtime.driver.costs import flows
-from levada.runtime.store.checkpoint import newest_manifest, plan_of
-from levada.runtime.store.manifest import Manifest
-from levada.server import look
-from levada.testing.streams import write_lines
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import Manifest
+from levada.core.checkpoint_facts import facts_of
+from levada.core.event_time import MAX
+from levada.engine.status.query_charges import charges
+from levada.engine.status.status import QueryStatus, read_status
+from levada.runtime.cost_model import operator_cardinalities
+from levada.server import status_routes
+from levada.testing.stream_builders import write_lines
 
 S = "http://e/s"
 PAIR = "?a :p ?n . ?a :q ?m"
@@ -77,7 +77,7 @@ def test_what_was_taken_goes_on_after_a_restart(tmp_path: Path) -> None:
 def test_of_very_many_operators_the_dearest_are_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows, "MOST", 2)
+    monkeypatch.setattr(operator_cardinalities, "MOST", 2)
     run(tmp_path)
     assert len(last(tmp_path).charges) == 2
 
@@ -94,9 +94,9 @@ def test_a_state_file_that_is_gone_leaves_the_rest_known(tmp_path: Path) -> None
 def test_metrics_are_of_the_queries_with_most_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
     queries = [
         QueryStatus(f"q{i}", 0, MAX, None, (), None, "", cpu_seconds=i / 10, state_bytes=None)
-        for i in range(look.MAX_CHARGED + 5)
+        for i in range(status_routes.MAX_CHARGED + 5)
     ]
-    lines = list(look._of_queries(queries))
+    lines = list(status_routes._of_queries(queries))
     seconds = [line for line in lines if line.startswith("levada_query_cpu_seconds{")]
-    assert len(seconds) == look.MAX_CHARGED and 'query="q4"' not in " ".join(seconds)
+    assert len(seconds) == status_routes.MAX_CHARGED and 'query="q4"' not in " ".join(seconds)
     assert not any(line.startswith("levada_query_state_bytes{") for line in lines)

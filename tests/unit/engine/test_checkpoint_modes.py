@@ -11,15 +11,15 @@ import pytest
 
 from asking import S, query, register
 from cases import Clause
-from levada.emission.formats import Format
+from levada.checkpoint import reader_leases
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.request_files import Content, Request, place_content
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.connectors.spool.push_spool import PushLog
+from levada.connectors.spool.spool_folder import spool_folder
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, UsageError
-from levada.runtime.spool.folder import spool_folder
-from levada.runtime.spool.push import PushLog
-from levada.runtime.store import tails
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.requests import Content, Request, place_content
-from levada.sinks.files import FileSink
 
 QUERY = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="q", windows={"w": (S, Clause("range", 1000))}
@@ -54,7 +54,7 @@ def push(folder: Path) -> None:
     lines = "".join(f'<http://e/a> <http://e/p> "{i}" {300 * i} .\n' for i in range(9)) + "no\n"
     data = spool_folder(folder / "ck", S) / "data"
     PushLog(data, "nq").append(lines.encode(), {"key": "digest"})
-    tails.Sign(folder / "ck", "reader", lambda: 0.0).needs(1)
+    reader_leases.Sign(folder / "ck", "reader", lambda: 0.0).needs(1)
     place_content(folder / "ck", Request("1", content=Content(None)), b"")
 
 
@@ -135,6 +135,6 @@ def test_a_folder_of_somebody_else_stays_as_it_is(
 
     (folder / "ck").mkdir(0o755)
     with monkeypatch.context() as patch:
-        patch.setattr("levada.model.files.os.chmod", refuse)
+        patch.setattr("levada.core.checkpoint_files.os.chmod", refuse)
         Checkpoint(folder / "ck", partitions=1).close()
     assert stat.S_IMODE((folder / "ck").stat().st_mode) == 0o755

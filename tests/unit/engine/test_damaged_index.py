@@ -8,11 +8,11 @@ import pytest
 
 from asking import S, element, query, register
 from cases import Clause
+from levada.checkpoint.result_index import FILE
 from levada.engine.engine import Engine
-from levada.engine.telling.archive import Archive
+from levada.engine.status.result_archive import Archive
 from levada.errors import CheckpointError
-from levada.runtime.store.published import FILE
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 QUERY = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="q", windows={"w": (S, Clause("range", 1000))}

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from levada.checkpoint.manifest import Intention
+from levada.connectors.spool.push_spool import PushLog
+from levada.connectors.spool.spool_folder import spool_folder
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.spool.folder import spool_folder
-from levada.runtime.spool.push import PushLog
-from levada.runtime.store.manifest import Intention
 
 TEXT = """PREFIX : <http://e/> SELECT ?n FROM NAMED WINDOW :w ON :s [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :n ?n } }"""

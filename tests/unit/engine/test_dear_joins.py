@@ -14,12 +14,12 @@ from asking import S, at, query
 from awaiting import until
 from cases.windows import Clause
 from levada import Engine, Query
-from levada.engine.suspended import read_suspended
-from levada.engine.telling.shares import RelaxedStatus
-from levada.engine.telling.status import read_status
-from levada.plan.sealed.joins import Join
-from levada.plan.topology.dear import HIGH, LOW, Dear
-from levada.testing.streams import lines, write_lines
+from levada.engine.status.sharing_status import RelaxedStatus
+from levada.engine.status.status import read_status
+from levada.engine.suspended_queries import read_suspended
+from levada.plan.execution.joins import Join
+from levada.plan.sharing.unprofitable_joins import HIGH, LOW, Dear
+from levada.testing.stream_builders import lines, write_lines
 
 HOPPING = Clause("step", 4000, 2000)
 VAIN = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :at :o%d }"

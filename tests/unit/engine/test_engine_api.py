@@ -15,7 +15,7 @@ from levada.engine.engine import Engine
 from levada.engine.query import Report
 from levada.errors import QuerySyntaxError, SourceError, UnknownNameError, UsageError
 from levada.testing.compare import same
-from levada.testing.streams import lines, write_lines
+from levada.testing.stream_builders import lines, write_lines
 
 RANGE = {"w": (S, Clause("range", 1500))}
 ALL = query("SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows=RANGE)

@@ -26,14 +26,14 @@ from cases import CaseQuery
 from evil import EVIL, Evil, nine, stream
 from examples import EXAMPLES
 from levada import Engine
-from levada.emission.serialize import Batch
-from levada.engine.telling.status import read_status
-from levada.model.limits import SERVED
+from levada.connectors.serialization.serialize import Batch
+from levada.core.query_limits import SERVED
+from levada.engine.status.status import read_status
 from levada.operators.expressions.scalar import regex
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, Report
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, Report
+from levada.testing.stream_builders import lines
 from stepped import register
 
 LIVE = int(os.environ.get("LEVADA_LIVE", "0"))

@@ -12,7 +12,7 @@ from levada.engine.engine import Engine
 from levada.errors import EngineError
 from levada.runtime.driver.epoch import Epochs
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(500 * i, f"a p {i}") for i in range(8)]
 

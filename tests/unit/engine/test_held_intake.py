@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from levada.engine.delivery.deliveries import Deliveries
+from levada.engine.delivery.delivery_manager import Deliveries
 
 
 class Goes:

@@ -19,10 +19,10 @@ import pytest
 from awaiting import until
 from injecting import BEFORE_PLANS, FAULTS, NAME, STAGES, VARIABLE, inject
 from levada import Engine
-from levada.emission.formats import Format
-from levada.engine.telling.status import read_status
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.engine.status.status import read_status
 from levada.errors import QueryFailureError
-from levada.sinks.files import FileSink
 from ports import free_port
 
 S = "http://e/s"

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-import levada.engine.prepare as preparing
-import levada.runtime.task.stage as stage
-import levada.runtime.task.stage_zero as stage_zero
+import levada.engine.query_pipeline as preparing
+import levada.runtime.task.ingest_operators as stage_zero
+import levada.runtime.task.stage_task as stage
 from levada import Engine
-from levada.emission.formats import Format
-from levada.engine.isolation import OtherFaultError, UnsteadyError, guilty
-from levada.engine.telling.status import read_status
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.engine.query_isolation import OtherFaultError, UnsteadyError, guilty
+from levada.engine.status.status import read_status
 from levada.errors import EngineError, QueryFailureError
-from levada.plan.sealed.plan import PlanNode
+from levada.plan.execution.plan import PlanNode
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.costs.switching import Switching
-from levada.sinks.files import FileSink
+from levada.runtime.cost_model.plan_migrations import Switching
 
 S = "http://e/s"
 HEAD = f"PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
@@ -132,7 +132,7 @@ def test_start_on_a_checkpoint_that_failed_comes_up(tmp_path: Path, data: Path) 
     """The epoch that failed was written ahead, and no query of its plan could be suspended then."""
     alone = run(data, tmp_path / "alone", NEIGHBOURS)
     with failing_evaluation("Emit", KeyError("x")), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("levada.engine.driver.Driver._suspend", _raise)
+        patch.setattr("levada.engine.engine_driver.Driver._suspend", _raise)
         with pytest.raises(EngineError):
             run(data, tmp_path / "ck", {**NEIGHBOURS, "bad": BAD})
     assert (tmp_path / "ck" / "intentions" / "open").exists()
@@ -150,7 +150,7 @@ def test_start_on_a_checkpoint_that_failed_comes_up(tmp_path: Path, data: Path) 
 def test_start_without_the_query_comes_up(tmp_path: Path, data: Path) -> None:
     alone = run(data, tmp_path / "alone", NEIGHBOURS)
     with failing_evaluation("Emit", KeyError("x")), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("levada.engine.driver.Driver._suspend", _raise)
+        patch.setattr("levada.engine.engine_driver.Driver._suspend", _raise)
         with pytest.raises(EngineError):
             run(data, tmp_path / "ck", {**NEIGHBOURS, "bad": BAD})
     with failing_evaluation("Emit", KeyError("x")), warnings.catch_warnings():
@@ -282,7 +282,7 @@ def test_failure_of_others_and_one_that_goes_away_are_told_apart() -> None:
         guilty("abc", lambda without: False)
 
 
-@pytest.mark.parametrize("at", ["levada.runtime.driver.publishing.publication.give", "decode"])
+@pytest.mark.parametrize("at", ["levada.runtime.publication.publication.give", "decode"])
 def test_failure_of_writing_suspends_the_query_alone(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
@@ -308,7 +308,7 @@ def test_failure_of_writing_suspends_the_query_alone(
 
     alone = written(tmp_path / "alone", NEIGHBOURS)
     if at == "decode":
-        at = "levada.emission.segments._batch"
+        at = "levada.operators.results.result_segments._batch"
     module, _, name = at.rpartition(".")
     monkeypatch.setattr(at, fail(getattr(importlib.import_module(module), name)))
     with pytest.warns(UserWarning, match="The query bad is suspended.*injected"):
@@ -431,8 +431,8 @@ def names_bad(value: Any) -> bool:
 @pytest.mark.parametrize(
     "at",
     [
-        "levada.runtime.driver.totals.hits",
-        "levada.runtime.store.totals.kept.keep",
+        "levada.runtime.driver.epoch_totals.hits",
+        "levada.checkpoint.query_totals.keep",
         "levada.runtime.driver.epoch.tell_counts",
         "levada.runtime.driver.epoch.records_of",
         "levada.runtime.driver.derived_streams.references",
@@ -469,6 +469,6 @@ def test_failure_of_what_counts_over_epochs_ends_nobody(
     def fail(*_: Any) -> Any:
         raise KeyError("injected")
 
-    monkeypatch.setattr("levada.engine.driving.totals.Totals.over", fail)
+    monkeypatch.setattr("levada.engine.driver.query_quotas.Totals.over", fail)
     with pytest.warns(UserWarning, match="is counted anew.*injected"):
         assert run(data, tmp_path / "ck", NEIGHBOURS) == alone

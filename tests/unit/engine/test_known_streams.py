@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri
 from levada.engine.engine import Engine
-from levada.engine.figures import looked
-from levada.engine.figures.first_rows import ROWS, first_rows
-from levada.engine.figures.looked import Looked
-from levada.model.expression import Var
-from levada.model.query import TriplePattern
-from levada.model.term import Iri
-from levada.streams.stream_config import StreamConfig
+from levada.engine.statistics import stream_statistics
+from levada.engine.statistics.sample_rows import ROWS, first_rows
+from levada.engine.statistics.stream_statistics import Looked
 
 P, Q = "<http://e/p>", "<http://e/q>"
 
@@ -131,7 +131,7 @@ def test_what_was_chosen_stands_in_the_plan(
             plan = engine._driver.epochs.plan
             assert plan is not None
             told.append([type(node.step).__name__ for node in plan.nodes.values()])
-        monkeypatch.setattr(looked, "first_rows", lambda config: None)
+        monkeypatch.setattr(stream_statistics, "first_rows", lambda config: None)
         (stream / "2.nt").write_text(chain(2100, 2200))
     assert "LinkedJoin" in told[0]
     assert told[1] == told[0]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from awaiting import PATIENCE, until_engine
-from levada.engine import driver
+from levada.engine import engine_driver
 from levada.engine.engine import Engine
 from levada.errors import JavaError
-from levada.runtime.late import Late
-from levada.runtime.local import Executor, LocalExecutor
+from levada.runtime.executor import Executor, LocalExecutor
+from levada.runtime.warmup_executor import Late
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s ?v FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?s :p ?v } }
@@ -98,7 +98,7 @@ def test_a_large_epoch_and_a_cluster_wait(
     stream: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     if limit != "cluster":
-        monkeypatch.setattr(driver, limit, 5)
+        monkeypatch.setattr(engine_driver, limit, 5)
     begin = Start()
     with LateEngine(begin, here=limit != "cluster") as engine:
         engine.stream("http://e/s", stream)
@@ -111,7 +111,7 @@ def test_a_large_epoch_and_a_cluster_wait(
 
 
 def test_large_static_data_wait(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "MOST_STATIC_HERE", 5)
+    monkeypatch.setattr(engine_driver, "MOST_STATIC_HERE", 5)
     begin = Start()
     with LateEngine(begin) as engine:
         engine.static(["<http://e/a> <http://e/in> <http://e/b>"])

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import levada
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.manifest import Lesson, Manifest
 from levada.cli.status import show
-from levada.engine.placing.measured import measured
-from levada.engine.placing.wish import read_learning
-from levada.engine.telling.status import read_status
+from levada.engine.placement.measured_send_graph import measured
+from levada.engine.placement.placement_options import read_learning
+from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.runtime.graph.send_graph import START
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.manifest import Lesson, Manifest
+from levada.runtime.placement.send_graph import START
 
 DAY = 86_400_000
 KEYS, EACH = 60, 240

@@ -12,10 +12,10 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.engine.telling.status import read_status
+from levada.core.query_limits import QueryLimits
+from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.model.limits import QueryLimits
-from levada.runtime.driver import totals
+from levada.runtime.driver import epoch_totals
 
 PREFIX = "PREFIX : <http://e/> "
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w "
@@ -262,7 +262,7 @@ def test_rows_of_state_since_a_query_came(tmp_path: Path) -> None:
     text = ALL.replace("PT2S", "PT1H")
     found: list[dict[str, int]] = []
     with (
-        patch.object(totals, "crowded", partial(_seen, found)),
+        patch.object(epoch_totals, "crowded", partial(_seen, found)),
         Engine(spark=False, epoch="0", limits="state=1M", partitions=1) as engine,
     ):
         engine.stream("http://e/s", tmp_path / "s")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from levada import Engine
-from levada.engine.telling.status import read_status
-from levada.model.limits import Limited, QueryLimits
-from levada.runtime.store import requests as store
-from levada.runtime.store.requests import Asking, Request
+from levada.checkpoint import request_files as store
+from levada.checkpoint.request_files import Asking, Request
+from levada.core.query_limits import Limited, QueryLimits
+from levada.engine.status.status import read_status
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Report
+from levada.testing.reference_model import Report
 
 S = "http://e/s"
 PREFIX = "PREFIX : <http://e/> "

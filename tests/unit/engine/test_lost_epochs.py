@@ -9,16 +9,16 @@ import pytest
 
 from asking import S, element, judge, query, step
 from fate import nobody
-from levada.emission.serialize import Format
+from levada.checkpoint.manifest import Manifest
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import LostTaskError
-from levada.runtime.driver import epoch, unread_files
-from levada.runtime.local import Job, LocalExecutor
-from levada.runtime.store.manifest import Manifest
-from levada.sinks.files import FileSink
+from levada.runtime.driver import epoch, skipped_files
+from levada.runtime.executor import Job, LocalExecutor
 from levada.testing.compare import read_ndjson
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 QUERY = query(
     "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", tail=" GROUP BY ?a", name="sum",
@@ -29,8 +29,8 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(40)]
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(unread_files, "deaths", nobody)
+    monkeypatch.setattr("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(skipped_files, "deaths", nobody)
     monkeypatch.setattr(epoch, "rehearse", lambda job: None)
     write_lines(tmp_path / "s.nt", ELEMENTS)
     sink = FileSink(tmp_path / "out", Format.NDJSON)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import levada
-from levada.model.frame import Frame
-from levada.operators.rows import edges
-from levada.plan.sealed.plan import FanOut
+from levada.core.frame import Frame
+from levada.operators.rows import route_rows
+from levada.plan.execution.plan import FanOut
 from levada.runtime.task import exchange
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -45,9 +45,9 @@ def matches(value: str, constant: str) -> bool:
 def test_equal_conditions_of_many_queries_find_their_rows(
     tmp_path: Path, values: str, constants: str, sharing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edges, "MAX_FANNED", 100)
+    monkeypatch.setattr(route_rows, "MAX_FANNED", 100)
     seen: list[int] = []
-    along = edges.along
+    along = route_rows.along
 
     def counted(frame: Any, consumer: Any, source: Any) -> Frame:
         out = along(frame, consumer, source)
@@ -83,10 +83,10 @@ def test_equal_conditions_of_many_queries_find_their_rows(
 
 
 def test_pieces_hold_all_rows_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edges, "MAX_FANNED", 10)
+    monkeypatch.setattr(route_rows, "MAX_FANNED", 10)
     fan = FanOut(np.array([0, 0, 7, 40], np.int32), np.zeros(40, np.int32), identity=False)
     op = np.array([0, 1, 1, 2, 0, 1, 2, 2], np.int32)
-    parts = list(edges.in_pieces(Frame({"op": op}, len(op)), fan))
+    parts = list(route_rows.in_pieces(Frame({"op": op}, len(op)), fan))
     assert np.concatenate([part["op"] for part in parts]).tolist() == op.tolist()
     assert [part["op"].tolist() for part in parts] == [[0, 1, 1], [2], [0, 1], [2], [2]]
-    assert [part.n for part in edges.in_pieces(Frame({"op": op[:0]}, 0), fan)] == [0]
+    assert [part.n for part in route_rows.in_pieces(Frame({"op": op[:0]}, 0), fan)] == [0]

@@ -9,8 +9,8 @@ import pytest
 
 from levada import Engine
 from levada.cli.main import main
-from levada.engine.python import executors
-from levada.engine.python.executors import await_up
+from levada.engine.python import executor_choice
+from levada.engine.python.executor_choice import await_up
 from levada.errors import EngineError, UsageError
 from ports import free_port
 
@@ -20,7 +20,7 @@ TEMPORARY = "The checkpoint would be temporary, and executors of {} on other hos
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that other tests of this process have started would be gone by."""
-    monkeypatch.setattr(executors, "running_context", lambda: None)
+    monkeypatch.setattr(executor_choice, "running_context", lambda: None)
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
@@ -41,7 +41,7 @@ def test_one_of_this_host_may_have_it(master: str) -> None:
 def test_on_the_command_line_nothing_is_made(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executors, "PATIENCE", 0.0)
+    monkeypatch.setattr(executor_choice, "PATIENCE", 0.0)
     (tmp_path / "q.rq").write_text("SELECT ?s WHERE { ?s ?p ?o }")
     run = ["run", str(tmp_path / "q.rq"), "--once", "--out", str(tmp_path / "out")]
     assert main([*run, "--master", "yarn"]) == 2
@@ -54,7 +54,7 @@ def test_on_the_command_line_nothing_is_made(
 
 
 def test_one_of_several_masters_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "PATIENCE", 0.0)
+    monkeypatch.setattr(executor_choice, "PATIENCE", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         there = f"127.0.0.1:{server.getsockname()[1]}"
         await_up(None, f"spark://127.0.0.1:{free_port()},{there}")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from levada.app.app_file import load_app
-from levada.cli.assemble import Given, assemble
+from levada.checkpoint.epoch_context import Control
+from levada.checkpoint.manifest import Lead, StreamRecord
+from levada.cli.app.app_file import load_app
+from levada.cli.app_builder import Given, assemble
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.lateness import Gate, future
+from levada.core.clock import CLOCK
 from levada.engine.engine import Engine
-from levada.engine.telling.status import counts_of
-from levada.intake.admission import Gate, future
-from levada.model.clock import CLOCK
-from levada.runtime.context import Control
-from levada.runtime.store.manifest import Lead, StreamRecord
-from levada.streams.stream_config import StreamConfig
+from levada.engine.status.status import counts_of
 
 HOUR = 3_600_000
 CQL = "Rstream(Select v From S [Now])"
@@ -93,7 +93,7 @@ def test_the_limit_of_a_run_is_for_streams_that_do_not_say(tmp_path: Path) -> No
 
 
 def test_what_arrives_has_the_time_of_the_clock_whatever_the_limit() -> None:
-    from levada.sources.reference import Reference
+    from levada.connectors.sources.splits import Reference
 
     config = StreamConfig.of("s", "a.nt", max_future="1h", time="arrival")
     reference = Reference("s", "s", "a", "/x", "nt", 0, 1, 0, 1, 0)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from levada.engine.asked import Asked
-from levada.engine.known import Known
-from levada.engine.prepare import prepare
+from levada.core.stream_facts import StreamFacts
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
 from levada.errors import LevadaError
-from levada.model.stream_facts import StreamFacts
 
 TABLE = Path(__file__).with_name("mistakes.txt")
 SAID, NEXT = "\n=>\n", "\n\n----\n\n"

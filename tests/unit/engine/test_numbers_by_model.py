@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from asking import S, element, judge, query, register, step
+from levada.checkpoint.manifest import Manifest
 from levada.cli.explain import explain_placement
+from levada.core.integer_options import check_partitions
 from levada.engine.engine import Engine
-from levada.engine.telling.choices import sentences
-from levada.engine.telling.status import read_status
+from levada.engine.status.execution_status import sentences
+from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.model.counts import check_partitions
-from levada.runtime.driver.costs import by_model
-from levada.runtime.driver.costs.degree import chosen_of
-from levada.runtime.driver.task_count import Pace
-from levada.runtime.store.manifest import Manifest
+from levada.runtime.cost_model import partition_count_model
+from levada.runtime.cost_model.partition_count import chosen_of
+from levada.runtime.driver.parallelism import Pace
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 STREAM = [element(20 * i, f"a{i % 40} p b{i * 7 % 97}") for i in range(600)]
 PAIRS = query(
@@ -37,7 +37,7 @@ PAIRS = query(
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is asked of a change, and epochs over two partitions are said to take least."""
     for name in ("SURE", "STEADY", "SETTLES", "JUDGED"):
-        monkeypatch.setattr(by_model, name, 2)
+        monkeypatch.setattr(partition_count_model, name, 2)
     monkeypatch.setattr(Pace, "over", lambda pace: {1: 30.0, 2: 20.0, 3: 40.0})
 
 

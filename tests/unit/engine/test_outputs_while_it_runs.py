@@ -20,19 +20,19 @@ import pytest
 from awaiting import until
 from file_target import SCHEME, FileTarget, Held, held
 from levada import Engine
+from levada.checkpoint import result_index
+from levada.checkpoint.delivery_progress import read_deliveries
+from levada.checkpoint.request_files import Answer, Asking, Going, Request, place, read_ledger
 from levada.cli.main import main
-from levada.engine.delivery import requested
+from levada.connectors.sinks import sink_url
+from levada.connectors.sinks.transactional_sink import Position
+from levada.core.durable_files import replace_file
+from levada.engine.delivery import requested_outputs
 from levada.engine.query import Query
-from levada.engine.telling.asking import ask
-from levada.engine.telling.status import read_status
+from levada.engine.status.request_client import ask
+from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.runtime.driver.publishing import publication
-from levada.runtime.store import published
-from levada.runtime.store.deliveries import read_deliveries
-from levada.runtime.store.durable import replace_file
-from levada.runtime.store.requests import Answer, Asking, Going, Request, place, read_ledger
-from levada.sinks import destination
-from levada.sinks.target import Position
+from levada.runtime.publication import publication
 from levada.testing.memory_sink import MemorySink
 
 S = "http://e/s"
@@ -45,8 +45,8 @@ ONE = 1_000_000
 
 @pytest.fixture(autouse=True)
 def lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(destination._MAKERS, SCHEME, FileTarget.of)
-    monkeypatch.setitem(destination.OPTIONS, SCHEME, FileTarget.OPTIONS)
+    monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.of)
+    monkeypatch.setitem(sink_url.OPTIONS, SCHEME, FileTarget.OPTIONS)
 
 
 class World:
@@ -206,10 +206,10 @@ def dies(where: Any, name: str, *, after: bool) -> Callable[[pytest.MonkeyPatch]
 
 
 MOMENTS = {
-    "taken": dies(requested.Requested, "follow", after=False),
+    "taken": dies(requested_outputs.Requested, "follow", after=False),
     "begun": dies(publication.Publication, "follow", after=True),
-    "not indexed": dies(published.Index, "add", after=False),
-    "indexed": dies(published.Index, "add", after=True),
+    "not indexed": dies(result_index.Index, "add", after=False),
+    "indexed": dies(result_index.Index, "add", after=True),
     "not opened": dies(FileTarget, "open", after=False),
     "not delivered": dies(FileTarget, "write", after=False),
     "delivered": dies(FileTarget, "write", after=True),

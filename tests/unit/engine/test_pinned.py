@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from levada import Engine
+from levada.checkpoint.manifest import Bound
 from levada.cli.main import main
-from levada.engine.placing.pinned import pinned, processors_of
+from levada.engine.placement.cpu_pinning import pinned, processors_of
 from levada.errors import EngineError, UsageError
-from levada.runtime.spark.bound import BoundTask
+from levada.runtime.spark.cpu_pinning import BoundTask
 from levada.runtime.spark.task_errors import decode_error
-from levada.runtime.store.manifest import Bound
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 GONE = max(os.sched_getaffinity(0)) + 4000  # no machine has so many

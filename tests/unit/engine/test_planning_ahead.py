@@ -20,14 +20,14 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.cli.talk.ask import ask
-from levada.engine import planning_ahead, requests
-from levada.engine.driver import Driver
-from levada.engine.planning_ahead import PlanningAhead
+from levada.checkpoint.request_files import Answer, Asking, Request
+from levada.cli.remote.add_drop import ask
+from levada.engine import background_planning, control_requests
+from levada.engine.background_planning import PlanningAhead
+from levada.engine.control_requests import LOOK
+from levada.engine.engine_driver import Driver
 from levada.engine.query import Query, all_of
-from levada.engine.requests import LOOK
-from levada.runtime.driver.catalog import Catalog
-from levada.runtime.store.requests import Answer, Asking, Request
+from levada.runtime.driver.query_catalog import Catalog
 
 S = "http://e/s"
 EACH = f"""PREFIX : <http://e/> SELECT ?v FROM NAMED WINDOW :w ON <{S}>
@@ -173,7 +173,7 @@ def test_no_epoch_runs_while_the_last_attempt_is_planned(
         feed.more(8)
         until(lambda: read(engine) == 8)
         asker = Asker(tmp_path, EACH)
-        for _ in range(planning_ahead.MAX_ATTEMPTS - 1):
+        for _ in range(background_planning.MAX_ATTEMPTS - 1):
             held.begun.acquire()
             feed.more(held.margins[-1] // 500 + 9)  # more than the margin
             until(lambda: read(engine) == feed.count)
@@ -248,7 +248,7 @@ def test_a_query_that_is_replaced_reports_until_the_other_one_is_planned(
 def test_a_text_whose_planning_does_not_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning_ahead, "MAX_CPU_SECONDS", 2.0)
+    monkeypatch.setattr(background_planning, "MAX_CPU_SECONDS", 2.0)
     plan_ahead = Catalog.plan_ahead
 
     def endless(catalog: Catalog, queries: dict[str, Any], *args: Any) -> Any:
@@ -323,10 +323,10 @@ def test_a_program_that_changes_the_queries_meanwhile(
 def test_a_query_that_the_program_registers_during_adoption_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adopt, threads = requests.Requests.adopt, list[threading.Thread]()
+    adopt, threads = control_requests.Requests.adopt, list[threading.Thread]()
     with started(tmp_path, always=EACH) as (engine, feed):
 
-        def adopt_late(self: requests.Requests, *args: Any) -> Any:
+        def adopt_late(self: control_requests.Requests, *args: Any) -> Any:
             if not threads:
                 said = {"name": "of-the-program"}
                 threads.append(threading.Thread(target=engine.register, args=(EACH,), kwargs=said))
@@ -334,7 +334,7 @@ def test_a_query_that_the_program_registers_during_adoption_stays(
                 threads[0].join(0.1)
             return adopt(self, *args)
 
-        monkeypatch.setattr(requests.Requests, "adopt", adopt_late)
+        monkeypatch.setattr(control_requests.Requests, "adopt", adopt_late)
         feed.more(8)
         until(lambda: read(engine) == 8)
         answer = add(tmp_path, EACH)
@@ -353,7 +353,7 @@ def test_to_adopt_a_plan_costs_the_loop_the_same_whatever_the_text(
     calls: dict[str, int] = {}
     use_planned = Driver._use_planned
 
-    def counted(driver: Driver, trial: planning_ahead.Trial, plan: Any) -> None:
+    def counted(driver: Driver, trial: background_planning.Trial, plan: Any) -> None:
         profile = cProfile.Profile()
         profile.runcall(use_planned, driver, trial, plan)
         (name,) = trial.names
@@ -371,14 +371,14 @@ def test_to_adopt_a_plan_costs_the_loop_the_same_whatever_the_text(
 
 def test_a_long_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
-    parse = planning_ahead.Parsing._parse
+    parse = background_planning.Parsing._parse
 
-    def count(parsing: planning_ahead.Parsing) -> None:
+    def count(parsing: background_planning.Parsing) -> None:
         time.sleep(0.5)  # the engine looks at its requests several times meanwhile
         parsed.append(parsing._request.id)
         parse(parsing)
 
-    monkeypatch.setattr(planning_ahead.Parsing, "_parse", count)
+    monkeypatch.setattr(background_planning.Parsing, "_parse", count)
     with started(tmp_path, always=EACH) as (engine, feed):
         feed.more(8)
         until(lambda: read(engine) == 8)
@@ -439,7 +439,7 @@ def test_a_plan_that_is_made_while_the_loop_looks_for_it_is_adopted_once(
         return bool(is_busy(ahead) or (ahead.has_trial and next(ends_just_now, False)))
 
     monkeypatch.setattr(PlanningAhead, "is_busy", property(first_is_late))
-    monkeypatch.setattr(requests, "LOOK", 0)
+    monkeypatch.setattr(control_requests, "LOOK", 0)
     with started(tmp_path, always=EACH) as (engine, feed):
         feed.more(8)
         until(lambda: read(engine) == 8)
@@ -453,13 +453,13 @@ def test_a_plan_that_is_made_while_the_loop_looks_for_it_is_adopted_once(
 def test_a_slow_plan_that_is_late_each_time_is_refused_and_no_epoch_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning_ahead, "MAX_PAUSE", 0)
+    monkeypatch.setattr(background_planning, "MAX_PAUSE", 0)
     held = Held(monkeypatch)
     with started(tmp_path, always=EACH) as (engine, feed):
         feed.more(8)
         until(lambda: read(engine) == 8)
         asker = Asker(tmp_path, EACH)
-        for _ in range(planning_ahead.MAX_ATTEMPTS - 1):
+        for _ in range(background_planning.MAX_ATTEMPTS - 1):
             held.begun.acquire()
             feed.more(held.margins[-1] // 500 + 9)  # more than the margin
             until(lambda: read(engine) == feed.count)
@@ -474,7 +474,7 @@ def test_a_slow_plan_that_is_late_each_time_is_refused_and_no_epoch_waits(
         check_values(engine, answer)
 
 
-@pytest.mark.parametrize("slow", [1, planning_ahead.MAX_ATTEMPTS])
+@pytest.mark.parametrize("slow", [1, background_planning.MAX_ATTEMPTS])
 def test_the_loop_preempts_planning_when_it_must_plan_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: int
 ) -> None:
@@ -497,7 +497,7 @@ def test_the_loop_preempts_planning_when_it_must_plan_itself(
             begun.acquire()
             engine.register(EACH, name=f"p{i}")  # no client can have the loop plan so directly
         answer = asker.answer()
-        if slow == planning_ahead.MAX_ATTEMPTS:
+        if slow == background_planning.MAX_ATTEMPTS:
             assert "late each time" in answer.refused
             answer = add(tmp_path, EACH)
         feed.more(12)
@@ -513,11 +513,15 @@ def test_work_that_is_interrupted_as_it_ends_is_done_or_preempted() -> None:
     before, threading.excepthook = threading.excepthook, uncaught.append
     try:
         for i in range(500):
-            work = planning_ahead.Work(lambda: done.append(sum(range(500))), lambda: None, "test")
+            work = background_planning.Work(
+                lambda: done.append(sum(range(500))), lambda: None, "test"
+            )
             work.preempt()
             assert work.is_over
             assert (work.failure is None) == (len(done) == 1), i
-            assert work.failure is None or isinstance(work.failure, planning_ahead.PreemptedError)
+            assert work.failure is None or isinstance(
+                work.failure, background_planning.PreemptedError
+            )
             done.clear()
     finally:
         threading.excepthook = before

@@ -13,30 +13,30 @@ from typing import Any
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.algebra.options import WORDS, options_of
-from levada.algebra.schema import SUB_CLASS
-from levada.app.app_file import App, Options, QuerySource, StaticSource
-from levada.app.prepare import known_to, prepare_app
+from levada.cli.app.app_file import App, Options, QuerySource, StaticSource
+from levada.cli.app.prepare_queries import known_to, prepare_app
 from levada.cli.explain import explain
-from levada.engine.asked import Asked
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.static_files import static_source
+from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
-from levada.engine.known import Known
-from levada.engine.makers import maker_of, makers_read, order_by_makers
+from levada.engine.name_scope import Known
 from levada.engine.ontology import Ontology
-from levada.engine.prepare import prepare, share
+from levada.engine.query_dependencies import maker_of, makers_read, order_by_makers
+from levada.engine.query_pipeline import prepare, share
+from levada.engine.query_request import Asked
 from levada.errors import QuerySyntaxError, UnknownNameError, UsageError
-from levada.intake.static_files import static_source
-from levada.model.stream_facts import StreamFacts
+from levada.language.cql.ast import Script
+from levada.language.sparql.ast import QueryUnit
+from levada.plan.logical import nodes as a
+from levada.plan.logical.ontology_schema import SUB_CLASS
+from levada.plan.logical.query_options import WORDS, options_of
 from levada.plan.lowering.lower import Lowered
-from levada.plan.lowering.show import show_operators
+from levada.plan.lowering.print_physical import show_operators
 from levada.plan.topology import topology as topology_module
-from levada.plan.topology.show import show
+from levada.plan.topology.print_topology import show
 from levada.plan.topology.topology import Topology
-from levada.runtime.local import cores
-from levada.streams.stream_config import StreamConfig
-from levada.syntax.cql.ast import Script
-from levada.syntax.sparql.ast import QueryUnit
+from levada.runtime.executor import cores
 
 PREFIX = "PREFIX : <http://e/>\n"
 OVER = "FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }"

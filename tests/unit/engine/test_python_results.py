@@ -18,9 +18,9 @@ import rdflib
 
 import levada
 from awaiting import PATIENCE
-from levada.emission.typed import typed_frame
+from levada.connectors.serialization.typed_columns import typed_frame
 from levada.engine.engine import Engine
-from levada.engine.python import optional
+from levada.engine.python import optional_imports
 from levada.engine.query import Report
 from levada.errors import EngineError, LevadaError, UsageError
 
@@ -147,7 +147,7 @@ def test_what_is_not_installed_is_named_with_its_line(engine: Any, monkeypatch: 
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(UsageError, match=rf"needs {name}.*pip install 'levada\[{name}\]'"):
             getattr(query, f"to_{name}")()
-    assert optional._module("json", "x", "y").__name__ == "json"
+    assert optional_imports._module("json", "x", "y").__name__ == "json"
 
 
 # -- files and callbacks --

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import levada
 from awaiting import PATIENCE, until_engine
+from levada.connectors.spool.row_batches import term_text
 from levada.engine.engine import Engine
-from levada.engine.python.once import _parts
+from levada.engine.python.query_once import _parts
 from levada.errors import EngineError, UsageError
-from levada.runtime.spool.rows import term_text
 
 S, P = "http://e/s", "<http://e/p>"
 ALL = f"""PREFIX : <http://e/> SELECT ?x ?y FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S]
@@ -252,7 +252,7 @@ def test_pushed_rows_are_durable_and_read_once(tmp_path: Path) -> None:
 def test_what_was_pushed_and_not_read_is_read_by_the_next_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from levada.engine.driver import Driver
+    from levada.engine.engine_driver import Driver
 
     with monkeypatch.context() as patch, Engine(spark=False, checkpoint=tmp_path) as engine:
         patch.setattr(Driver, "_next", lambda driver, last: None)
@@ -270,9 +270,9 @@ def test_what_was_pushed_and_not_read_is_read_by_the_next_engine(
 
 
 def test_a_source_waits_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    from levada.runtime.spool import python
+    from levada.connectors.spool import python_spool
 
-    monkeypatch.setattr(python, "BUFFER", 10)
+    monkeypatch.setattr(python_spool, "BUFFER", 10)
     pulled = 0
 
     def endless() -> Iterator[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from levada import Engine, Query
-from levada.plan.sealed.changed.layered import FEW, Layered
+from levada.plan.execution.persistent_map import FEW, Layered
 
 TURNS = int(os.environ.get("LEVADA_CASES", "0")) or 60
 WARM = 10  # turns after which there is all that stays

@@ -14,15 +14,15 @@ from asking import S, at, query
 from awaiting import until
 from cases.windows import Clause
 from levada import Engine, Query
-from levada.algebra.options import options_of
+from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.cli.status import ends
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import EngineError, UsageError
-from levada.runtime.store.checkpoint import Checkpoint
+from levada.plan.logical.query_options import options_of
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines, write_lines
+from levada.testing.stream_builders import lines, write_lines
 from stepped import register
 
 ELEMENTS = [at(1000 * i, f":s{i % 3} :p {i}") for i in range(1, 20)]

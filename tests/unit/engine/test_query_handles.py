@@ -16,7 +16,7 @@ from levada.engine.engine import Engine
 from levada.engine.query import Report
 from levada.errors import EngineError, UsageError
 from levada.testing.compare import same
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 ALL = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="q", windows={"w": (S, Clause("range", 1500))}

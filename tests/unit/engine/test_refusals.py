@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from asking import S, element
-from levada.emission.formats import Format
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import LevadaError, QuerySyntaxError, UsageError
-from levada.sinks.files import FileSink
-from levada.streams.stream_config import StreamConfig
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 TEXT = (
     "SELECT ?s ?v FROM NAMED WINDOW <http://e/w> ON <http://e/s> [RANGE PT10S STEP PT10S] "
@@ -112,8 +112,8 @@ def test_names_that_are_no_folders_are_refused(engine: Engine, name: str) -> Non
 
 
 def asked(name: str) -> Any:
-    from levada.algebra.options import QueryOptions
-    from levada.engine.asked import Asked
+    from levada.engine.query_request import Asked
+    from levada.plan.logical.query_options import QueryOptions
 
     return [Asked(TEXT.format(more=""), name, None, QueryOptions())]
 

@@ -12,13 +12,13 @@ from asking import S, at, query
 from awaiting import until_engine
 from cases.windows import Clause
 from levada import Engine, Query
+from levada.checkpoint.verify import verify
 from levada.cli.main import main
-from levada.engine.telling.sharing import tell_run
+from levada.engine.status.sharing_report import tell_run
 from levada.errors import CheckpointError, UsageError
-from levada.plan.sealed.steps import Join
+from levada.plan.execution.steps import Join
 from levada.plan.topology.topology import Topology
-from levada.runtime.store.verify import verify
-from levada.testing.streams import lines, write_lines
+from levada.testing.stream_builders import lines, write_lines
 
 W = {"w": Clause("step", 4000, 2000)}
 PAIRS = query("SELECT ?s ?z", "WINDOW :w { ?s :p ?x . ?s :q ?z }", windows=W).text

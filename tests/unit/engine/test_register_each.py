@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from levada import Asked, Engine, Query
-from levada.algebra.template import Row
-from levada.app.app_file import load_app
-from levada.engine.many.columns import columned
-from levada.engine.many.constants import constants_of
+from levada.cli.app.app_file import load_app
+from levada.engine.templates.constant_extraction import constants_of
+from levada.engine.templates.template_columns import columned
 from levada.errors import LevadaError, QueryError, UsageError
+from levada.plan.logical.query_template import Row
 
 HEAD = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT4S STEP PT2S] WHERE { WINDOW <e:w> { "
 TEXT = HEAD + "<e:{{sensor}}> <e:p> ?x FILTER(?x > {{most}}) } }"

@@ -11,7 +11,7 @@ import pytest
 from asking import element, feed
 from awaiting import until_engine
 from levada import Engine
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 TEXT = """PREFIX : <http://e/> REGISTER {} :r AS SELECT ?x ?z FROM NAMED WINDOW :w ON :s {}
 WHERE {{ WINDOW :w {{ ?x :q ?y }} ?y :k ?z }}"""

@@ -17,17 +17,17 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.cli.talk.ask import ask
-from levada.engine.telling.follow import Reader
-from levada.engine.telling.status import read_status
+from levada.checkpoint import reader_leases
+from levada.checkpoint import request_files as store
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.reader_leases import Kept, Sign
+from levada.checkpoint.request_files import Answer, Asking, Request, read_ledger
+from levada.checkpoint.verify import verify
+from levada.cli.remote.add_drop import ask
+from levada.engine.status.epoch_follower import Reader
+from levada.engine.status.status import read_status
 from levada.errors import EngineError, SinkError
 from levada.plan.topology.topology import Topology
-from levada.runtime.store import requests as store
-from levada.runtime.store import tails
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.requests import Answer, Asking, Request, read_ledger
-from levada.runtime.store.tails import Kept, Sign
-from levada.runtime.store.verify import verify
 
 S = "http://e/s"
 TEXT = f"""PREFIX : <http://e/> SELECT ?a FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S]
@@ -198,7 +198,7 @@ def test_an_engine_that_ends_before_it_answers(
     tmp_path: Path, feed: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed(1)
-    monkeypatch.setattr("levada.engine.requests.LOOK", 3600.0)
+    monkeypatch.setattr("levada.engine.control_requests.LOOK", 3600.0)
     with engine(tmp_path, always=TEXT) as running:
         until(lambda: running.progress().epochs)
 
@@ -288,7 +288,7 @@ def reports(reader: Reader) -> list[int]:
 def test_what_is_kept_for_readers_is_bounded(
     tmp_path: Path, feed: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tails, "MOST_EPOCHS", 3)
+    monkeypatch.setattr(reader_leases, "MOST_EPOCHS", 3)
     feed(1)
     with engine(tmp_path, always=TEXT) as running:
         caught_up(running, 1)
@@ -319,11 +319,11 @@ def test_a_reader_that_gives_no_sign_is_given_up(
     first = kept.follow(manifest)
     assert first is not None
     assert first.epoch == manifest.epoch
-    now[0] += tails.SIGN
+    now[0] += reader_leases.SIGN
     sign.needs(manifest.epoch)
-    now[0] += tails.ALIVE - 1
+    now[0] += reader_leases.ALIVE - 1
     assert kept.follow(manifest) is not None
-    now[0] += tails.ALIVE + 1
+    now[0] += reader_leases.ALIVE + 1
     assert kept.follow(manifest) is None
     assert not list((root / "tails").iterdir())
 
@@ -377,7 +377,7 @@ def test_a_query_that_this_run_does_not_have_is_told_apart_and_dropped(
     def refuse(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("injected")
 
-    monkeypatch.setattr("levada.engine.prepare.lower", refuse)
+    monkeypatch.setattr("levada.engine.query_pipeline.lower", refuse)
     with (
         pytest.warns(UserWarning, match="q, which levada add added, is not run"),
         engine(tmp_path, always=TEXT) as running,

@@ -14,12 +14,12 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.emission.formats import Format
+from levada.checkpoint import state_files
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.core.frame import Frame
 from levada.engine.query import Query
-from levada.model.frame import Frame
-from levada.plan.sealed.steps import Pick, Report
-from levada.runtime.store import state_files
-from levada.sinks.files import FileSink
+from levada.plan.execution.steps import Pick, Report
 
 S = "http://e/s"
 HEAD = "PREFIX : <http://e/> "

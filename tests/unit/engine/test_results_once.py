@@ -11,9 +11,9 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.query import Query
-from levada.sinks.files import FileSink
 
 S = "http://e/s"
 HEAD = "PREFIX : <http://e/> "

@@ -7,12 +7,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from levada.app.app_file import App, Options, QuerySource
-from levada.app.run import run_app
-from levada.emission.formats import Format
-from levada.engine.telling.summary import Ever, Progress, Summary
-from levada.sinks.stdout import StdoutSink
-from levada.streams.stream_config import StreamConfig
+from levada.cli.app.app_file import App, Options, QuerySource
+from levada.cli.app.run_app import run_app
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.stdout_sink import StdoutSink
+from levada.engine.status.summary import Ever, Progress, Summary
 
 QUERY = """PREFIX : <http://e/> SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :p ?n } }"""

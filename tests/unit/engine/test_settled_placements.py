@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 import levada
+from levada.checkpoint.checkpoint_folder import Checkpoint, newest_manifest
+from levada.checkpoint.epoch_context import load_groups
+from levada.checkpoint.key_group_tables import name_of
 from levada.cli.main import main
-from levada.engine.placing.settle import settle
-from levada.engine.placing.wish import read_wish
+from levada.connectors.sources.splits import Reference
+from levada.core.checkpoint_facts import facts_of
+from levada.engine.placement.apply_placement import settle
+from levada.engine.placement.placement_options import read_wish
 from levada.errors import UsageError
-from levada.model.checkpoint_facts import facts_of
-from levada.placement.placement import FINEST, group_name
-from levada.runtime.context import load_groups
-from levada.runtime.driver.task_count import bundles
-from levada.runtime.graph.placed import Placed
-from levada.runtime.local import Job
-from levada.runtime.places import Tally
-from levada.runtime.store.checkpoint import Checkpoint, newest_manifest
-from levada.runtime.store.group_tables import name_of
-from levada.sources.reference import Reference
+from levada.placement.placement_file import FINEST, group_name
+from levada.runtime.driver.parallelism import bundles
+from levada.runtime.executor import Job
+from levada.runtime.placement.task_placement import Placed
+from levada.runtime.preferred_locations import Tally
 
 
 def write(folder: Path, machines: int, machine: Any, more: dict[str, Any] | None = None) -> Path:

@@ -15,17 +15,17 @@ import pytest
 
 import levada
 from awaiting import PATIENCE
+from levada.checkpoint.verify import verify
 from levada.cli.main import main
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import Roll
+from levada.core.event_time import Window, WindowKind
 from levada.errors import CheckpointError, UsageError
-from levada.model.time import Window, WindowKind
-from levada.runtime.driver.publishing import tables
-from levada.runtime.driver.publishing.tables import PAUSE, StateFiles
-from levada.runtime.store.verify import verify
-from levada.sinks.files import Roll
-from levada.testing.published import read_published
-from levada.testing.question import ReferenceSql, Report, Row
+from levada.runtime.publication import relation_files
+from levada.runtime.publication.relation_files import PAUSE, StateFiles
+from levada.testing.read_published import read_published
 from levada.testing.reference import evaluate
+from levada.testing.reference_model import ReferenceSql, Report, Row
 
 SCHEMA = {"k": "integer", "v": "integer"}
 TYPES = {
@@ -172,7 +172,7 @@ def test_a_state_that_rolls_is_written_once(
     (tmp_path / "totals.cql").write_text(TEXTS["totals"].format(WINDOW))
     monkeypatch.chdir(tmp_path)
     written: list[Path] = []
-    monkeypatch.setattr(tables, "write_atomic", lambda path, data: written.append(path))
+    monkeypatch.setattr(relation_files, "write_atomic", lambda path, data: written.append(path))
     given = ["run", "totals.cql", "--stream", f"A=a.csv,schema={SPEC}", "--out", "out"]
     given += ["--as", "state", "--once", "--keep-open", "--master", "none", "--roll", "1h"]
     assert main([*given, "--epoch-rows", "7", "--checkpoint", "ck", "--no-progress"]) == 0

@@ -14,15 +14,15 @@ import pytest
 from asking import STREAM, element, feed
 from awaiting import until_engine
 from levada import Engine
-from levada.engine.telling.sharing import show_run, tell_run
-from levada.model.time import MAX
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.names.inventory import names_of
-from levada.runtime.store.state_files import map_
-from levada.runtime.task.static.reader import StaticReader
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.state_files import map_
+from levada.core.event_time import MAX
+from levada.engine.status.sharing_report import show_run, tell_run
+from levada.operators.state.state_parts import Piece, read_head
+from levada.runtime.task.static_reader import StaticReader
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
-from levada.windows.state.pieces import Piece, read_head
+from levada.testing.stream_builders import write_lines
 
 EACH = 250  # ms between elements that are fed
 TEXT = """PREFIX : <http://e/>

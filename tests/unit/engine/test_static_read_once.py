@@ -12,13 +12,13 @@ import pytest
 from asking import STREAM, element, feed
 from awaiting import until_engine
 from levada import Engine
-from levada.engine.telling.status import read_status
-from levada.intake.loaded import told
-from levada.runtime.store.reign.rollback import rollback
-from levada.runtime.store.state_files import map_
-from levada.runtime.task.static import reader
+from levada.checkpoint.leadership.rollback import rollback
+from levada.checkpoint.state_files import map_
+from levada.connectors.ingest.static_load_report import told
+from levada.engine.status.status import read_status
+from levada.runtime.task import static_reader as reader
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 TEXT = """PREFIX : <http://e/>
 SELECT {} FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT2S]

@@ -11,8 +11,7 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.engine.telling.asking import ask, new_id
-from levada.runtime.store.requests import (
+from levada.checkpoint.request_files import (
     Answer,
     Content,
     Ledger,
@@ -23,6 +22,7 @@ from levada.runtime.store.requests import (
     take_answer,
     write_ledger,
 )
+from levada.engine.status.request_client import ask, new_id
 
 G = "http://e/g"
 QUERY = f"SELECT ?o WHERE {{ GRAPH <{G}> {{ ?s ?p ?o }} }}"

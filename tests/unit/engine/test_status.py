@@ -9,11 +9,11 @@ import pytest
 from asking import S, T, element, query, step
 from cases import Clause
 from levada.cli.main import main
+from levada.core.event_time import MAX
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import CheckpointError
-from levada.model.time import MAX
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 ONE = {"w": (S, step(2000, 1000))}
 TWO = {"w": (S, step(2000, 1000)), "v": (T, Clause("range", 1500))}

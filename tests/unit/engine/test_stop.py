@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from awaiting import PATIENCE
-from levada.emission.serialize import Batch
+from levada.connectors.serialization.serialize import Batch
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 

@@ -11,15 +11,15 @@ import pytest
 
 from asking import STREAM, element, feed
 from levada import Engine
-from levada.engine.telling.sharing import show_run, tell_run
-from levada.plan.sealed import steps as s
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.state_files import map_
+from levada.engine.status.sharing_report import show_run, tell_run
+from levada.operators.state.state_parts import read_head
+from levada.plan.execution import steps as s
 from levada.plan.topology.topology import Topology
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.names.inventory import names_of
-from levada.runtime.store.state_files import map_
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
-from levada.windows.state.pieces import read_head
+from levada.testing.stream_builders import write_lines
 
 TEXT = """PREFIX : <http://e/>
 SELECT {} FROM NAMED WINDOW :w ON :s [RANGE PT1H]

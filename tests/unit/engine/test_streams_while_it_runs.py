@@ -15,10 +15,10 @@ import pytest
 
 from awaiting import until_engine
 from levada import Engine
-from levada.cli.talk.ask import ask
+from levada.checkpoint.request_files import Answer, NewStream, Request, read_ledger
+from levada.checkpoint.verify import verify
+from levada.cli.remote.add_drop import ask
 from levada.errors import SourceError, UsageError
-from levada.runtime.store.requests import Answer, NewStream, Request, read_ledger
-from levada.runtime.store.verify import verify
 
 TEXT = """SELECT ?x ?y FROM NAMED WINDOW <e:w> ON <e:{0}> [RANGE PT2S STEP PT2S]
 WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?y }} }}"""

@@ -10,10 +10,10 @@ import pytest
 
 from fate import Fate, published, survived
 from levada import Engine
-from levada.emission.formats import Format
-from levada.engine.suspended import Suspended
-from levada.engine.telling.status import read_status
-from levada.sinks.files import FileSink
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.engine.status.status import read_status
+from levada.engine.suspended_queries import Suspended
 
 PAIRS = """PREFIX : <http://e/> SELECT ?a ?b
 FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]

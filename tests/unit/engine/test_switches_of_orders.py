@@ -14,15 +14,15 @@ from awaiting import until_engine
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Query, _Cursor
-from levada.engine.telling.sharing import show_run, tell_run
+from levada.engine.status.sharing_report import show_run, tell_run
+from levada.plan.execution.steps import Join
 from levada.plan.lowering.join_order import Conjunction, Tree
-from levada.plan.sealed.steps import Join
 from levada.plan.topology.topology import Topology
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Element, ReferenceQuery, Report
 from levada.testing.reference import evaluate
-from levada.testing.streams import lines
+from levada.testing.reference_model import Element, ReferenceQuery, Report
+from levada.testing.stream_builders import lines
 
 S = "http://e/s"
 BODY = "?x :p ?y . ?y :q ?z . ?z :r ?u"

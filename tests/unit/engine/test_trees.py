@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from levada.engine.trees import decode_tree, encode_tree
-from levada.syntax import parse
+from levada.engine.syntax_tree_transfer import decode_tree, encode_tree
+from levada.language import parse
 
 
 def test_bytes_that_are_cut_or_altered_are_no_tree() -> None:

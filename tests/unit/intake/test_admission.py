@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.intake.admission import Gate, admit, file_time
-from levada.model.time import MIN
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.lateness import Gate, admit, file_time
+from levada.core.event_time import MIN
 
 TIMES = st.lists(st.one_of(st.integers(-20, 20), st.just(MIN)), max_size=20)
 BOUND = st.integers(-15, 15)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.intake.descriptions import described
-from levada.intake.elements import Elements, elements_of
-from levada.intake.parse.documents import parse_document
-from levada.intake.parse.ntriples import Triples, parse
-from levada.model.time import MAX, MIN
-from levada.runtime.spool.rows import Shape
-from levada.sources.files import FileSource
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import Elements, elements_of
+from levada.connectors.ingest.parse.documents import parse_document
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.subject_descriptions import described
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.splits import Reference
+from levada.connectors.spool.row_batches import Shape
+from levada.core.event_time import MAX, MIN
 
 Triple = tuple[str, str, str]
 
@@ -78,7 +78,7 @@ def test_elements_of_a_document_are_those_of_the_definition(pairs: Any) -> None:
 def test_a_document_of_too_many_shared_nodes_is_one_bad_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("levada.intake.descriptions._SHARED", 0)
+    monkeypatch.setattr("levada.connectors.ingest.subject_descriptions._SHARED", 0)
     chain = [(f"_:n{i}", "0", f"_:n{i + 1}") for i in range(50)]
     found, number = described(read([*chain, *((f"<a:{i}>", "0", "_:n0") for i in range(100))]))
     assert found.n == len(number) == 0

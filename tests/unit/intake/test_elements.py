@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.elements import Elements, elements_of
-from levada.intake.parse.ntriples import parse
-from levada.kernels.text.lines import GRAPH, SUBJECT, number_elements
-from levada.model.time import MAX, MIN
-from levada.sources.files import FileSource
-from levada.sources.read import read_bytes
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import Elements, elements_of
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.read_split import read_bytes
+from levada.connectors.sources.splits import Reference
+from levada.core.event_time import MAX, MIN
+from levada.kernels.text.line_boundaries import GRAPH, SUBJECT, number_elements
 
 SEED = 7
 START = 1000

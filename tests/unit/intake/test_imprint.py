@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from levada.intake.imprint import Wanted, pressed, triples_of
-from levada.intake.parse.ntriples import Triples, parse
-from levada.terms.identity import identify_one
-from levada.windows.state.checked import checked_parts, unpack_checked
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.static_cache import Wanted, pressed, triples_of
+from levada.kernels.terms.term_ids import identify_one
+from levada.operators.state.checksummed_frames import checked_parts, unpack_checked
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 OBJECTS = [

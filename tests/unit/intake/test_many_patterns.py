@@ -6,22 +6,22 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from levada.engine.asked import Asked
-from levada.engine.known import Known
-from levada.engine.prepare import prepare
-from levada.intake.matching import match, patterns
-from levada.intake.matching.first_rows import match_
-from levada.intake.matching.match import PatternTable, distinct_records
-from levada.intake.matching.patterns import Patterns, patterns_of
-from levada.intake.matching.slots import Chunk
-from levada.intake.parse.ntriples import parse
-from levada.kernels.keyed.match import NEXT
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import Plan
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
+from levada.kernels.keyed.pattern_match import NEXT
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.matching import pattern_match, pattern_table
+from levada.operators.matching.pattern_match import PatternTable, distinct_records
+from levada.operators.matching.pattern_table import Patterns, patterns_of
+from levada.operators.matching.scan_rows import match_
+from levada.operators.matching.slot_columns import Chunk
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan
 from levada.plan.topology.topology import Topology
-from levada.terms.term_pool import Pool
 
 HEAD = (
     "SELECT {0} FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT4S STEP PT2S] WHERE {{ WINDOW <e:w> {{ "
@@ -62,7 +62,7 @@ def test_they_are_the_same(plan: Plan) -> None:
     nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
     chosen = [node.alive for node in nodes]
     one_by_one = patterns_of(nodes, chosen, 7)
-    with patch.object(patterns, "MANY", 0), patch.object(patterns, "MOST_COUNTED", 0):
+    with patch.object(pattern_table, "MANY", 0), patch.object(pattern_table, "MOST_COUNTED", 0):
         by_columns = patterns_of(nodes, chosen, 7)
     assert one_by_one is not None and by_columns is not None
     assert one_by_one.table.n == by_columns.table.n
@@ -73,8 +73,8 @@ def test_they_are_the_same(plan: Plan) -> None:
 @pytest.mark.parametrize("alike", [False, True])
 def test_distinct_records_where_mixtures_meet(alike: bool) -> None:
     records = np.array([[1, 2, 0, 0, 0, 0, 3, 0], [5, 6, 0, 0, 0, 0, 3, 0]] * 3, np.int64)
-    mixtures = np.zeros(6, np.uint64) if alike else match.mixed(records)
-    with patch.object(match, "mixed", lambda _: mixtures):
+    mixtures = np.zeros(6, np.uint64) if alike else pattern_match.mixed(records)
+    with patch.object(pattern_match, "mixed", lambda _: mixtures):
         found, number = distinct_records(records)
     assert len(found) == 2 and (found[number] == records).all()
     assert PatternTable.of(found).n == 2
@@ -100,7 +100,10 @@ def test_full_nodes_have_a_table_that_lasts(plan: Plan) -> None:
     full = {node.id for node in nodes[::2]}
     assert 0 < len(full) < len(nodes)
     large = lambda node, mask: node.of(s.Match) if node.id in full and mask.any() else None  # noqa: E731
-    with patch.object(patterns, "_large", large), patch.object(patterns, "MOST_COUNTED", 0):
+    with (
+        patch.object(pattern_table, "_large", large),
+        patch.object(pattern_table, "MOST_COUNTED", 0),
+    ):
         found = patterns_of(nodes, [node.alive for node in nodes], 7)
         assert found is not None and found.lasting is not None
         assert rows_of(found, chunk) == expected

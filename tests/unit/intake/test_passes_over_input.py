@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from levada.intake.parse import ntriples
-from levada.intake.parse.cold import COLD
-from levada.kernels.text import lines
-from levada.sources import ranges, read, reader
-from levada.sources.files import FileSource
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.parse import ntriples
+from levada.connectors.ingest.parse.interpreted_parser import COLD
+from levada.connectors.sources import file_splitter, read_split, source_reader
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.splits import Reference
+from levada.kernels.text import line_boundaries
 
 LINE = "<http://e/s> <http://e/p> <http://e/o> 1000 .\n"
 
@@ -36,10 +36,10 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, counted)
 
-    counting(lines, "scan_ends", lambda buf, at, stop: stop - at)
+    counting(line_boundaries, "scan_ends", lambda buf, at, stop: stop - at)
     counting(ntriples.kernel, "parse_lines", lambda buf, size, *more: size)
     counting(ntriples.kernel, "count_line_ends", lambda buf, size: size)
-    for module in (ranges, read):
+    for module in (file_splitter, read_split):
         counting(module, "count_byte", lambda buf, stop, byte: stop)
     counting(os, "preadv", lambda file, buffers, at: sum(map(len, buffers)))
     monkeypatch.setattr(COLD, "left", -1)
@@ -58,7 +58,7 @@ def test_two_kernels_pass_over_lines_that_are_read_once(
     ((reference,), _) = made.take({}, 10_000)
     assert isinstance(reference, Reference)
     passes.clear()
-    found = reader.read(reference, config)
+    found = source_reader.read(reference, config)
     assert found.text is not None
     triples = ntriples.parse(
         found.text, quads=False, timed=True, seed=1, document=1, line_ends=found.line_ends
@@ -77,7 +77,7 @@ def test_any_line_end_is_counted(tmp_path: Path, end: str) -> None:
     made.discover(final=True)
     ((reference,), _) = made.take({}, 10_000)
     assert isinstance(reference, Reference)
-    found = reader.read(reference, config)
+    found = source_reader.read(reference, config)
     assert found.text is not None and found.line_ends == (200 if end == "\r\n" else 100)
     triples = ntriples.parse(
         found.text, quads=False, timed=True, seed=1, document=1, line_ends=found.line_ends

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from levada.cli.about.sample import mapping_of, option
-from levada.cli.arguments import parse_stream
+from levada.cli.argument_parsing import parse_stream
+from levada.cli.help.sample_table import mapping_of, option
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import AUTO
+from levada.connectors.ingest.tables.mapped_rows import mapped_of
+from levada.connectors.ingest.tables.schema_inference import Sniffed, sniff
+from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
+from levada.connectors.sources.source_reader import FileReader
+from levada.connectors.sources.splits import Reference
+from levada.core.event_time import MAX, MIN
 from levada.errors import SourceError
-from levada.intake.tables.mapped import mapped_of
-from levada.intake.tables.sniff import Sniffed, sniff
-from levada.intake.tables.tuples import Tuples, tuples_of
-from levada.model.time import MAX, MIN
-from levada.sources.files import FileSource
-from levada.sources.read import CsvChunk, JsonChunk
-from levada.sources.reader import FileReader
-from levada.sources.reference import Reference
-from levada.streams.options import AUTO
-from levada.streams.stream_config import StreamConfig
 
 ROOT = Path(__file__).parents[3]
 SHARED = ROOT.parent / "shared"

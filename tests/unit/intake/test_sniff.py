@@ -11,11 +11,16 @@ import pytest
 
 import levada
 from levada.cli.main import main
-from levada.engine.python.once import query
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.time_format import check_format
+from levada.connectors.ingest.tables.schema_inference import (
+    FORMATS,
+    Sniffed,
+    sniff,
+    with_columns,
+)
+from levada.engine.python.query_once import query
 from levada.errors import SourceError, UsageError
-from levada.intake.tables.sniff import FORMATS, Sniffed, sniff, with_columns
-from levada.streams.stream_config import StreamConfig
-from levada.streams.time_format import check_format
 
 MEAN = "Rstream(Select Avg(M.v) As mean From M [Range 10 Minutes])"
 

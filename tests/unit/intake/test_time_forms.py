@@ -10,18 +10,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import elements_of
+from levada.connectors.ingest.lateness import file_time
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.connectors.ingest.tables.tuple_rows import tuples_of
+from levada.connectors.sources.message_headers import time_said
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
+from levada.connectors.sources.splits import Reference
+from levada.connectors.spool.row_batches import STATEMENT, Shape
+from levada.connectors.spool.row_lines import statement_lines
+from levada.core.event_time import MAX, MIN
 from levada.errors import UsageError
-from levada.intake.admission import file_time
-from levada.intake.elements import elements_of
-from levada.intake.parse.ntriples import parse
-from levada.intake.tables.tuples import tuples_of
-from levada.model.time import MAX, MIN
-from levada.runtime.spool.lines import statement_lines
-from levada.runtime.spool.rows import STATEMENT, Shape
-from levada.sources.messages.beside import time_said
-from levada.sources.read import CsvChunk, JsonChunk
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NEW: Any = {"late_below": MIN, "future_above": MAX}

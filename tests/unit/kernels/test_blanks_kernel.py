@@ -8,7 +8,7 @@ import pyoxigraph as ox
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.text.blanks import blank_places, relabel
+from levada.kernels.text.blank_nodes import blank_places, relabel
 
 TERM = re.compile(r'<[^>]*>|_:(\S+)|"(?:[^"\\]|\\.)*"', re.DOTALL)
 IRIS = st.sampled_from(["http://e/a", "http://e/_:x", "http://e/é"]).map(ox.NamedNode)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.text.bytes_ import COUNTED
-from levada.kernels.text.lines import LEAP, count_lines, cut_lines, scan_ends
+from levada.kernels.text.byte_ops import COUNTED
+from levada.kernels.text.line_boundaries import LEAP, count_lines, cut_lines, scan_ends
 from levada.kernels.text.ntriples import count_line_ends
-from levada.kernels.text.subjects import count_byte
+from levada.kernels.text.subject_runs import count_byte
 
 SIZES = st.sampled_from([0, 1, COUNTED - 1, COUNTED, COUNTED + 1, 3 * COUNTED - 1, 3 * COUNTED + 5])
 

@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.text.elements import (
+from levada.core.event_time import MIN
+from levada.kernels.text.element_runs import (
     number_alike,
     numbers_by_columns,
     one_time,
     times_by_columns,
 )
-from levada.model.time import MIN
 
 RUNS = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([5, 5, 5, 6, MIN])), max_size=30

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.keyed import groups
-from levada.kernels.keyed.keyed_twins import find_twin, group_twin
+from levada.kernels.keyed import hash_groups
+from levada.kernels.keyed.numpy_twins import find_twin, group_twin
 
 HALF = st.integers(0, 3) | st.integers(0, 2**64 - 1)
 
@@ -17,7 +17,7 @@ def test_group_is_the_order_of_first_appearance_and_equals_its_twin(
     rows: list[tuple[int, int]],
 ) -> None:
     k, h = (np.array([r[c] for r in rows], np.uint64) for c in range(2))
-    codes, first = groups.group(k, h)
+    codes, first = hash_groups.group(k, h)
     distinct = list(dict.fromkeys(rows))
     assert codes.tolist() == [distinct.index(r) for r in rows]
     assert first.tolist() == [rows.index(d) for d in distinct]
@@ -37,7 +37,7 @@ def test_find_gives_the_row_of_a_key_or_none_and_equals_its_twin(
     keys += rows[::2]
     k, h = (np.array([r[c] for r in rows], np.uint64) for c in range(2))
     key_k, key_h = (np.array([r[c] for r in keys], np.uint64) for c in range(2))
-    found = groups.find(groups.table_of(k, h), k, h, key_k, key_h)
+    found = hash_groups.find(hash_groups.table_of(k, h), k, h, key_k, key_h)
     assert found.tolist() == [rows.index(key) if key in rows else -1 for key in keys]
     assert found.tolist() == find_twin(k, h, key_k, key_h).tolist()
     assert found.dtype == np.int32
@@ -58,7 +58,7 @@ def test_the_table_grows_for_any_shape_of_keys(shape: str) -> None:
         "grid": (counting // np.uint64(100), counting % np.uint64(100)),
     }[shape]
     twice = np.concatenate([k, k[::-1]]), np.concatenate([h, h[::-1]])
-    codes, first = groups.group(*twice)
+    codes, first = hash_groups.group(*twice)
     assert first.tolist() == list(range(n))
     assert codes.tolist() == [*range(n), *reversed(range(n))]
 
@@ -72,5 +72,5 @@ def test_keys_that_are_no_hashes_spread_over_the_slots(shape: str) -> None:
         "report times": (np.zeros(4096, np.uint64), counting * np.uint64(3_600_000)),
     }[shape]
     with np.errstate(over="ignore"):
-        slots = [int(groups.spread(a, b)) >> 51 for a, b in zip(k, h, strict=True)]
+        slots = [int(hash_groups.spread(a, b)) >> 51 for a, b in zip(k, h, strict=True)]
     assert len(set(slots)) > 2500  # 8192 slots: random words take about 3200

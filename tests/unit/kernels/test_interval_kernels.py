@@ -1,14 +1,14 @@
-"""Enter, leave, intervals and reports against ``model.time.Window``."""
+"""Enter, leave, intervals and reports against ``core.event_time.Window``."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.keyed import keyed_twins as twins
-from levada.kernels.time import expand
-from levada.kernels.time.interval import Params, enter, interval, leave, starts_of
-from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.kernels.keyed import numpy_twins as twins
+from levada.kernels.time import report_expansion
+from levada.kernels.time.window_intervals import Params, enter, interval, leave, starts_of
 
 EDGES = [MIN, MIN + 1, MIN + 2, MAX - 2, MAX - 1, MAX]
 TIME = st.integers(-50, 50) | st.integers(-(10**13), 10**13) | st.sampled_from(EDGES)
@@ -142,7 +142,7 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
         np.array([r[c] for r in rows], d) for c, d in enumerate((np.int32, np.int64, np.int64))
     )
     params = Params.of(windows)
-    row, report = expand.expand_closes(s, e, low, high, params.closes, row_param)
+    row, report = report_expansion.expand_closes(s, e, low, high, params.closes, row_param)
     expected = [
         (i, r)
         for i, (p, a, z) in enumerate(rows)
@@ -153,7 +153,7 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
     assert row.tolist() == row_twin.tolist() and report.tolist() == report_twin.tolist()
     each = [np.full(len(s), v, np.int64) for v in (low, high)]
     assert (
-        expand.expand_closes(s, e, each[0], each[1], params.closes, row_param)[1].tolist()
+        report_expansion.expand_closes(s, e, each[0], each[1], params.closes, row_param)[1].tolist()
         == report.tolist()
     )
 
@@ -161,7 +161,9 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
 def test_expand_closes_without_limits_goes_by_the_rows() -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     s, e = np.array([5, MAX, 7]), np.array([16, MAX, 3])
-    row, report = expand.expand_closes(s, e, MIN, MAX, params.closes, np.zeros(3, np.int32))
+    row, report = report_expansion.expand_closes(
+        s, e, MIN, MAX, params.closes, np.zeros(3, np.int32)
+    )
     assert row.tolist() == [0, 0, 0] and report.tolist() == [5, 10, 15]
 
 
@@ -169,7 +171,7 @@ def test_expand_closes_without_limits_goes_by_the_rows() -> None:
 def test_expand_closes_needs_bounds_on_both_sides(s: int, e: int) -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     with pytest.raises(AssertionError, match="bound the reports"):
-        expand.expand_closes(
+        report_expansion.expand_closes(
             np.array([s]), np.array([e]), MIN, MAX, params.closes, np.zeros(1, np.int32)
         )
 
@@ -184,7 +186,7 @@ def test_expand_instants_is_the_definition_and_equals_its_twin(
 ) -> None:
     s, e = (np.array([r[c] for r in rows], np.int64) for c in range(2))
     at = np.array(sorted(instants), np.int64)
-    row, report = expand.expand_instants(s, e, at)
+    row, report = report_expansion.expand_instants(s, e, at)
     expected = [(i, r) for i, (a, z) in enumerate(rows) for r in sorted(instants) if a <= r < z]
     assert list(zip(row.tolist(), report.tolist(), strict=True)) == expected
     row_twin, report_twin = twins.expand_instants_twin(s, e, at)
@@ -196,6 +198,8 @@ def test_a_gap_of_a_year_costs_nothing() -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10_000, step=5_000)])
     ts = np.array([0, year])
     s, e = interval(*params, np.array([MIN]), np.zeros(2, np.int32), ts, ts, np.empty(0, np.int64))
-    row, report = expand.expand_closes(s, e, MIN, MAX, params.closes, np.zeros(2, np.int32))
+    row, report = report_expansion.expand_closes(
+        s, e, MIN, MAX, params.closes, np.zeros(2, np.int32)
+    )
     assert report.tolist() == [5_000, 10_000, year + 5_000, year + 10_000]
     assert row.tolist() == [0, 0, 1, 1]

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.matching.match import (
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.kernels.keyed.pattern_match import match_rows
+from levada.operators.matching.pattern_match import (
     PREDICATE_IS_OBJECT,
     SUBJECT_IS_OBJECT,
     SUBJECT_IS_PREDICATE,
     PatternTable,
     match_by_comparison,
 )
-from levada.intake.parse.ntriples import Triples, parse
-from levada.kernels.keyed.match import match_rows
 
 TERMS = [f"<a:{c}>" for c in "abcd"]
 TRIPLES = st.lists(st.tuples(*[st.sampled_from(TERMS)] * 3), max_size=40)

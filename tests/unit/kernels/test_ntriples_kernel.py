@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from levada.intake.parse.ntriples import _new_columns, _pad, parse
+from levada.connectors.ingest.parse.ntriples import _new_columns, _pad, parse
+from levada.core.event_time import MIN
+from levada.core.rdf_terms import XSD
 from levada.kernels.text import ntriples_terms as state
-from levada.kernels.text.bytes_ import PAD
+from levada.kernels.text.byte_ops import PAD
 from levada.kernels.text.ntriples import NO_TIME, count_line_ends, parse_lines
 from levada.kernels.text.xxh3 import schedule
-from levada.model.term import XSD
-from levada.model.time import MIN
 
 
 def run(text: str, side: int = 10_000, power: int = NO_TIME, quads: int = 0) -> Any:
@@ -178,9 +178,9 @@ def test_line_ends_are_counted() -> None:
 
 
 CHECKED = """
-from levada.kernels.text.bytes_ import CHECKED, JIT
-from levada.intake.parse.ntriples import parse
-from levada.intake.parse.ntriples_twin import parse_slow
+from levada.kernels.text.byte_ops import CHECKED, JIT
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.connectors.ingest.parse.ntriples_twin import parse_slow
 lines = b'''<http://a/b> <a:p> "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> <a:g> 17 .
 _:x <a:p> "x\\\\u00e9"@EN-us "2013-01-01T05:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 <http://a/b> <a:p> "1e400"^^<http://www.w3.org/2001/XMLSchema#double> 5 . # comment

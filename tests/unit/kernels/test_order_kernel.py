@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.keyed.order import FEW, in_order
+from levada.kernels.keyed.radix_sort import FEW, in_order
 
 TYPES = (np.int8, np.int32, np.int64, np.uint16, np.uint64, np.bool_)
 

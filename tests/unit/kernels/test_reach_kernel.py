@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.keyed import reach as r
+from levada.kernels.keyed import path_reachability as r
 
 NODES = st.integers(1, 12)
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.messages.crc32c import crc32c
-from levada.kernels.messages.records import OVER
-from levada.model.arrays import Bytes
-from levada.sources.kafka.batches import Batches, Records, read
-from levada.sources.kafka.wire import Trouble
+from levada.connectors.sources.kafka.fetched_batches import Batches, Records, read
+from levada.connectors.sources.kafka.wire_protocol import Trouble
+from levada.core.array_types import Bytes
+from levada.kernels.kafka.crc32c import crc32c
+from levada.kernels.kafka.records import OVER
 from record_batches import CODECS, Batch, Record, encoded, headers, marker, sealed, seen
 from record_batches import crc32c as bit_by_bit
 

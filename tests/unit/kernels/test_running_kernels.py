@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.time.running import running_best, running_counts, running_sums
+from levada.kernels.time.running_aggregates import running_best, running_counts, running_sums
 
 DOUBLE = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
     [

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.time.expand import expand_closes
-from levada.kernels.time.slide import slide
-from levada.model.time import MAX, MIN
+from levada.core.event_time import MAX, MIN
+from levada.kernels.time.report_expansion import expand_closes
+from levada.kernels.time.sliding_panes import slide
 
 STEP, WIDTH = 10, 40
 PANES = st.lists(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.keyed import keyed_twins as twins
-from levada.kernels.keyed import sums, sums_dd
+from levada.kernels.keyed import double_double_sums, group_sums
+from levada.kernels.keyed import numpy_twins as twins
 
 G = 3
 CODE = st.integers(-1, G - 1)
@@ -41,7 +41,7 @@ def magnitude(codes: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.
 @given(rows=st.lists(st.tuples(CODE, st.just(0), WEIGHT), max_size=40), dtype=DTYPES)
 def test_net_equals_its_twin(rows: list[tuple], dtype: type) -> None:
     codes, _, weights = fold(rows, np.int64, dtype)
-    got = sums.net(codes, weights, G)
+    got = group_sums.net(codes, weights, G)
     assert got.tolist() == [sum(w for c, _, w in rows if c == g) for g in range(G)]
     assert got.tolist() == twins.net_twin(codes, weights, G).tolist()
 
@@ -53,16 +53,17 @@ def test_net_equals_its_twin(rows: list[tuple], dtype: type) -> None:
 def test_sums_of_integers_are_exact_in_parts_too(rows: list[tuple], dtype: type, cut: int) -> None:
     codes, values, weights = fold(rows, np.int64, dtype)
     expected = twins.sum_int_twin(codes, values, weights, G)
-    high, low = sums.sum_int(codes, values, weights, G)
+    high, low = group_sums.sum_int(codes, values, weights, G)
     assert [int(h) * 2**32 + int(s) for h, s in zip(high, low, strict=True)] == expected
     parts = [
-        sums.sum_int(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))
+        group_sums.sum_int(codes[p], values[p], weights[p], G)
+        for p in (slice(cut), slice(cut, None))
     ]
     places = np.tile(np.arange(G, dtype=np.int32), 2)
     highs, lows = (np.concatenate([p[c] for p in parts]) for c in range(2))
-    merged = sums.merge_int(places, highs, lows, G)
+    merged = group_sums.merge_int(places, highs, lows, G)
     assert merged[0].tolist() == high.tolist() and merged[1].tolist() == low.tolist()
-    total, overflow = sums.round_int(high, low)
+    total, overflow = group_sums.round_int(high, low)
     for g in range(G):
         fits = -(2**63) <= expected[g] < 2**63
         assert overflow[g] == (not fits)
@@ -78,15 +79,16 @@ def test_sums_of_doubles_equal_the_exact_sum_in_any_order_and_parts(
     cut = data.draw(st.integers(0, len(rows)))
     columns = fold(rows, np.float64, dtype)
     expected = twins.sum_dd_twin(*columns, G)
-    whole = sums_dd.sum_dd(*columns, G)
+    whole = double_double_sums.sum_dd(*columns, G)
     codes, values, weights = columns
     parts = [
-        sums_dd.sum_dd(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))
+        double_double_sums.sum_dd(codes[p], values[p], weights[p], G)
+        for p in (slice(cut), slice(cut, None))
     ]
-    both = sums_dd.Sums(*(np.concatenate(c) for c in zip(*parts, strict=True)))
-    merged = sums_dd.merge_dd(np.tile(np.arange(G, dtype=np.int32), 2), both, G)
+    both = double_double_sums.Sums(*(np.concatenate(c) for c in zip(*parts, strict=True)))
+    merged = double_double_sums.merge_dd(np.tile(np.arange(G, dtype=np.int32), 2), both, G)
     bound = magnitude(*columns) * 2.0**-98
-    for got in (sums_dd.round_dd(whole), sums_dd.round_dd(merged)):
+    for got in (double_double_sums.round_dd(whole), double_double_sums.round_dd(merged)):
         for g in range(G):
             if math.isfinite(expected[g]):
                 assert abs(got[g] - expected[g]) <= bound[g] + math.ulp(expected[g])
@@ -97,14 +99,17 @@ def test_sums_of_doubles_equal_the_exact_sum_in_any_order_and_parts(
 def test_a_sum_of_doubles_is_rounded_once() -> None:
     values = np.array([0.1] * 10)
     codes, weights = np.zeros(10, np.int32), np.ones(10, np.int8)
-    assert float(sums_dd.round_dd(sums_dd.sum_dd(codes, values, weights, 1))[0]) == 1.0
+    assert (
+        float(double_double_sums.round_dd(double_double_sums.sum_dd(codes, values, weights, 1))[0])
+        == 1.0
+    )
     assert float(values.cumsum()[-1]) != 1.0
 
 
 def test_a_weighted_value_counts_as_often() -> None:
     one = np.zeros(1, np.int32)
-    many = sums_dd.sum_dd(one, np.array([0.1]), np.array([123_456_789]), 1)
-    repeated = sums_dd.sum_dd(
+    many = double_double_sums.sum_dd(one, np.array([0.1]), np.array([123_456_789]), 1)
+    repeated = double_double_sums.sum_dd(
         np.zeros(3, np.int32), np.full(3, 0.1), np.array([120_000_000, 3_456_000, 789]), 1
     )
     assert many.hi.tolist() == repeated.hi.tolist()
@@ -119,7 +124,9 @@ def test_order_does_not_show_on_many_rows() -> None:
     for _ in range(3):
         order = r.permutation(50_000)
         assert (
-            sums_dd.round_dd(sums_dd.sum_dd(codes[order], values[order], ones, 20)).tolist()
+            double_double_sums.round_dd(
+                double_double_sums.sum_dd(codes[order], values[order], ones, 20)
+            ).tolist()
             == expected
         )
 
@@ -128,17 +135,25 @@ def test_nan_and_infinities_can_be_taken_back() -> None:
     values = np.array([1.5, math.nan, math.inf, -math.inf])
     codes = np.zeros(8, np.int32)
     weights = np.array([1, 1, 1, 1, 0, -1, -1, -1], np.int8)
-    assert sums_dd.round_dd(sums_dd.sum_dd(codes, np.tile(values, 2), weights, 1)).tolist() == [1.5]
-    assert math.isnan(sums_dd.round_dd(sums_dd.sum_dd(codes[:4], values, weights[:4], 1))[0])
+    assert double_double_sums.round_dd(
+        double_double_sums.sum_dd(codes, np.tile(values, 2), weights, 1)
+    ).tolist() == [1.5]
+    assert math.isnan(
+        double_double_sums.round_dd(double_double_sums.sum_dd(codes[:4], values, weights[:4], 1))[0]
+    )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_sum_beyond_the_doubles_is_infinite(sign: float) -> None:
     values = np.full(2, sign * 1.7e308)
-    got = sums_dd.round_dd(sums_dd.sum_dd(np.zeros(2, np.int32), values, np.ones(2, np.int8), 1))
+    got = double_double_sums.round_dd(
+        double_double_sums.sum_dd(np.zeros(2, np.int32), values, np.ones(2, np.int8), 1)
+    )
     assert got.tolist() == [sign * math.inf]
-    product = sums_dd.sum_dd(np.zeros(1, np.int32), values[:1], np.array([4], np.int8), 1)
-    assert sums_dd.round_dd(product).tolist() == [sign * math.inf]
+    product = double_double_sums.sum_dd(
+        np.zeros(1, np.int32), values[:1], np.array([4], np.int8), 1
+    )
+    assert double_double_sums.round_dd(product).tolist() == [sign * math.inf]
 
 
 TIE = st.integers(0, 2)
@@ -159,7 +174,7 @@ def test_winners_are_the_definition_and_equal_their_twin(
     rank = np.array([r[1] for r in rows], kind)
     if nan and kind is np.float64:
         rank[rank == 3] = np.nan
-    got = sums.winners(codes, rank, tie_x, tie_y, G, greatest)
+    got = group_sums.winners(codes, rank, tie_x, tie_y, G, greatest)
     for g in range(G):
         ranks = {
             i: math.inf if math.isnan(rank[i]) else int(rank[i])

@@ -24,7 +24,7 @@ def test_warm_imports_every_module_and_calls_its_warm(
 
 
 def test_a_strided_column_is_refused() -> None:
-    from levada.kernels.keyed.keyed import bucket_order
+    from levada.kernels.keyed.bucket_layout import bucket_order
 
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         pytest.skip("plain Python takes any array")
@@ -120,7 +120,7 @@ def test_kernels_are_for_this_processor_in_every_process_unless_the_user_names_o
 
 LAZY = """
 from levada import kernels
-from levada.kernels.keyed.keyed import bucket_order, mix
+from levada.kernels.keyed.bucket_layout import bucket_order, mix
 import numpy as np
 
 print(kernels.compiled)

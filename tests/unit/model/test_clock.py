@@ -2,8 +2,8 @@
 
 import pytest
 
-from levada.model.clock import PATIENCE, STEP, ClockStep, SteadyClock
-from levada.testing.streams import ManualClock
+from levada.core.clock import PATIENCE, STEP, ClockStep, SteadyClock
+from levada.testing.stream_builders import ManualClock
 
 HOUR = 3_600_000
 

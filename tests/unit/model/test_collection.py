@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from levada.model.collection import collection_paused
+from levada.core.gc_control import collection_paused
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from levada.model.cpu_guard import CpuTimeError, cpu_guard, enable
+from levada.core.cpu_guard import CpuTimeError, cpu_guard, enable
 
 
 def use_cpu(seconds: float) -> None:
@@ -65,7 +65,7 @@ def test_what_is_interrupted_as_it_ends_leaves_nothing_behind() -> None:
 def test_nothing_is_interrupted_unless_a_process_is_levadas() -> None:
     text = (
         "import time\n"
-        "from levada.model.cpu_guard import cpu_guard\n"
+        "from levada.core.cpu_guard import cpu_guard\n"
         "with cpu_guard():\n"
         "    while time.thread_time() < 1: pass\n"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from levada.model.interrupt import Interrupt
+from levada.core.thread_interrupt import Interrupt
 
 
 class StopError(BaseException):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from levada.model import frame as frames_of_process
-from levada.model.frame import Frame, pack, unpack
+from levada.core import frame as frames_of_process
+from levada.core.frame import Frame, pack, unpack
 
 
 def test_the_sign_of_a_zero_survives_packing() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.text import terms as kernels
-from levada.model.frame import pack, unpack
-from levada.terms.table import Terms
+from levada.core.frame import pack, unpack
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.text import term_texts as kernels
 
 Identity = tuple[int, int]
 IDENTITY = st.tuples(st.integers(0, 3), st.integers(0, 2))

@@ -13,26 +13,26 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from levada.algebra.options import QueryOptions
-from levada.model import columns as col
-from levada.model.frame import Frame
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import XSD
-from levada.model.time import MAX, MIN
-from levada.operators.border.calendar import Calendar
-from levada.operators.env import Env, Place
-from levada.operators.expressions.values import classify
-from levada.optimizer.pipeline import optimize
-from levada.plan.sealed.kinds import JoinForm, JoinKind
-from levada.plan.sealed.plan import PlanNode
-from levada.plan.sealed.steps import ReportJoin, Step
+from levada.core import column_names as col
+from levada.core.event_time import MAX, MIN
+from levada.core.frame import Frame
+from levada.core.rdf_terms import XSD
+from levada.core.stream_facts import StreamFacts
+from levada.kernels.terms.term_lookup import Pool
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.operators.expressions.term_values import classify
+from levada.operators.operator_context import Env, Place
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.state.state_parts import State
+from levada.operators.windowing.element_times import Seen
+from levada.operators.windowing.report_times import Progress
+from levada.plan.execution.join_kinds import JoinForm, JoinKind
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.steps import ReportJoin, Step
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.terms.term_pool import Pool
-from levada.translation.sparql.translate import translate
-from levada.windows.element_times import Seen
-from levada.windows.reports import Progress
-from levada.windows.state.pieces import State
 
 STREAM = "http://e/s"
 STEPPED = "[RANGE PT4S STEP PT2S]"

@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.arrays import Ints
-from levada.model.frame import Frame
-from levada.operators.group.sliced.cells import Cells, Wanting
-from levada.operators.group.sliced.nodes import Columns
-from levada.operators.rows.told.bounds import NO_TEXTS, Axis, Bounds
-from levada.operators.rows.wanting import Entries, Finder, Index
-from levada.plan.sealed.kinds import Order
+from levada.core.array_types import Ints
+from levada.core.frame import Frame
+from levada.operators.aggregation.slicing.cell_tree import Columns
+from levada.operators.aggregation.slicing.condition_cells import Cells, Wanting
+from levada.operators.rows.predicate_index import Entries, Finder, Index
+from levada.operators.rows.range_keys import NO_TEXTS, Axis, Bounds
+from levada.plan.execution.join_kinds import Order
 
 BORDERS = (0.0, 1.0, 2.0, 3.0, 5.0)
 INTERVALS = st.tuples(

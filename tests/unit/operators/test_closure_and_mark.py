@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench
 
-from levada.model.frame import Frame
-from levada.operators.per_report.closure import closure
-from levada.operators.per_report.join import report_join
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import JoinKind
-from levada.plan.sealed.plan import PlanNode
+from levada.core.frame import Frame
+from levada.operators.reporting.path_closure import closure
+from levada.operators.reporting.report_join import report_join
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.plan import PlanNode
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))
 edges = st.lists(st.tuples(st.integers(0, 1), names, names), max_size=8)

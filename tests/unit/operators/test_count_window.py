@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from nodes import Bench, state, term
 
 from levada import query
-from levada.model.time import MAX, Window, WindowKind
-from levada.operators.interval.count_window import count_window, select
-from levada.plan.sealed import steps as s
-from levada.testing.stays import content, stays
+from levada.core.event_time import MAX, Window, WindowKind
+from levada.operators.windowed.count_window import count_window, select
+from levada.plan.execution import steps as s
+from levada.testing.window_membership import content, stays
 
 NAMES = (":a", ":b", ":c", ":d")
 elements = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(NAMES)), min_size=1, max_size=14)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.group.slices import cut
-from levada.plan.sealed.shapes import Member
-from levada.plan.sealed.sliced.readers import Cuts, borders
-from levada.plan.sealed.window_table import WindowTable
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.operators.aggregation.shared_slices import cut
+from levada.plan.execution.shapes import Member
+from levada.plan.execution.slice_readers import Cuts, borders
+from levada.plan.execution.window_table import WindowTable
 
 KINDS = (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED)
 ROOM = 10_000  # for borders

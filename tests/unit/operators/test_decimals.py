@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.model.term import XSD, Kind
-from levada.operators.group import decimals
+from levada.core.frame import Frame
+from levada.core.rdf_terms import XSD, Kind
+from levada.operators.aggregation import decimal_sums
 
 mantissas = st.integers(-(10**18) + 1, 10**18 - 1)
 rows = st.lists(
@@ -40,10 +40,10 @@ def no_texts(*args: object) -> list[str]:
 @given(rows)
 def test_sums_are_exact(values: list[tuple[int, int, int]]) -> None:
     m, c, group = (list(column) for column in zip(*values, strict=True))
-    found = decimals.fold(frame(m, c), 0, np.array(group, np.int32), 3, no_texts)
+    found = decimal_sums.fold(frame(m, c), 0, np.array(group, np.int32), 3, no_texts)
     for g in range(3):
         exact = sum(Fraction(m, 10**c) for m, c, of in values if of == g)
-        assert decimals.total(found.limbs, NO_INTEGERS, g) == exact * decimals.UNIT
+        assert decimal_sums.total(found.limbs, NO_INTEGERS, g) == exact * decimal_sums.UNIT
     assert not len(found.integers)
     assert not found.unknown.any()
 
@@ -53,21 +53,23 @@ def test_sums_of_sums_are_the_sum(parts: list[list[tuple[int, int, int]]]) -> No
     folded, codes = [], []
     for values in parts:
         m, c, group = (list(column) for column in zip(*values, strict=True))
-        folded.append(decimals.fold(frame(m, c), 0, np.array(group, np.int32), 3, no_texts).limbs)
+        folded.append(
+            decimal_sums.fold(frame(m, c), 0, np.array(group, np.int32), 3, no_texts).limbs
+        )
         codes += [0, 1, 2]
     limbs = [np.concatenate([part[n] for part in folded]) for n in range(3)]
-    merged = decimals.merge(limbs, np.array(codes, np.int32), 3)
+    merged = decimal_sums.merge(limbs, np.array(codes, np.int32), 3)
     for g in range(3):
         exact = sum(Fraction(m, 10**c) for values in parts for m, c, of in values if of == g)
-        assert decimals.total(merged, NO_INTEGERS, g) == exact * decimals.UNIT
+        assert decimal_sums.total(merged, NO_INTEGERS, g) == exact * decimal_sums.UNIT
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_many_rows_do_not_overflow(sign: int) -> None:
     """The low limbs of 100,000 rows of one group add up to more than 63 bits."""
     n, m = 100_000, sign * 999_999_999_999_999_999
-    found = decimals.fold(frame([m] * n, [18] * n), 0, np.zeros(n, np.int32), 1, no_texts)
-    assert decimals.total(found.limbs, (np.zeros(1, np.int64),) * 2, 0) == n * m
+    found = decimal_sums.fold(frame([m] * n, [18] * n), 0, np.zeros(n, np.int32), 1, no_texts)
+    assert decimal_sums.total(found.limbs, (np.zeros(1, np.int64),) * 2, 0) == n * m
 
 
 def hard(*texts: str) -> tuple[Decimal, list[int], list[bool]]:
@@ -77,11 +79,11 @@ def hard(*texts: str) -> tuple[Decimal, list[int], list[bool]]:
     def shown(rows: Frame, i: int, at: object) -> list[str]:
         return list(texts)
 
-    found = decimals.fold(
+    found = decimal_sums.fold(
         frame([0] * n, [0] * n, Kind.HARD_NUMBER), 0, np.zeros(n, np.int32), 1, shown
     )
     none = (np.zeros(1, np.int64),) * 2
-    total = decimals.Totals(found.limbs, none, found.large).of(0)
+    total = decimal_sums.Totals(found.limbs, none, found.large).of(0)
     return total, found.integers.tolist(), found.unknown.tolist()
 
 

@@ -11,11 +11,11 @@ import pytest
 from nodes import Bench
 
 from asking import PREFIX, S, at
-from levada.operators.fewer import Sent, fewer
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.sent.less import What, less
+from levada.operators.local_combine import Sent, fewer
+from levada.plan.execution import steps as s
+from levada.plan.execution.local_reduction import What, less
 from levada.runtime.task import exchange
-from levada.testing.question import Element
+from levada.testing.reference_model import Element
 from stepped import run_texts
 
 WINDOW = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S STEP PT2S]"

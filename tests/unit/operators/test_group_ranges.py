@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levada.model import columns as col
-from levada.model.frame import Frame, concat
-from levada.operators.group.in_ranges import Part, in_ranges
-from levada.operators.rows.edges import key_of
-from levada.windows.state.ranges import ALL, Range
+from levada.core import column_names as col
+from levada.core.frame import Frame, concat
+from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges
+from levada.operators.rows.route_rows import key_of
+from levada.operators.state.key_ranges import ALL, Range
 
 SLOTS = range(1)
 

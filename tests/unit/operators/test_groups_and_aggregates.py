@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, short, state
 
-from levada.model.frame import Frame
-from levada.model.term import XSD
-from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.group.of_reports import rgroup
-from levada.operators.group.panes import panes
-from levada.operators.rows.values import column
-from levada.plan.sealed import steps as s
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.core.frame import Frame
+from levada.core.rdf_terms import XSD
+from levada.operators.aggregation.panes import panes
+from levada.operators.aggregation.report_group_by import rgroup
+from levada.operators.rows.term_columns import column
+from levada.plan.execution import steps as s
 
 KEYS = (":a", ":b")
 numbers = st.one_of(st.integers(-5, 5).map(str), st.sampled_from(("0.5", "-1.25", "2.5")))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, state
 
-from levada.model.time import MIN, Window, WindowKind
-from levada.operators.interval.join import join
-from levada.operators.interval.occur import occur
-from levada.plan.sealed import steps as s
+from levada.core.event_time import MIN, Window, WindowKind
+from levada.operators.windowed.deduplicate import occur
+from levada.operators.windowed.windowed_join import join
+from levada.plan.execution import steps as s
 
 VALUES = (":a", ":b", ":c")
 times = st.integers(0, 12).map(lambda n: 1000 * n)

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from nodes import Bench, state
 
-from levada.model.arrays import Doubles
-from levada.model.frame import Frame
-from levada.model.limits import QueryLimits
-from levada.operators.interval import adaptive as module
-from levada.operators.interval.adaptive import adaptive_in_pieces
-from levada.operators.interval.join_forms import FIRST, Figures, choose
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.joins import CHANGED, PAIRWISE
-from levada.plan.sealed.kinds import JoinForm
-from levada.plan.sealed.plan import PlanNode
-from levada.windows.state.moved.taken_over import Part, Taken, taken_over
-from levada.windows.state.pieces import FOLLOWS, Head, State
+from levada.core.array_types import Doubles
+from levada.core.frame import Frame
+from levada.core.query_limits import QueryLimits
+from levada.operators.state.state_handover import Part, Taken, taken_over
+from levada.operators.state.state_parts import FOLLOWS, Head, State
+from levada.operators.windowed import adaptive_join as module
+from levada.operators.windowed.adaptive_join import adaptive_in_pieces
+from levada.operators.windowed.join_strategy_cost import FIRST, Figures, choose
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import CHANGED, PAIRWISE
+from levada.plan.execution.plan import PlanNode
 
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
 

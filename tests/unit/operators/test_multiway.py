@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nodes import Bench, state
 
+from levada.core.event_time import MIN
+from levada.core.frame import Frame
+from levada.core.query_limits import QueryLimits
 from levada.errors import ExcessError
-from levada.model.frame import Frame
-from levada.model.limits import QueryLimits
-from levada.model.time import MIN
-from levada.operators.interval import multiway as module
-from levada.operators.interval import multiway_inputs as sides_of
-from levada.operators.interval.multiway import multiway, multiway_in_pieces
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import JoinForm
-from levada.plan.sealed.plan import PlanNode
+from levada.operators.windowed import multiway_inputs as sides_of
+from levada.operators.windowed import multiway_join as module
+from levada.operators.windowed.multiway_join import multiway, multiway_in_pieces
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.plan import PlanNode
 
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
 RANGE = 4000

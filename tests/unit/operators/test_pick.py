@@ -8,21 +8,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from levada.model.frame import Column, Frame
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.operators.env import Env
-from levada.operators.rows.edges import along
-from levada.operators.rows.pick import pick, route
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import Plan, PlanNode
+from levada.core.event_time import MIN
+from levada.core.frame import Column, Frame
+from levada.core.stream_facts import StreamFacts
+from levada.kernels.terms.term_ids import identify
+from levada.kernels.terms.term_lookup import Pool
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.operators.operator_context import Env
+from levada.operators.rows.compensation_filter import pick, route
+from levada.operators.rows.route_rows import along
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.terms.identity import identify
-from levada.terms.term_pool import Pool
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 TEXT = """PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]

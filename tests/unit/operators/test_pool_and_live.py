@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from nodes import state
 
-from levada.model.frame import Frame
-from levada.model.time import MAX
-from levada.operators.border import report_buffer
-from levada.terms.table import Terms
-from levada.terms.term_pool import Pool
+from levada.core.event_time import MAX
+from levada.core.frame import Frame
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.reporting import report_buffer
 
 
 def table(*texts: str) -> Terms:

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, calendar, state
 
-from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.border.changes import changes
-from levada.operators.border.report import report
-from levada.operators.table import evaluate
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.schedules import Schedule
-from levada.windows.element_times import Seen
-from levada.windows.reports import instants
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.operators.operator_registry import evaluate
+from levada.operators.reporting.relation_to_stream import changes
+from levada.operators.reporting.report import report
+from levada.operators.windowing.element_times import Seen
+from levada.operators.windowing.report_times import instants
+from levada.plan.execution import steps as s
+from levada.plan.execution.report_schedules import Schedule
 
 VALUES = (":a", ":b")
 rows = st.lists(

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, term
 
-from levada.model.frame import Frame
-from levada.operators.per_report.join import report_join
-from levada.operators.per_report.order_and_distinct import distinct, order
-from levada.operators.rows.compute import extend, filter_, is_threshold, thresholds
-from levada.operators.rows.edges import fan_out
-from levada.optimizer.pipeline import without
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import JoinKind
-from levada.plan.sealed.plan import FanOut
+from levada.core.frame import Frame
+from levada.operators.reporting.order_and_distinct import distinct, order
+from levada.operators.reporting.report_join import report_join
+from levada.operators.rows.filter_extend import extend, filter_, is_threshold, thresholds
+from levada.operators.rows.route_rows import fan_out
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.plan import FanOut
+from levada.plan.optimizer.pipeline import without
 
 values = st.sampled_from((":a", ":b", ":c"))
 KINDS = {

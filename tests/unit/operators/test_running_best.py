@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.expression import AggregateFunction
-from levada.model.frame import Frame
-from levada.model.term import Kind
-from levada.operators.group.best_by_changes import best_values
-from levada.operators.group.by_changes import Runs
-from levada.plan.sealed import steps as s
-from levada.terms.term_pool import Pool
-from levada.windows.state.pieces import State
+from levada.core.expressions import AggregateFunction
+from levada.core.frame import Frame
+from levada.core.rdf_terms import Kind
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation.incremental_group_by import Runs
+from levada.operators.aggregation.incremental_min_max import best_values
+from levada.operators.state.state_parts import State
+from levada.plan.execution import steps as s
 
 GROUPS = 3
 

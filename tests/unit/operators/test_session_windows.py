@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, state, term
 
-from levada.algebra.options import QueryOptions
-from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.interval.session import session
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import PlanNode
-from levada.testing.stays import content, stays
-from levada.windows.state.pieces import State
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.operators.state.state_parts import State
+from levada.operators.windowed.session_window import session
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.logical.query_options import QueryOptions
+from levada.testing.window_membership import content, stays
 
 NAMES = (":a", ":b", ":c")
 elements = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=12)

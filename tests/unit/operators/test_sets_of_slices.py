@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.operators.group.sliced import tree
-from levada.operators.group.sliced.classes import as_sets
+from levada.operators.aggregation.slicing import segment_tree
+from levada.operators.aggregation.slicing.slice_classes import as_sets
 
 SETS = st.lists(st.frozensets(st.integers(0, 20), min_size=1), min_size=1, max_size=8)
 
 
-def places(sets: tree.Sets, number: int) -> set[int]:
+def places(sets: segment_tree.Sets, number: int) -> set[int]:
     """The places of a set, by its runs."""
     runs = zip(*(column[sets.of == number].tolist() for column in sets), strict=True)
     return {place for _, begin, end in runs for place in range(begin, end)}
@@ -31,15 +31,15 @@ def test_reports_at_which_the_same_slices_count_have_one_set(found: list[frozens
 @given(SETS)
 def test_nodes_are_the_places_of_their_set_each_once(found: list[frozenset[int]]) -> None:
     numbers = np.repeat(np.arange(len(found)), [len(one) for one in found])
-    sets = tree.runs(numbers, np.array([place for one in found for place in sorted(one)]))
-    uses = tree.covers(sets)
+    sets = segment_tree.runs(numbers, np.array([place for one in found for place in sorted(one)]))
+    uses = segment_tree.covers(sets)
     made = [list[int]() for _ in found]
     for height, use in enumerate(uses):
         for number, node in zip(use.sets.tolist(), use.nodes.tolist(), strict=True):
             made[number] += range(node << height, (node + 1) << height)
     assert [sorted(one) for one in made] == [sorted(one) for one in found]
     last = max(map(max, found))
-    wanted = tree.needed(uses, last + 1)
+    wanted = segment_tree.needed(uses, last + 1)
     for height, use in enumerate(uses):
         assert np.isin(use.nodes, wanted[height]).all(), "what makes a set up is made"
         if height:

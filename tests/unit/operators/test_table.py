@@ -15,23 +15,23 @@ import numpy as np
 import pytest
 from nodes import STREAM, Bench, state
 
-from levada.algebra.options import QueryOptions
-from levada.model.frame import Frame
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.operators.env import Env, Inputs
+from levada.core.event_time import MIN
+from levada.core.frame import Frame
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_registry import OPERATORS, evaluate
 from levada.operators.rows.constants import identities
-from levada.operators.table import OPERATORS, evaluate
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.sharing import Sharing
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import JoinForm
-from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
 
 SCHEMA = {"k": "integer", "v": "double"}
 STEPPED, SLIDING = "[RANGE PT4S STEP PT2S]", "[RANGE PT4S]"

@@ -9,29 +9,29 @@ import numpy as np
 import polars as pl
 import pytest
 
-from levada.model import columns as col
-from levada.model.arrays import Bools
-from levada.model.frame import Column, Frame
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import Literal
-from levada.model.time import MIN
-from levada.operators.env import Env
+from levada.core import column_names as col
+from levada.core.array_types import Bools
+from levada.core.event_time import MIN
+from levada.core.frame import Column, Frame
+from levada.core.rdf_terms import Literal
+from levada.core.stream_facts import StreamFacts
+from levada.kernels.terms.term_ids import identify
+from levada.kernels.terms.term_lookup import Pool
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
 from levada.operators.expressions.scalar.literals import term_of
-from levada.operators.expressions.values import classify, from_texts
-from levada.operators.rows.edges import along
-from levada.operators.rows.pick import finder_of, pick, route
-from levada.operators.rows.told.lists import listed
-from levada.operators.rows.told.texts import Placed, Told
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import Order
-from levada.plan.sealed.plan import Plan, PlanNode
+from levada.operators.expressions.term_values import classify, from_texts
+from levada.operators.operator_context import Env
+from levada.operators.rows.compensation_filter import finder_of, pick, route
+from levada.operators.rows.list_keys import listed
+from levada.operators.rows.route_rows import along
+from levada.operators.rows.text_range_keys import Placed, Told
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.terms.identity import identify
-from levada.terms.term_pool import Pool
-from levada.translation.sparql.translate import translate
 
 TEXT = """PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 SELECT * FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT4S STEP PT2S]

@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.operators.rows.told.bounds import NO_TEXTS, Axis, Bounds
-from levada.operators.rows.wanting import Entries, Finder, Index, Turns
-from levada.plan.sealed.kinds import Order
+from levada.core.frame import Frame
+from levada.operators.rows.predicate_index import Entries, Finder, Index, Turns
+from levada.operators.rows.range_keys import NO_TEXTS, Axis, Bounds
+from levada.plan.execution.join_kinds import Order
 
 ends = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from textwrap import dedent
 
-from levada.algebra.nodes import Query
-from levada.algebra.show import show_node
-from levada.optimizer.rule import Context
-from levada.optimizer.verify import verify
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.nodes import Query
+from levada.plan.logical.print_logical import show_node
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.rule_invariants import verify
 
 NOTHING = Context()
 WINDOWS = " ".join(f"FROM NAMED WINDOW :{w} ON :s [RANGE PT4S STEP PT2S]" for w in "wx")

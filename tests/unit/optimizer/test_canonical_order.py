@@ -8,16 +8,16 @@ import re
 import pytest
 from pairs import asked, check, check_same
 
-from levada.model.stream_facts import StreamFacts
-from levada.optimizer.pipeline import optimize, without
-from levada.optimizer.rules.canonical_order import canonical_order
-from levada.optimizer.rules.flatten_joins import flatten_joins
-from levada.optimizer.rules.push_filters import push_filters
-from levada.plan.install.orders.known import Forced
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
 from levada.plan.lowering.join_order import Conjunction, Tree
+from levada.plan.optimizer.pipeline import optimize, without
+from levada.plan.optimizer.rules.canonicalize import canonical_order
+from levada.plan.optimizer.rules.filter_pushdown import push_filters
+from levada.plan.optimizer.rules.flatten_joins import flatten_joins
+from levada.plan.sharing.join_orders.running_subjoins import Forced
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 GROUPS = [
     (["?x :p ?y", "?y :q ?z", "?z :r ?u"], ["?u > 5", "?z != ?x"]),

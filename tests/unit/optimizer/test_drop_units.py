@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pairs import asked, check, check_same
 
-from levada.optimizer.rules.drop_units import drop_units
+from levada.plan.optimizer.rules.remove_empty_groups import drop_units
 
 LEFT = """
 (project (?s ?v)

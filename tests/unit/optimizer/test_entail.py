@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pairs import asked, check_same
 
-from levada.algebra.nodes import Entailed
-from levada.algebra.schema import SUB_PROPERTY, Regime, Schema
-from levada.algebra.tree import level
-from levada.model.term import Iri
-from levada.optimizer.pipeline import optimize
-from levada.optimizer.rule import Context
-from levada.optimizer.rules.entail import entail_patterns
+from levada.core.rdf_terms import Iri
+from levada.plan.logical.nodes import Entailed
+from levada.plan.logical.ontology_schema import SUB_PROPERTY, Regime, Schema
+from levada.plan.logical.traversal import level
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.rules.entailment import entail_patterns
 
 GROUP = "WINDOW :w { ?s :p ?v . ?s :q ?x }"
 P, Q = Iri("http://e/p"), Iri("http://e/q")

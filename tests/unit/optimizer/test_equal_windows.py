@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pairs import NOTHING, asked, check, check_same
 
-from levada.algebra.nodes import Query
-from levada.optimizer.rules.equal_windows import equal_windows
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.nodes import Query
+from levada.plan.optimizer.rules.deduplicate_windows import equal_windows
 
 TWO = "WINDOW :w { ?s :p ?v } WINDOW :x { ?s :q ?u }"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pairs import asked, check, check_same
 
-from levada.optimizer.rules.flatten_joins import flatten_joins
+from levada.plan.optimizer.rules.flatten_joins import flatten_joins
 
 
 def test_a_tree_of_joins_is_one_conjunction_whose_filtered_parts_stay() -> None:

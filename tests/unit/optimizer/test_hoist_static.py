@@ -7,9 +7,9 @@ from textwrap import dedent
 import pytest
 from pairs import NOTHING, asked, check_same, pattern
 
-from levada.optimizer.rules.flatten_joins import flatten_joins
-from levada.optimizer.rules.hoist_static import hoist_static
-from levada.optimizer.rules.merge_slices import merge_slices
+from levada.plan.optimizer.rules.flatten_joins import flatten_joins
+from levada.plan.optimizer.rules.hoist_static import hoist_static
+from levada.plan.optimizer.rules.top_n import merge_slices
 
 FLAT = (flatten_joins, merge_slices)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from pairs import NOTHING, asked, check, check_same
 
-from levada.model.expression import Var
-from levada.model.query import Output
-from levada.optimizer.rules.merge_slices import merge_slices
-from levada.plan.lowering.ordering import shown_order
+from levada.core.expressions import Var
+from levada.core.query_model import Output
+from levada.plan.lowering.result_order import shown_order
+from levada.plan.optimizer.rules.top_n import merge_slices
 
 GROUP = "WINDOW :w { ?s :p ?v }"
 

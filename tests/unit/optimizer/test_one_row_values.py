@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pairs import asked, check, check_same
 
-from levada.model.stream_facts import StreamFacts
-from levada.optimizer.pipeline import optimize, without
-from levada.optimizer.rules.flatten_joins import flatten_joins
-from levada.optimizer.rules.one_row_values import one_row_values
+from levada.core.stream_facts import StreamFacts
 from levada.plan.lowering.lower import lower
-from levada.plan.lowering.show import operator_lines
+from levada.plan.lowering.print_physical import operator_lines
+from levada.plan.optimizer.pipeline import optimize, without
+from levada.plan.optimizer.rules.flatten_joins import flatten_joins
+from levada.plan.optimizer.rules.inline_single_row_values import one_row_values
 
 FLAT = (flatten_joins,)
 

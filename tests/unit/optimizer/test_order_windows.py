@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.algebra.show import show
-from levada.optimizer.pipeline import optimize
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical import nodes as a
+from levada.plan.logical.print_logical import show
+from levada.plan.optimizer.pipeline import optimize
 
 CLAUSES = (
     "FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]",

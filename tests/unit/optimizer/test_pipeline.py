@@ -8,12 +8,12 @@ from itertools import count, pairwise
 import pytest
 from pairs import asked
 
-from levada.algebra import nodes as a
-from levada.optimizer import pipeline
-from levada.optimizer.pipeline import OPTIONAL, RULES, optimize, traced, without
-from levada.optimizer.rule import Context, Rule
-from levada.optimizer.verify import is_well_formed, verify
-from levada.translation.cql.translate import translate_cql
+from levada.language.translate.cql.translate import translate_cql
+from levada.plan.logical import nodes as a
+from levada.plan.optimizer import pipeline
+from levada.plan.optimizer.pipeline import OPTIONAL, RULES, optimize, traced, without
+from levada.plan.optimizer.rule import Context, Rule
+from levada.plan.optimizer.rule_invariants import is_well_formed, verify
 
 GROUP = """WINDOW :w { ?s :p ?v . ?s :q ?x } WINDOW :x { ?s :r ?y } VALUES ?a { 1 } MINUS { }
 { SELECT ?v { ?v :a ?b } ORDER BY ?b LIMIT 3 } FILTER(?v > 1 && ?x > 2)"""

@@ -7,9 +7,9 @@ from textwrap import dedent
 import pytest
 from pairs import NOTHING, asked, check, check_same, pattern
 
-from levada.optimizer.rules.flatten_joins import flatten_joins
-from levada.optimizer.rules.one_row_values import one_row_values
-from levada.optimizer.rules.push_filters import push_filters
+from levada.plan.optimizer.rules.filter_pushdown import push_filters
+from levada.plan.optimizer.rules.flatten_joins import flatten_joins
+from levada.plan.optimizer.rules.inline_single_row_values import one_row_values
 
 FLAT = (flatten_joins, one_row_values)
 LEAF = "WINDOW :w { ?s :p ?v }"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.nodes import Query
-from levada.algebra.show import show_node
-from levada.optimizer.pipeline import optimize
-from levada.translation.cql.translate import translate_cql
+from levada.language.translate.cql.translate import translate_cql
+from levada.plan.logical.nodes import Query
+from levada.plan.logical.print_logical import show_node
+from levada.plan.optimizer.pipeline import optimize
 
 SCHEMA = {"k": "integer", "v": "integer"}
 PAIR = "Rstream(Select a.k, a.v, b.v As w From S [Now] As a, S [{by}Rows {n}] As b{where})"

@@ -7,7 +7,7 @@ import json
 import hypothesis.strategies as st
 import numpy as np
 
-from levada.placement.graph import SendGraph
+from levada.placement.send_graph import SendGraph
 
 
 @st.composite

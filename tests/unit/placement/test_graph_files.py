@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from random_graphs import graphs
 
 from levada.errors import UsageError
-from levada.placement import placement, sankey
+from levada.placement import placement_file, sankey
 from levada.placement.cost import score
 from levada.placement.formats import FORMATS, read_graph
-from levada.placement.graph import SendGraph
+from levada.placement.send_graph import SendGraph
 
 FEW = settings(max_examples=40, deadline=None)
 KATTS = '{"nodes":[{"name":"3"},{"name":"90"}],"links":[{"source":"3","value":11,"target":"90"}]}'
@@ -198,18 +198,18 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_bad_placements(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(UsageError, match=said):
-        placement.read(tmp_path / "p.json", FORMATS["json"].read(KATTS, "here"), 2)
+        placement_file.read(tmp_path / "p.json", FORMATS["json"].read(KATTS, "here"), 2)
 
 
 def test_a_placement_is_read_as_it_was_written(tmp_path: Path) -> None:
     graph = FORMATS["json"].read(KATTS, "here")
     path, told = tmp_path / "p.json", np.array([1, 0], np.int32)
-    placement.write(path, graph, told, 2, "refined")
-    place, missing = placement.read(path, graph, 2)
+    placement_file.write(path, graph, told, 2, "refined")
+    place, missing = placement_file.read(path, graph, 2)
     assert place.tolist() == [1, 0] and missing == 0
-    assert placement.read_file(path).predicted == -1
-    placement.write(path, graph, told, 2, "refined", predicted=0.25)
-    assert placement.read_file(path).predicted == 0.25
+    assert placement_file.read_file(path).predicted == -1
+    placement_file.write(path, graph, told, 2, "refined", predicted=0.25)
+    assert placement_file.read_file(path).predicted == 0.25
 
 
 def test_the_picture_has_a_band_an_edge() -> None:

@@ -18,13 +18,13 @@ from random_graphs import graphs, naive
 
 import levada.placement
 from levada.errors import UsageError
-from levada.placement import json_file, metis, placement
+from levada.placement import json_file, metis, placement_file
+from levada.placement.annealing import Heat, Rule, anneal
 from levada.placement.cost import distant, machine_loads, rsd, score, share
-from levada.placement.graph import SendGraph, add
+from levada.placement.local_search_placer import evenest, refined
 from levada.placement.placers import PLACERS, fitting
 from levada.placement.problem import Problem, net
-from levada.placement.refined import evenest, refined
-from levada.placement.search import Heat, Rule, anneal
+from levada.placement.send_graph import SendGraph, add
 
 FEW = settings(max_examples=25, deadline=None)
 
@@ -53,7 +53,7 @@ def test_all_placers_are_scored_alike_by_plain_python(
         assert place.shape == (len(graph.tasks),)
         assert place.min() >= 0 and place.max() < machines, name
         own = score(graph, place, machines)
-        other = naive(text, placement.named(graph, place), machines)
+        other = naive(text, placement_file.named(graph, place), machines)
         assert (own.share, own.rsd) == pytest.approx(other, rel=1e-9, abs=1e-12), name
         if name == "refined":
             assert own.rsd <= problem.bound + 1e-9
@@ -190,7 +190,7 @@ def test_slices_add_up_and_new_tasks_have_their_usual_place() -> None:
     newer = SendGraph(
         ("1", "0", "77"), np.array([0], np.int32), np.array([2], np.int32), np.array([3])
     )
-    place = placement.learned(refined, [one], Problem(newer, 12, bound=9.0))
+    place = placement_file.learned(refined, [one], Problem(newer, 12, bound=9.0))
     assert place[0] == place[1] and place[2] == 77 % 12
 
 
@@ -214,6 +214,4 @@ def test_the_room_knows_errors_values_and_the_model_alone() -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             if name.startswith("levada."):
-                assert name.split(".")[1] in {"cache", "errors", "frozen", "model", "placement"}, (
-                    file
-                )
+                assert name.split(".")[1] in {"core", "errors", "placement"}, file

@@ -13,27 +13,35 @@ import numpy as np
 import pytest
 import xxhash
 
+from levada.checkpoint.epoch_context import SETUPS, Setup, encode_setup, load_setup
+from levada.connectors.config.row_mapping import Part, RowMapping
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.static_files import StaticFile
+from levada.core.event_time import MIN
+from levada.core.expressions import (
+    Aggregate,
+    AggregateFunction,
+    Call,
+    Const,
+    Function,
+    Param,
+    Var,
+)
+from levada.core.rdf_terms import Literal
+from levada.core.stream_facts import StreamFacts
 from levada.errors import CheckpointError
-from levada.intake.static_files import StaticFile
-from levada.model.expression import Aggregate, AggregateFunction, Call, Const, Function, Param, Var
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import Literal
-from levada.model.time import MIN
-from levada.plan.encoding import document, plans
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.encoding import document, plan_codec
 from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plans import RECORDS, STEPS, VALUES, encode_plan, read_plan
-from levada.plan.encoding.registry import Registry
-from levada.plan.sealed.layout import Facet, Layout, Span
-from levada.plan.sealed.members.table import MemberTable
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.steps import Step
+from levada.plan.encoding.plan_codec import RECORDS, STEPS, VALUES, encode_plan, read_plan
+from levada.plan.encoding.tag_registry import Registry
+from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.row_layout import Facet, Layout, Span
+from levada.plan.execution.steps import Step
 from levada.plan.topology.catalog_file import CATALOGS, encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
-from levada.runtime.context import SETUPS, Setup, encode_setup, load_setup
-from levada.streams.mapping import Part, RowMapping
-from levada.streams.stream_config import StreamConfig
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 GROUPED = """SELECT ?s (SUM(?o) AS ?n) (GROUP_CONCAT(?o; SEPARATOR=", ") AS ?all)
 FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT{}S STEP PT5S]
@@ -114,7 +122,7 @@ def test_what_is_shared_is_written_once() -> None:
     sizes = []
     for _ in range(16):
         shared = Call(Function.AND, (shared, shared))
-        sizes.append(len(encode(shared, plans._PLANS)))
+        sizes.append(len(encode(shared, plan_codec._PLANS)))
     assert sizes[-1] - sizes[-2] < 40
 
 
@@ -122,8 +130,8 @@ def test_a_deep_expression_takes_no_deep_recursion(path: Path) -> None:
     deep: Call = Call(Function.NOT, (Var("0"),))
     for i in range(400):
         deep = Call(Function.ADD, (deep, Const(Literal(str(i)))))
-    path.write_bytes(encode(deep, plans._PLANS))
-    found: object = read_file(path, Call, plans._PLANS)
+    path.write_bytes(encode(deep, plan_codec._PLANS))
+    found: object = read_file(path, Call, plan_codec._PLANS)
     for i in reversed(range(400)):
         assert isinstance(found, Call)
         found, constant = found.args
@@ -142,8 +150,8 @@ def test_a_deep_expression_takes_no_deep_recursion(path: Path) -> None:
     ],
 )
 def test_values_come_back_as_they_were(value: object, path: Path) -> None:
-    path.write_bytes(encode(value, plans._PLANS))
-    again = read_file(path, type(value), plans._PLANS)
+    path.write_bytes(encode(value, plan_codec._PLANS))
+    again = read_file(path, type(value), plan_codec._PLANS)
     assert again == value and repr(again) == repr(value)
 
 
@@ -278,4 +286,4 @@ def test_a_small_file_is_no_huge_plan(path: Path) -> None:
     start = document.MAGIC + document.VERSION.to_bytes(2, "little") + bytes(8)
     path.write_bytes(resealed(start + body))
     with pytest.raises(CheckpointError, match="a column of another length"):
-        read_file(path, Var, plans._PLANS)
+        read_file(path, Var, plan_codec._PLANS)

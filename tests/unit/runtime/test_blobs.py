@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from asking import S, T, element
-from levada.engine.asked import Asked
+from levada.checkpoint.key_group_tables import GROUPS
 from levada.engine.engine import Engine
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.runtime.store.group_tables import GROUPS
-from levada.runtime.task.intake import IntakeTask
-from levada.runtime.task.stage import StageTask
-from levada.testing.streams import write_lines
+from levada.engine.query_request import Asked
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.runtime.task.ingest_task import IntakeTask
+from levada.runtime.task.stage_task import StageTask
+from levada.testing.stream_builders import write_lines
 
 P = "PREFIX : <http://e/>\n"
 ELEMENTS = [element(250 * i, f"a{i % 9} p b{i % 4}", f"b{i % 4} q a{i % 5}") for i in range(60)]

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from levada import Engine
+from levada.checkpoint.verify import verify
+from levada.core.query_limits import Memory
 from levada.errors import EngineError, UsageError
-from levada.model.limits import Memory
-from levada.runtime.driver.costs import room
-from levada.runtime.store.verify import verify
+from levada.operators.state.state_parts import read_head
+from levada.runtime.cost_model import memory_admission
 from levada.testing.memory_sink import MemorySink
-from levada.windows.state.pieces import read_head
 from scratch import on_disk
 
 ROWS = 6000
@@ -69,7 +69,7 @@ def run(streams: Path, checkpoint: Path, text: str, memory: str) -> tuple[Engine
 def test_results_are_the_same_and_epochs_smaller(
     streams: Path, tmp_path: Path, text: str, memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "START", 1)  # the first epochs are too large
+    monkeypatch.setattr(memory_admission, "START", 1)  # the first epochs are too large
     free, want = run(streams, tmp_path / "free", text, "")
     bounded, got = run(streams, tmp_path / "bounded", text, f"{memory},theta=5KB")
     rows = [(t, row) for t, some in got for row in some]
@@ -80,7 +80,7 @@ def test_results_are_the_same_and_epochs_smaller(
     assert set(last.state.values()) <= left
     if text == JOIN:
         root = str(tmp_path / "bounded")
-        from levada.runtime.store.state_files import map_
+        from levada.checkpoint.state_files import map_
 
         heads = [read_head(map_(root, name)[1]) for name in last.state.values()]
         pieces = [p for head in heads for some in head.pieces.values() for p in some]
@@ -123,7 +123,7 @@ GROWTH = """
 import re, sys
 from pathlib import Path
 from levada import Engine
-from levada.windows.state.pieces import State
+from levada.operators.state.state_parts import State
 
 peak = [0]
 def look():

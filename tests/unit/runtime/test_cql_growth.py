@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from levada.engine.engine import Engine
-from levada.testing.question import Row
-from levada.testing.streams import write_csv
+from levada.testing.reference_model import Row
+from levada.testing.stream_builders import write_csv
 
 SCHEMA = {"k": "integer", "v": "double"}
 QUERIES = {

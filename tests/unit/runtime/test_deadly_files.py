@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deadly import deadly, died, documents, letters, start
-from levada.model.checksummed_files import read_sealed
-from levada.runtime.store.manifest import Intention
+from levada.checkpoint.manifest import Intention
+from levada.core.checksummed_files import read_sealed
 
 
 @pytest.fixture

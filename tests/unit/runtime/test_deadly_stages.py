@@ -14,15 +14,15 @@ import httpx
 import pytest
 
 from awaiting import until
-from levada.engine.telling.status import read_status
+from levada.checkpoint.crash_counter import DEATHS
+from levada.checkpoint.verify import SUSPENDED, verify
+from levada.engine.status.status import read_status
 from levada.engine.watchdog import EXIT_CODE
-from levada.runtime.store.deaths import DEATHS
-from levada.runtime.store.verify import SUSPENDED, verify
 from ports import free_port
 
 ABORTS = """
 import os
-import levada.operators.table as table
+import levada.operators.operator_registry as table
 evaluate = table.evaluate
 def deadly(node, frames, env):
     if type(node.step).__name__ == "Panes" and int(env.progress.new.max()) > 2500:
@@ -33,7 +33,7 @@ table.evaluate = deadly
 ENDLESS = ABORTS.replace("os.abort()", "while True: pass")
 HOLDING = ABORTS.replace("os.abort()", "import itertools; sum(itertools.repeat(0))")
 ENDLESS_READING = """
-import levada.runtime.task.intake as intake
+import levada.runtime.task.ingest_task as intake
 statements = intake.IntakeTask._statements
 def endless(self, config, found, bounds):
     while 1 < found.reference.start < 700: pass
@@ -44,10 +44,10 @@ RUN = """
 import json, os, sys
 from pathlib import Path
 import levada
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
 from levada.errors import LevadaError
-from levada.runtime.local import LocalExecutor
-from levada.sinks.files import FileSink
+from levada.runtime.executor import LocalExecutor
+from levada.connectors.sinks.file_sink import FileSink
 
 root, names, killed = Path(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3])
 HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S] "

@@ -10,7 +10,12 @@ from asking import S, element, judge, query, run, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.testing.streams import write_documents, write_graphs, write_packed, write_rdf
+from levada.testing.stream_builders import (
+    write_documents,
+    write_graphs,
+    write_packed,
+    write_rdf,
+)
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}", f"a{i % 3} q {i % 2}") for i in range(12)]
 QUERIES = [

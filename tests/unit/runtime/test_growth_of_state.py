@@ -14,16 +14,16 @@ import pytest
 
 from asking import S, element, judge, query, register, step
 from cases import Clause
+from levada.core import column_names as col
+from levada.core.frame import Frame
 from levada.engine.engine import Engine
-from levada.model import columns as col
-from levada.model.frame import Frame
-from levada.runtime.task.pending import TIME
+from levada.operators.state import ordered_buffer
+from levada.operators.state.checksummed_frames import unpack_checked
+from levada.operators.state.ordered_buffer import InTurn
+from levada.operators.state.state_parts import State, read_head
+from levada.runtime.task.watermark_buffer import TIME
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
-from levada.windows.state import in_turn
-from levada.windows.state.checked import unpack_checked
-from levada.windows.state.in_turn import InTurn
-from levada.windows.state.pieces import State, read_head
+from levada.testing.stream_builders import write_lines
 
 EPOCHS = 750
 FILES = 60
@@ -126,7 +126,7 @@ def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
 
 
 def test_large_pieces_are_put_together_with_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_turn, "MOST_ROWS", 64)
+    monkeypatch.setattr(ordered_buffer, "MOST_ROWS", 64)
     state = State(None, "", lambda name: pytest.fail("nothing is written"))
     for i in range(0, 4000, 4):
         rows = np.arange(i, i + 4)

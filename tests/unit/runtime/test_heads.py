@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.model.time import MIN
-from levada.runtime.context import Control, Done, heads_of
+from levada.checkpoint.epoch_context import Control, Done, heads_of
+from levada.core.event_time import MIN
 
 counts = st.sampled_from((0, 0, 1, 2**40))
 times = st.sampled_from((MIN, -1, 0, 2**62))

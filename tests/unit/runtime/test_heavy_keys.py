@@ -11,15 +11,15 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from cases import CaseQuery, Clause
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.verify import verify
+from levada.core.key_groups import group_of
 from levada.engine.engine import Engine
-from levada.plan.sealed.group_table import Division, GroupTable, Heavy, divided
-from levada.plan.sealed.heavy.divisible import divisible
-from levada.plan.sealed.plan import Plan
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.verify import verify
-from levada.terms.group_of import group_of
+from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, divided
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.splittable_joins import divisible
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 HOT, COLD = (group_of(f"<http://e/b{i}>") for i in (0, 1))
 # of every third element the triple has been there before, at times twice at once

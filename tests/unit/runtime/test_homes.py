@@ -9,7 +9,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.runtime.homes import BUSY, Homes, Stayed, assigned, executor_here
+from levada.checkpoint.executor_affinity import BUSY, Homes, Stayed, assigned, executor_here
 
 CORES = st.dictionaries(st.sampled_from("01234567"), st.integers(1, 4), max_size=6)
 
@@ -87,7 +87,8 @@ def test_what_is_told() -> None:
 
 def test_a_worker_knows_its_executor() -> None:
     assert executor_here() == "", "nobody has begun this process as a worker"
-    worker = "from levada.runtime.homes import executor_here; print(executor_here(), end='')"
+    module = "levada.checkpoint.executor_affinity"
+    worker = f"from {module} import executor_here; print(executor_here(), end='')"
     daemon = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
     command = [sys.executable, "-c", f"{daemon}; 0", "Backend", "--executor-id", "17", "--cores"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

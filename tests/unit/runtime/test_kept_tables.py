@@ -11,14 +11,14 @@ import pytest
 
 from asking import S, element, query
 from cases import Clause
+from levada.core.array_types import Words
 from levada.engine.engine import Engine
-from levada.model.arrays import Words
-from levada.operators.interval import count_window
-from levada.operators.per_report import closure
-from levada.operators.rows import compute
+from levada.operators.reporting import path_closure
+from levada.operators.rows import filter_extend
 from levada.operators.rows.constants import identities
-from levada.plan.sealed.plan import PlanNode
-from levada.testing.streams import write_lines
+from levada.operators.windowed import count_window
+from levada.plan.execution.plan import PlanNode
+from levada.testing.stream_builders import write_lines
 
 LAST = {"w": (S, Clause("count", count=9))}
 
@@ -36,10 +36,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str, int]]:
         found["parameters", type(node.step).__name__, node.id] += 1
         return plain(node)
 
-    plain = compute.parameters
+    plain = filter_extend.parameters
     monkeypatch.setattr(count_window, "identities", counted)
-    monkeypatch.setattr(closure, "identities", counted)
-    monkeypatch.setattr(compute, "parameters", parameters)
+    monkeypatch.setattr(path_closure, "identities", counted)
+    monkeypatch.setattr(filter_extend, "parameters", parameters)
     return found
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from awaiting import PATIENCE
 from levada.errors import JavaError
-from levada.runtime.late import Late, is_here
-from levada.runtime.local import Executor, Job, LocalExecutor, deliver
+from levada.runtime.executor import Executor, Job, LocalExecutor, deliver
+from levada.runtime.warmup_executor import Late, is_here
 
-JOB = Job(b"", [], 1, 1, ("levada.runtime.spark.work:idle_intake", f"{__name__}:stage"))
+JOB = Job(b"", [], 1, 1, ("levada.runtime.spark.spark_tasks:idle_intake", f"{__name__}:stage"))
 HERE: list[str] = []
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from asking import S, T, element
-from levada.engine.asked import Asked
+from levada.core.frame import unpack
 from levada.engine.engine import Engine
-from levada.model.frame import unpack
-from levada.runtime.task.beside import listed
-from levada.runtime.task.intake import IntakeTask
-from levada.runtime.task.stage import StageTask
-from levada.testing.streams import write_lines
+from levada.engine.query_request import Asked
+from levada.runtime.task import element_time_broadcast
+from levada.runtime.task.ingest_task import IntakeTask
+from levada.runtime.task.stage_task import StageTask
+from levada.testing.stream_builders import write_lines
 
 P = "PREFIX : <http://e/>\n"
 ELEMENTS = [element(250 * i, f"a{i % 5} p b{i % 3}", f"b{i % 3} q a{i % 2}") for i in range(32)]
@@ -43,7 +43,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, list[str], int
             for target, blob in made:
                 if target >= 0:
                     frames, meta = unpack(blob)
-                    files = len(meta.get(listed.IN_FILES, []))
+                    files = len(meta.get(element_time_broadcast.IN_FILES, []))
                     found.append((getattr(task, "stage", 0), len(blob), [*frames], files))
             return made
 
@@ -85,7 +85,7 @@ def test_times_in_files_are_times_in_blobs(
     assert not any(files for *_, files in sent), "what is little stands in each blob"
     assert all(rows for rows in in_blobs[0].values()) and not in_blobs[1]
     sent.clear()
-    monkeypatch.setattr(listed, "COPIED", 1)
+    monkeypatch.setattr(element_time_broadcast, "COPIED", 1)
     assert run(tmp_path / "files") == in_blobs, "also that nothing is left of them"
     assert not any(name.startswith("times") for _, _, frames, _ in sent for name in frames)
     assert {stage for stage, _, _, files in sent if files} >= {0}

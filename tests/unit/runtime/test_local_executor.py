@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from levada.runtime.local import Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.executor import Job, LocalExecutor, deliver, outcome, resolve
 
 
 @pytest.fixture

@@ -24,13 +24,13 @@ import pytest
 
 from elsewhere import Elsewhere
 from fate import nobody
-from levada.emission.serialize import Format
+from levada.checkpoint.manifest import Manifest
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.runtime.driver import epoch, unread_files
-from levada.runtime.local import LocalExecutor
-from levada.runtime.store.manifest import Manifest
-from levada.sinks.files import FileSink
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.runtime.driver import epoch, skipped_files
+from levada.runtime.executor import LocalExecutor
 
 EPOCHS = int(os.environ.get("LEVADA_EPOCHS", "0"))
 EACH, ROWS = 10, 20  # epochs between two moves; elements of an epoch
@@ -127,8 +127,8 @@ def test_epochs_without_end_keep_what_they_had(tmp_path: Path) -> None:
     seen: list[tuple[float, ...]] = []
     executor = Elsewhere(7, range(45, 100 * EPOCHS, 61))  # some sixty tasks are ten epochs
     with (
-        patch("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(unread_files, "deaths", nobody),
+        patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(skipped_files, "deaths", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         patch.object(LocalExecutor, "run", executor.run),
         warnings.catch_warnings(record=True) as lost,

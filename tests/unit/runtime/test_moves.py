@@ -12,14 +12,14 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from cases import Clause
+from levada.checkpoint import state_files
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.verify import verify
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.plan.sealed.group_table import GroupTable
-from levada.runtime.store import state_files
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.verify import verify
+from levada.plan.execution.key_group_table import GroupTable
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 LEFT = [element(250 * i, f"a{i % 5} p {i % 4}", f"a{i % 5} q b{i % 3}") for i in range(40)]
 RIGHT = [element(400 * i, f"b{i % 3} r {i}") for i in range(25)]

@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from levada.model.frame import Frame
-from levada.plan.sealed.members.table import MemberTable
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shapes import Member
-from levada.runtime.context import Done
-from levada.runtime.driver import totals
-from levada.runtime.reported import NONE, Reported, Sums, together
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.result_counts import NONE, Reported, Sums, together
+from levada.core.frame import Frame
+from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.shapes import Member
+from levada.runtime.driver import epoch_totals
 
 Known = dict[tuple[int, int], tuple[int, int, int, int]]
 NAMES = ("n", "least", "most", "reports")
@@ -102,7 +102,7 @@ def test_a_report_of_several_tasks_is_one(seed: int) -> None:
             frames[f"reports.{node}"] = Frame({"op": op, "r": r}, len(pairs))
         segments[str(task)] = frames
         done.append(Done(1, task, segment=str(task), counts=told_of(counts)))
-    told = totals.counts(done, lambda name: (segments[name], None))
+    told = epoch_totals.counts(done, lambda name: (segments[name], None))
     expected = {at: (len(r), min(r), max(r), len({*r})) for at, r in rows.items()}
     assert {at: told.at(*at) for at in expected} == expected and len(told) == len(expected)
 
@@ -111,4 +111,4 @@ def test_nothing_is_told() -> None:
     assert (len(NONE), NONE.solutions, NONE.at(1, 1), NONE.frame().n) == (0, 0, None, 0)
     assert Reported.of(NONE.frame()) == NONE
     assert msgspec.json.encode(NONE) == b"{}"
-    assert totals.counts([Done(1, 0)], lambda name: ({}, None)) == NONE
+    assert epoch_totals.counts([Done(1, 0)], lambda name: ({}, None)) == NONE

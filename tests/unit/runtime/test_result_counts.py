@@ -7,8 +7,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from levada.model.frame import Frame
-from levada.runtime.task.results import _counts
+from levada.core.frame import Frame
+from levada.runtime.task.result_writer import _counts
 
 REPORTS = {
     "one report": np.full(50, 7),
@@ -40,8 +40,8 @@ def test_counts_are_those_of_the_rows(reports: str, members: str) -> None:
 def test_the_rows_of_one_member_are_not_sorted() -> None:
     frame = Frame({"op": np.full(9, 3, np.int32), "r": np.arange(9)})
     with (
-        patch("levada.runtime.task.results.np.unique") as sort,
-        patch("levada.runtime.task.results.group") as group,
+        patch("levada.runtime.task.result_writer.np.unique") as sort,
+        patch("levada.runtime.task.result_writer.group") as group,
     ):
         counts, _ = _counts(5, frame)
     assert not sort.called and not group.called

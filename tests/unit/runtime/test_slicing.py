@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import levada
-from levada.app.values import slice_at
+from levada.checkpoint.send_graph_options import FINEST, USUAL, check_slices, slicing_of
+from levada.cli.app.yaml_values import slice_at
 from levada.errors import UsageError
-from levada.runtime.slicing import FINEST, USUAL, check_slices, slicing_of
 
 
 @pytest.mark.parametrize(

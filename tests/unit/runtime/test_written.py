@@ -2,9 +2,9 @@
 
 import msgspec
 
-from levada.emission.formats import Format
-from levada.emission.unwritable import Unwritable
-from levada.runtime.task.writing.files import Written
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.unwritable_results import Unwritable
+from levada.runtime.task.write_results import Written
 
 
 def test_results_that_a_format_cannot_hold_reach_the_driver() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from levada.server import queries
+from levada.server import query_routes
 from serving import TEXT
 
 SPARQL = {"Content-Type": "application/sparql-query"}
@@ -76,14 +76,14 @@ def test_who_waits_keeps_nobody_waiting(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine is long in an epoch: others are answered."""
-    over, waits, ask = threading.Event(), threading.Semaphore(0), queries.ask
+    over, waits, ask = threading.Event(), threading.Semaphore(0), query_routes.ask
 
     def long(call: Callable[..., Any], *given: Any) -> Any:
         waits.release()
         over.wait()
         return call(*given)
 
-    monkeypatch.setattr(queries, "ask", partial(long, ask))
+    monkeypatch.setattr(query_routes, "ask", partial(long, ask))
     with ThreadPoolExecutor(MANY) as pool:
         try:
             answers = []

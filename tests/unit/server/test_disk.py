@@ -21,7 +21,7 @@ import pytest
 from awaiting import PATIENCE, until
 from levada import Engine
 from levada.errors import CheckpointError, EngineError, SinkError, SourceError
-from levada.server.problems import problem_of
+from levada.server.problem_json import problem_of
 from levada.server.settings import Settings
 from serving import TEXT, served
 

@@ -19,11 +19,11 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.engine.telling.archive import Archive
+from levada.engine.status.result_archive import Archive
 from levada.errors import CheckpointError
-from levada.server.live import feed as feed_module
-from levada.server.live.feed import Event, Feed, Topic
-from levada.server.live.pages import Pages
+from levada.server.live import result_feed as feed_module
+from levada.server.live.event_pages import Pages
+from levada.server.live.result_feed import Event, Feed, Topic
 from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, TEXT, Run, events, last_report, served, started
 

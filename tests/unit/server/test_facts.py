@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from awaiting import until
-from levada.server.known import Facts
+from levada.server.checkpoint_catalog import Facts
 from serving import GRAPHS, TEXT, Run
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from levada.server.fair_slots import FairSlots
-from levada.server.problems import Problem
+from levada.server.problem_json import Problem
 
 
 class Queue:

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from awaiting import PATIENCE, until
-from levada.server.guard.tokens import add_token
-from levada.server.run import Told, bound, shown_address
+from levada.server.run_server import Told, bound, shown_address
+from levada.server.security.tokens import add_token
 from levada.server.settings import Limits, Settings
 from serving import TEXT, Run, served
 
@@ -69,7 +69,7 @@ def command(process: psutil.Process) -> list[str]:
         return []
 
 
-CHECKS, QUERIES = "levada.server.checks.work", "server/graphs/work.py"
+CHECKS, QUERIES = "levada.server.checks.check_process", "server/sparql/query_worker.py"
 
 
 def works(process: psutil.Process) -> bool:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 
-from levada.runtime.store.deliveries import Delivered, write_deliveries
-from levada.server.guard.tokens import add_token
+from levada.checkpoint.delivery_progress import Delivered, write_deliveries
+from levada.server.dead_letter_routes import FILES, LONGEST, TAIL, Wanted, newest
+from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
-from levada.server.telling.letters import FILES, LONGEST, TAIL, Wanted, newest
 from serving import Run, served, until
 
 BOTH = ("dead", "late")

@@ -13,8 +13,8 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada.errors import UsageError
-from levada.server.guard.allowance import AS_ALL, Allowance, parse_allowance
-from levada.server.guard.tokens import EVERYBODY, add_token, read_tokens
+from levada.server.security.token_quotas import AS_ALL, Allowance, parse_allowance
+from levada.server.security.tokens import EVERYBODY, add_token, read_tokens
 from levada.server.settings import Limits, Settings
 from serving import TEXT, Run, last_report, served
 

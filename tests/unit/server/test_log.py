@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from awaiting import PATIENCE
-from levada.server.guard import log
-from levada.server.guard.log import CONFIG, FACTOR, MAX_RECORD, NOTE, LogBudget
+from levada.server.security import log_budget
+from levada.server.security.log_budget import CONFIG, FACTOR, MAX_RECORD, NOTE, LogBudget
 
 SIZE = 10_000
 
@@ -20,7 +20,7 @@ def budget(monkeypatch: pytest.MonkeyPatch) -> LogBudget:
     """The budget of the process, which no time fills."""
     logging.config.dictConfig(CONFIG)
     made = LogBudget(SIZE, lambda: 0.0)
-    monkeypatch.setattr(log, "BUDGET", made)
+    monkeypatch.setattr(log_budget, "BUDGET", made)
     return made
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.server.live import events as events_module
-from levada.server.live import feed as feed_module
+from levada.server.live import result_feed as feed_module
+from levada.server.live import sse as events_module
 from levada.server.settings import Settings
 from serving import EVENTS, GRAPHS, TEXT, events, last_report, served
 

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import httpx
 
 from awaiting import until
-from levada.algebra.options import QueryOptions
-from levada.algebra.schema import Regime
-from levada.engine.asked import Asked
-from levada.server.known import Text
+from levada.engine.query_request import Asked
+from levada.plan.logical.ontology_schema import Regime
+from levada.plan.logical.query_options import QueryOptions
+from levada.server.checkpoint_catalog import Text
 from serving import TEXT, Run, last_report
 
 SPARQL = {"Content-Type": "application/sparql-query"}

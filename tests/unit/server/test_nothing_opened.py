@@ -20,8 +20,8 @@ import pytest
 from awaiting import PATIENCE, until
 from levada import Engine
 from levada.cli.status import tell
-from levada.engine.telling.status import read_status
-from levada.server.guard.tokens import add_token
+from levada.engine.status.status import read_status
+from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from serving import TEXT, last_report, served
 

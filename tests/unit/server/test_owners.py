@@ -13,10 +13,10 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.engine.telling.asking import ask, new_id
-from levada.runtime.store.requests import Asking, NewStream, Request, read_owners
-from levada.server.guard.tokens import add_token
-from levada.server.queries import pause
+from levada.checkpoint.request_files import Asking, NewStream, Request, read_owners
+from levada.engine.status.request_client import ask, new_id
+from levada.server.query_routes import pause
+from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from serving import GRAPHS, TEXT, served
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from awaiting import PATIENCE
-from levada.server.guard.tokens import add_token
+from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from serving import Run, served
 

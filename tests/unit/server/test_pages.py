@@ -9,9 +9,9 @@ import pytest
 
 from awaiting import PATIENCE
 from levada import Engine
-from levada.engine.telling.archive import Archive
-from levada.server.live import pages as pages_module
-from levada.server.live.pages import Event, Pages, events_of
+from levada.engine.status.result_archive import Archive
+from levada.server.live import event_pages as pages_module
+from levada.server.live.event_pages import Event, Pages, events_of
 from serving import TEXT
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
+from levada.connectors.config.input_formats import PUSH
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.push_spool import REMEMBERED, PushLog
 from levada.errors import SinkError, UsageError
-from levada.runtime.spool.push import REMEMBERED, PushLog
 from levada.server.settings import Limits, Settings
-from levada.streams.formats import PUSH
-from levada.streams.stream_config import StreamConfig
-from levada.testing.streams import ManualClock
+from levada.testing.stream_builders import ManualClock
 from serving import last_report, served
 
 QUADS = {"Content-Type": "application/n-quads"}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from levada.model.time import MIN
-from levada.runtime.spool.push import PushLog
-from levada.server.problems import Problem
-from levada.server.push.gate import rows_of, rows_of_each, whole_lines
-from levada.server.push.pusher import Body, Pusher
-from levada.streams.formats import PUSH
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.input_formats import PUSH
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.push_spool import PushLog
+from levada.core.event_time import MIN
+from levada.server.problem_json import Problem
+from levada.server.push.push_validation import rows_of, rows_of_each, whole_lines
+from levada.server.push.push_writer import Body, Pusher
 
 QUADS = (
     b'<a:s> <a:p> "x" %d .',

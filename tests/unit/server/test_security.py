@@ -20,11 +20,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from awaiting import PATIENCE, until
 from levada.cli.status import drivers
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import UsageError
 from levada.server.app import WAYS
-from levada.server.guard.lines import room
-from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
+from levada.server.security.bounded_http import room
+from levada.server.security.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
 from serving import TEXT, Run, last_report, served
 

@@ -15,10 +15,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from awaiting import PATIENCE, until
-from levada.server.guard.frames import BoundedSocket
-from levada.server.guard.tokens import add_token
-from levada.server.live import events as events_module
-from levada.server.live import feed as feed_module
+from levada.server.live import result_feed as feed_module
+from levada.server.live import sse as events_module
+from levada.server.security.bounded_websocket import BoundedSocket
+from levada.server.security.tokens import add_token
 from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, Run, events, last_report, served
 

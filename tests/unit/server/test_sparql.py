@@ -21,8 +21,8 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.server.graphs import work
 from levada.server.settings import Limits, Settings
+from levada.server.sparql import query_worker
 from serving import GRAPHS, TEXT, last_report, served
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -199,7 +199,7 @@ def asked(query: str, parts: bytes = b"") -> bytes:
             "named": [], "seconds": 20, "memory": 1 << 30, "server": os.getpid(),
             "parts": [[None, len(parts)]]}  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-I", str(work.__file__)],
+        [sys.executable, "-I", str(query_worker.__file__)],
         input=json.dumps(head).encode() + b"\n" + parts,
         capture_output=True,
         timeout=PATIENCE,
@@ -248,7 +248,7 @@ OVER_ROOMS = {"query": HARD, "default-graph-uri": ROOMS}
 def workers() -> list[psutil.Process]:
     """The processes of queries that run now."""
     own = psutil.Process().children(recursive=True)
-    return [p for p in own if p.is_running() and str(work.__file__) in " ".join(_line(p))]
+    return [p for p in own if p.is_running() and str(query_worker.__file__) in " ".join(_line(p))]
 
 
 def _line(process: psutil.Process) -> list[str]:

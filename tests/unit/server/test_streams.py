@@ -15,8 +15,8 @@ import pytest
 
 from awaiting import PATIENCE, until, until_engine
 from levada import Engine
-from levada.runtime.store.requests import engine_runs
-from levada.server.guard.tokens import add_token
+from levada.checkpoint.request_files import engine_runs
+from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from serving import TEXT, last_report, served
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from levada.server.guard.held import PIECE, Answer, Held, TooMuch
-from levada.server.guard.lines import EVENTS, LEAST, Bounded, Bounds
+from levada.server.security.bounded_http import EVENTS, LEAST, Bounded, Bounds
+from levada.server.security.memory_budget import PIECE, Answer, Held, TooMuch
 
 
 def head(size: int | None, media: str = "text/csv") -> list[tuple[bytes, bytes]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-
-from levada.sharing.conditions import where
-from levada.sharing.descriptor import Descriptor, descriptor, part
-from levada.sharing.network import Network, network
-from levada.sharing.spans import between, values
-from levada.sharing.statistics import Spread, Statistics, StreamStatistics
-from levada.sharing.windows import every
+from bench.papers.streamreuse.model.conditions import where
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor, part
+from bench.papers.streamreuse.model.network import Network, network
+from bench.papers.streamreuse.model.statistics import Spread, Statistics, StreamStatistics
+from bench.papers.streamreuse.model.value_intervals import between, values
+from bench.papers.streamreuse.model.windows import every
 
 MINUTE = 60_000
 JOINS = [

@@ -11,10 +11,9 @@ from itertools import product
 
 import numpy as np
 from airport import streams
-
-from levada.sharing.conditions import Where
-from levada.sharing.dataflow import Dataflow
-from levada.sharing.descriptor import Descriptor
+from bench.papers.streamreuse.model.conditions import Where
+from bench.papers.streamreuse.model.dataflow import Dataflow
+from bench.papers.streamreuse.model.descriptor import Descriptor
 
 Values = Mapping[str, int]
 

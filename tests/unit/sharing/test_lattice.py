@@ -9,17 +9,17 @@ from itertools import islice
 import numpy as np
 import pytest
 from airport import drawn
+from bench.papers.streamreuse.model import bound_tree
+from bench.papers.streamreuse.model.conditions import where
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor, usable
+from bench.papers.streamreuse.model.explain import order
+from bench.papers.streamreuse.model.lattice import EVERYWHERE, Lattice
+from bench.papers.streamreuse.model.relaxation import relaxable
+from bench.papers.streamreuse.model.value_intervals import between, values
+from bench.papers.streamreuse.model.windows import Windows, every
 from bench.papers.streamreuse.wide import operators
 
 from calls import calls
-from levada.sharing import tree
-from levada.sharing.conditions import where
-from levada.sharing.descriptor import Descriptor, descriptor, usable
-from levada.sharing.lattice import EVERYWHERE, Lattice
-from levada.sharing.relaxation import relaxable
-from levada.sharing.show import order
-from levada.sharing.spans import between, values
-from levada.sharing.windows import Windows, every
 
 FIGURE_2 = {
     (5, 1): {(5, 2), (5, 3), (5, 6), (4, 2)},
@@ -162,9 +162,9 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(tree.Marks, "holding")
-    count(tree.Bound, "may_contain")
-    count(tree, "usable")
+    count(bound_tree.Marks, "holding")
+    count(bound_tree.Bound, "may_contain")
+    count(bound_tree, "usable")
     return looked
 
 
@@ -185,9 +185,11 @@ def test_what_contains_a_query_comes_in_order() -> None:
     for _ in range(20):
         wanted, mask = _plain(rng), int(rng.integers(1, 8))
         there = [d for n, d in kept.items() if 1 << n % 3 & mask and usable(d, wanted)]
-        expected = sorted((len(d.where.box), d.where.attributes, tree.order_of(d)) for d in there)
+        expected = sorted(
+            (len(d.where.box), d.where.attributes, bound_tree.order_of(d)) for d in there
+        )
         given = [kept[n] for n in lattice.containing(wanted, mask)]
-        told = [(len(d.where.box), d.where.attributes, tree.order_of(d)) for d in given]
+        told = [(len(d.where.box), d.where.attributes, bound_tree.order_of(d)) for d in given]
         assert [t[0] for t in told] == [e[0] for e in expected] and sorted(told) == expected
         for names in {t[1] for t in told}:
             assert [t for t in told if t[1] == names] == [e for e in expected if e[1] == names]

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from airport import MINUTE, Q1, Q2, statistics
+from bench.papers.streamreuse.model.conditions import where
+from bench.papers.streamreuse.model.descriptor import descriptor, part
+from bench.papers.streamreuse.model.network import clustered, network
+from bench.papers.streamreuse.model.statistics import Spread, Statistics, StreamStatistics
+from bench.papers.streamreuse.model.value_intervals import between, values
 
 from levada.errors import UsageError
-from levada.sharing.conditions import where
-from levada.sharing.descriptor import descriptor, part
-from levada.sharing.network import clustered, network
-from levada.sharing.spans import between, values
-from levada.sharing.statistics import Spread, Statistics, StreamStatistics
 
 
 def _islands(seed: int) -> np.ndarray:

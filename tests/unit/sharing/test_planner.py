@@ -9,18 +9,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from airport import MINUTE, Q1, Q2, SOURCES, drawn, statistics, two_regions
+from bench.papers.streamreuse.model.conditions import where
+from bench.papers.streamreuse.model.cost import Costs, Price
+from bench.papers.streamreuse.model.dataflow import Demand
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor, part, rows
+from bench.papers.streamreuse.model.explain import show_decision
+from bench.papers.streamreuse.model.planner import Planner, Query
+from bench.papers.streamreuse.model.statistics import Spread, Statistics, StreamStatistics
+from bench.papers.streamreuse.model.value_intervals import values
+from bench.papers.streamreuse.model.windows import every
 from naive_rows import alone, by_operators, random_data, report
 
 from levada.errors import UsageError
-from levada.sharing.conditions import where
-from levada.sharing.dataflow import Demand
-from levada.sharing.descriptor import Descriptor, descriptor, part, rows
-from levada.sharing.planner import Planner, Query
-from levada.sharing.price import Costs, Price
-from levada.sharing.show import show_decision
-from levada.sharing.spans import values
-from levada.sharing.statistics import Spread, Statistics, StreamStatistics
-from levada.sharing.windows import every
 
 MODES = ["off", "exact", "containment", "relax"]
 HOUR = 3600.0

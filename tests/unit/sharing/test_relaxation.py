@@ -10,14 +10,13 @@ from itertools import product
 import numpy as np
 import pytest
 from airport import MINUTE, Q1, Q1_JOIN, Q2, drawn
+from bench.papers.streamreuse.model.conditions import Where, where
+from bench.papers.streamreuse.model.descriptor import Descriptor, descriptor, part, usable
+from bench.papers.streamreuse.model.explain import show, show_relaxed
+from bench.papers.streamreuse.model.relaxation import compensation, least, relax, relaxable
+from bench.papers.streamreuse.model.value_intervals import between, values
+from bench.papers.streamreuse.model.windows import every, instants
 from naive_rows import alone, random_data, report, rows_of, told
-
-from levada.sharing.conditions import Where, where
-from levada.sharing.descriptor import Descriptor, descriptor, part, usable
-from levada.sharing.relaxation import compensation, least, relax, relaxable
-from levada.sharing.show import show, show_relaxed
-from levada.sharing.spans import between, values
-from levada.sharing.windows import every, instants
 
 EXAMPLE = """\
 CHECK-INS [5 min], FLIGHTS [5 min], every 1 min

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from bench.papers.streamreuse.model.value_intervals import (
+    Segments,
+    Spans,
+    between,
+    greater,
+    less,
+    points,
+    values,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from levada.sharing.spans import Segments, Spans, between, greater, less, points, values
 
 VALUES = st.integers(0, 6)
 DOMAIN = [n / 2 for n in range(-2, 16)]

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.emission.formats import Format
-from levada.emission.serialize import Batch
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.sinks.dead_letter_files import Letter, LetterFiles
+from levada.connectors.sinks.file_sink import OWNER, FileSink, Roll, claimed, existing_results
+from levada.core.atomic_file import sink_error, write_atomic
 from levada.errors import SinkError, UsageError
-from levada.sinks.atomic import sink_error, write_atomic
-from levada.sinks.files import OWNER, FileSink, Roll, claimed, existing_results
-from levada.sinks.letters import Letter, LetterFiles
 
 
 def batch(n: Any) -> Any:

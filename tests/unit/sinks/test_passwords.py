@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from levada.connectors.sinks.sink_url import Destination
 from levada.errors import SinkError, TargetAwayError
-from levada.sinks.destination import Destination
 
 LOGIN = {"password": "env:LEVADA_NO_PASSWORD"}
 TARGETS: list[tuple[str, dict[str, Any]]] = [

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from levada.emission.serialize import Batch, Format
+from levada.connectors.serialization.serialize import Batch, Format
+from levada.connectors.sinks.stdout_sink import StdoutSink
 from levada.errors import SinkError
-from levada.sinks.stdout import StdoutSink
 
 
 def batch(*reports: Any) -> Any:
@@ -52,9 +52,9 @@ def test_a_full_disk_is_a_sentence() -> None:
 def test_a_reader_that_goes_away_is_told_once() -> None:
     program = """
 import sys, numpy as np, polars as pl
-from levada.emission.serialize import Batch, Format
+from levada.connectors.serialization.serialize import Batch, Format
 from levada.errors import SinkError
-from levada.sinks.stdout import StdoutSink
+from levada.connectors.sinks.stdout_sink import StdoutSink
 sink = StdoutSink(Format.NDJSON, sys.stdout.buffer)
 batch = Batch(np.arange(10_000), columns={"x": pl.Series(["<http://e/a>"] * 10_000)})
 try:

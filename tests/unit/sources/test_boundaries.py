@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.text.lines import cut_elements
-from levada.model.arrays import Bytes
-from levada.sources.boundaries import LOOKS, _begin, boundary, cuts_by_size
-from levada.sources.read import end_lines
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.element_boundaries import LOOKS, _begin, boundary, cuts_by_size
+from levada.connectors.sources.read_split import end_lines
+from levada.core.array_types import Bytes
+from levada.kernels.text.line_boundaries import cut_elements
 
 LINES = st.sampled_from(
     [

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from levada.sources.files import FileSource
-from levada.sources.fingerprint import BLOCK, Fingerprint, opened
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.fingerprint import BLOCK, Fingerprint, opened
 
 
 def line(i: int) -> str:

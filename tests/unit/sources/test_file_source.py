@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import calls
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.static_files import check_sound, static_file
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.read_split import read_bytes
+from levada.connectors.sources.split_enumerator import check_grown
+from levada.connectors.sources.splits import Reference
 from levada.errors import CheckpointError, SourceError
-from levada.intake.static_files import check_sound, static_file
-from levada.sources.files import FileSource
-from levada.sources.read import read_bytes
-from levada.sources.reference import Reference
-from levada.sources.source import check_grown
-from levada.streams.stream_config import StreamConfig
 
 
 def line(i: int) -> str:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.connectors.ingest.parse.literal_values import event_time
+from levada.core.durations import parse_time
+from levada.core.event_time import MAX, MIN
+from levada.core.rdf_terms import XSD, Literal
 from levada.errors import UsageError
-from levada.intake.parse.literals import event_time
-from levada.kernels.text.bytes_ import PAD
-from levada.kernels.text.instants import instants, last_instants, literal_instants
+from levada.kernels.text.byte_ops import PAD
 from levada.kernels.text.literals import DATATYPES
-from levada.model.durations import parse_time
-from levada.model.term import XSD, Literal
-from levada.model.time import MAX, MIN
+from levada.kernels.text.timestamps import instants, last_instants, literal_instants
 
 
 def run(kernel: Any, texts: Any, power: int = 0) -> Any:

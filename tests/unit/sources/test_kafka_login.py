@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from levada.sources.kafka.sasl import authenticate
-from levada.sources.kafka.wire import Trouble
-from levada.streams.kafka import KafkaConfig
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.sources.kafka.sasl import authenticate
+from levada.connectors.sources.kafka.wire_protocol import Trouble
 
 # RFC 7677, 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.text.descriptions import PARTS
-from levada.kernels.text.lines import (
+from levada.kernels.text.csv_records import (
+    OPEN_QUOTE,
+    RECORD_BYTES,
+    RECORD_LINES,
+    SOUND,
+    STRAY_QUOTE,
+    cut_records,
+    scan_records,
+)
+from levada.kernels.text.line_boundaries import (
     GRAPH,
     SUBJECT,
     cut_blocks,
@@ -21,16 +29,8 @@ from levada.kernels.text.lines import (
     number_blocks,
     number_elements,
 )
-from levada.kernels.text.records import (
-    OPEN_QUOTE,
-    RECORD_BYTES,
-    RECORD_LINES,
-    SOUND,
-    STRAY_QUOTE,
-    cut_records,
-    scan_records,
-)
-from levada.kernels.text.subjects import count_byte, cut_subjects
+from levada.kernels.text.subject_descriptions import PARTS
+from levada.kernels.text.subject_runs import count_byte, cut_subjects
 
 LINES = st.sampled_from(
     [

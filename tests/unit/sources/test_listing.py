@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources import file_listing
+from levada.connectors.sources.file_listing import Listing
+from levada.connectors.sources.file_source import FileSource
 from levada.errors import MissingError, UsageError
-from levada.sources import listing
-from levada.sources.files import FileSource
-from levada.sources.listing import Listing
-from levada.streams.stream_config import StreamConfig
 
 SECOND = 1_000_000_000
 
@@ -114,7 +114,7 @@ def test_a_time_of_change_is_believed_for_a_while_only(folder: Path) -> None:
     assert new(listed) == ["a"]
     touch(folder, "b", at=SECOND)
     assert new(listed) == []
-    clock.now += listing._TRUSTED
+    clock.now += file_listing._TRUSTED
     assert new(listed) == ["b"]
 
 
@@ -158,5 +158,5 @@ def test_a_last_file_that_is_gone_leaves_the_one_before_it_unfinished(folder: Pa
 
 def test_a_path_without_a_file_is_a_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(MissingError) as error:
-        listing.list_files("s", str(tmp_path / "missing.nt"))
+        file_listing.list_files("s", str(tmp_path / "missing.nt"))
     assert error.value.exit_code == UsageError.exit_code == 2

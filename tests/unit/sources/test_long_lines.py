@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources import file_splits, file_splitter, read_split
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.read_split import read_range
 from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.sources import ranges, read, references
-from levada.sources.files import FileSource
-from levada.sources.read import read_range
-from levada.streams.stream_config import StreamConfig
 
 BOUND = 1 << 17
 SPARQL = (
@@ -27,11 +27,11 @@ CQL = "Istream(Select k From S [Now])"
 
 @pytest.fixture(autouse=True)
 def _low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "LONGEST_ELEMENT", BOUND)
-    monkeypatch.setattr(read, "LONGEST_ELEMENT", BOUND)
-    monkeypatch.setattr(read, "_BLOCK", 1 << 12)
-    monkeypatch.setattr(ranges, "WINDOW", BOUND // 2)
-    monkeypatch.setattr(references, "WINDOW", BOUND // 2)
+    monkeypatch.setattr(file_splitter, "LONGEST_ELEMENT", BOUND)
+    monkeypatch.setattr(read_split, "LONGEST_ELEMENT", BOUND)
+    monkeypatch.setattr(read_split, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(file_splitter, "WINDOW", BOUND // 2)
+    monkeypatch.setattr(file_splits, "WINDOW", BOUND // 2)
 
 
 def line(form: str, text: str, ts: int) -> str:
@@ -130,8 +130,8 @@ def test_a_line_is_looked_at_once_behind_the_bound_however_long_it_is(
             seen.append(stop - start)
             return read_range(path, start, stop, room)
 
-        monkeypatch.setattr(ranges, "read_range", counted)
-        monkeypatch.setattr(read, "read_range", counted)
+        monkeypatch.setattr(file_splitter, "read_range", counted)
+        monkeypatch.setattr(read_split, "read_range", counted)
         source = FileSource(StreamConfig.of("s", path), tmp_path)
         source.discover(True)
         (reference,), _ = source.take({}, 1)

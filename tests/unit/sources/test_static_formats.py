@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from levada.connectors.ingest import static_files as static
+from levada.connectors.ingest.static_files import (
+    StaticFile,
+    chunks,
+    cut,
+    of_graphs,
+    static_file,
+)
 from levada.engine.engine import Engine
 from levada.errors import SourceError, UnknownNameError, UsageError
-from levada.intake import static_files as static
-from levada.intake.static_files import StaticFile, chunks, cut, of_graphs, static_file
-from levada.testing.streams import write_packed, write_rdf
+from levada.testing.stream_builders import write_packed, write_rdf
 
 TRIPLES = [
     f'<http://e/s{i}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>'

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.tables.tuple_rows import tuples_of
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.parquet_files import with_schema
+from levada.connectors.sources.read_split import CsvChunk, read_tuples
+from levada.core.event_time import MAX, MIN
 from levada.errors import SourceError
-from levada.intake.tables.tuples import tuples_of
-from levada.model.time import MAX, MIN
-from levada.sources.files import FileSource
-from levada.sources.parquet import with_schema
-from levada.sources.read import CsvChunk, read_tuples
-from levada.streams.stream_config import StreamConfig
 
 SCHEMA = "k:integer;v:double"
 

@@ -11,11 +11,11 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
+from levada.connectors.config.column_names import place_of
+from levada.connectors.config.mapping_formula import compile_, names_of
+from levada.connectors.config.row_mapping import load_mapping
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.streams.column_names import place_of
-from levada.streams.formula import compile_, names_of
-from levada.streams.mapping import load_mapping
 
 X = "http://www.w3.org/2001/XMLSchema#"
 CITYBENCH = Path(__file__).parents[3].parent / "shared" / "data" / "citybench" / "streams"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.yaml_file import read_yaml
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.streams.mapping import load_mapping
-from levada.streams.stream_config import StreamConfig
-from levada.streams.yaml_file import read_yaml
 
 
 @pytest.mark.parametrize(

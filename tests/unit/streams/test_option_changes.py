@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from levada.streams.option_changes import EFFECTS, MIXING, Effect, option_changes
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.option_changes import EFFECTS, MIXING, Effect, option_changes
+from levada.connectors.config.stream_config import StreamConfig
 
 CSV = {"schema": "k:integer", "format": "csv"}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from levada.connectors.config.input_formats import format_of
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.durations import parse_duration, parse_time
 from levada.errors import UsageError
-from levada.model.durations import parse_duration, parse_time
-from levada.streams.formats import format_of
-from levada.streams.stream_config import StreamConfig
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.syntax import parse, show
+from levada.language import parse, show
 
 TEXT = """
 BASE <http://e/> PREFIX : <p#> REGISTER ISTREAM :o AS

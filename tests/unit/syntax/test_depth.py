@@ -6,7 +6,7 @@ import pytest
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from levada.errors import QuerySyntaxError
-from levada.syntax import parse
+from levada.language import parse
 
 
 def copies(text: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError, UsageError
-from levada.syntax import parse
-from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending, recognise
-from levada.syntax.sparql import ast
+from levada.language import parse
+from levada.language.dialects.detect import DIALECTS, dialect_of, dialect_of_ending, recognise
+from levada.language.sparql import ast
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from levada.errors import QuerySyntaxError, Span
-from levada.syntax import parse
+from levada.language import parse
 
 
 def error(text: str) -> QuerySyntaxError:

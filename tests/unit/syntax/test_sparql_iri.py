@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from levada.syntax.sparql.iri import resolve
+from levada.language.sparql.iri import resolve
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from levada.errors import QuerySyntaxError, Span
-from levada.syntax import parse
+from levada.language import parse
 
 
 @pytest.mark.parametrize(

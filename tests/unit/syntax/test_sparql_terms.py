@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from levada.core.rdf_terms import RDF, XSD, Iri, Literal
 from levada.errors import QuerySyntaxError, Span, UnknownNameError
-from levada.model.term import RDF, XSD, Iri, Literal
-from levada.syntax import parse
-from levada.syntax.sparql import ast
+from levada.language import parse
+from levada.language.sparql import ast
 
 
 def triples(text: str, prologue: str = "PREFIX : <http://e/> ") -> list[str]:

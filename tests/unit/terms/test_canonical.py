@@ -6,8 +6,8 @@ import polars as pl
 import pyoxigraph as ox
 
 import levada
-from levada.intake.matching.first_rows import canonical
-from levada.model.term import Literal, parse_term
+from levada.core.rdf_terms import Literal, parse_term
+from levada.operators.matching.scan_rows import canonical
 
 SURROGATES = range(0xD800, 0xE000)
 CODES = (*range(1, 0x10000), 0x1FFFE, 0x1FFFF, 0x10FFFF)

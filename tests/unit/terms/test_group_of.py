@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import levada
-from levada.emission.segments import batches
+from levada.checkpoint.checkpoint_folder import plan_of
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.state_files import map_
+from levada.connectors.ingest.tables.tuple_rows import TupleColumn
+from levada.core.checkpoint_facts import facts_of
+from levada.core.key_groups import FINEST, group_of
+from levada.core.rdf_terms import XSD, Iri, Kind, Literal
 from levada.errors import UsageError
-from levada.intake.matching.first_rows import _number_identity
-from levada.intake.tables.tuples import TupleColumn
-from levada.kernels.keyed.route import group_of as groups_of
-from levada.model.checkpoint_facts import facts_of
-from levada.model.term import XSD, Iri, Kind, Literal
-from levada.plan.sealed.group_table import dealt
-from levada.runtime.store.checkpoint import plan_of
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.state_files import map_
-from levada.terms.group_of import FINEST, group_of
-from levada.terms.identity import identify_one
+from levada.kernels.keyed.key_partitioner import group_of as groups_of
+from levada.kernels.terms.term_ids import identify_one
+from levada.operators.matching.scan_rows import _number_identity
+from levada.operators.results.result_segments import batches
+from levada.plan.execution.key_group_table import dealt
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 LEXICAL = st.text(CHARACTERS, max_size=300)

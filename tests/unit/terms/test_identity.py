@@ -10,7 +10,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.terms.identity import identify, identify_ints, identify_one
+from levada.kernels.terms.term_ids import identify, identify_ints, identify_one
 
 TEXTS = st.lists(st.none() | st.text(max_size=300))
 

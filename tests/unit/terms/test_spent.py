@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from levada.core.expression_budget import FEW, Charge, Spent
+from levada.core.frame import Frame
+from levada.core.query_limits import QueryLimits
 from levada.errors import ExcessError
-from levada.model.frame import Frame
-from levada.model.limits import QueryLimits
-from levada.terms.spent import FEW, Charge, Spent
-from levada.terms.term_pool import Pool
+from levada.kernels.terms.term_lookup import Pool
 
 ROWS = 1000
 COLUMN = 8 * ROWS  # bytes
@@ -165,6 +165,6 @@ def test_the_seconds_of_members_are_by_their_rows() -> None:
     assert rows is not None and rows.tolist() == [17.5, 10, 2.5]
     alone = spent.account()
     alone.start()
-    with patch("levada.terms.spent.np.bincount") as count:
+    with patch("levada.core.expression_budget.np.bincount") as count:
         alone.look()
     assert not count.called

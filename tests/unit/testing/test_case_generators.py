@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from cases import Case, cases, cql_cases
 from cases.vocabulary import STATIC, TRIPLES
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import Bag, evaluate
+from levada.testing.reference_model import Element, ReferenceQuery
 
 every = list(HealthCheck)
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from levada.model.term import XSD
-from levada.model.time import Window, WindowKind
+from levada.core.event_time import Window, WindowKind
+from levada.core.rdf_terms import XSD
 from levada.testing.compare import equal_terms, read_ndjson, same, same_queries
-from levada.testing.question import Bag, Element, ReferenceQuery, Report
 from levada.testing.reference import evaluate
+from levada.testing.reference_model import Bag, Element, ReferenceQuery, Report
 
 
 def typed(lexical: str, datatype: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from levada.testing.compare import same
 from levada.testing.reference import evaluate, report_times
-from levada.testing.stays import occurrences, stays
+from levada.testing.window_membership import occurrences, stays
 
 pytestmark = pytest.mark.skipif(not csrbench.available(), reason=csrbench.MISSING)
 

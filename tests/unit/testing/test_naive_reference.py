@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from levada.model.time import Window, WindowKind
+from levada.core.event_time import Window, WindowKind
 from levada.testing.reference import Element, ReferenceQuery, ReferenceSql, Report, Row, evaluate
 
 K = WindowKind

@@ -14,9 +14,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.model.time import Window, WindowKind
+from levada.core.event_time import Window, WindowKind
 from levada.testing.reference import Element, ReferenceQuery, evaluate, report_times
-from levada.testing.stays import occurrences, stays
+from levada.testing.window_membership import occurrences, stays
 
 K = WindowKind
 FIRST, LAST = -12, 80

@@ -18,7 +18,7 @@ from levada.testing import (
     run_stepped,
     same,
 )
-from levada.testing.stepped import name_graphs, name_streams
+from levada.testing.stepped_engine import name_graphs, name_streams
 
 S = "http://e/s"
 WINDOW = "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [RANGE PT4S STEP PT2S]"

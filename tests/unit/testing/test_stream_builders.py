@@ -8,8 +8,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from levada.testing.question import Element, Row
-from levada.testing.streams import (
+from levada.testing.reference_model import Element, Row
+from levada.testing.stream_builders import (
     ManualClock,
     lines,
     time_term,

@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from levada.model.time import MAX, Window, WindowKind
-from levada.plan.sealed.shapes import Member
-from levada.plan.sealed.window_table import WindowTable
-from levada.windows.intervals import watermark
+from levada.core.event_time import MAX, Window, WindowKind
+from levada.operators.windowing.window_intervals import watermark
+from levada.plan.execution.shapes import Member
+from levada.plan.execution.window_table import WindowTable
 
 STREAMS = {"a": 0, "b": 1, "c": 2}
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.time import MIN, Window, WindowKind
-from levada.windows.element_times import (
+from levada.core.event_time import MIN, Window, WindowKind
+from levada.operators.windowing.element_times import (
     Seen,
     occurrences,
     retain,

@@ -1,4 +1,4 @@
-"""From event times to instants: against ``model.time``, row by row."""
+"""From event times to instants: against ``core.event_time``, row by row."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.plan.sealed.layout import Layout, Span
-from levada.plan.sealed.shapes import Member
-from levada.plan.sealed.window_table import WindowTable
-from levada.windows.intervals import exact, outer, quarter, watermark
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.core.frame import Frame
+from levada.operators.windowing.window_intervals import exact, outer, quarter, watermark
+from levada.plan.execution.row_layout import Layout, Span
+from levada.plan.execution.shapes import Member
+from levada.plan.execution.window_table import WindowTable
 
 kinds = st.sampled_from([k for k in WindowKind if k is not WindowKind.COUNT])
 windows = st.builds(

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.sealed.schedules import Schedule
+from levada.core.event_time import MAX, MIN, Times, Window, WindowKind
+from levada.operators.windowing.element_times import Seen, retain
+from levada.operators.windowing.report_times import Reports, instants, next_report
+from levada.plan.execution.report_schedules import Schedule
 from levada.testing.reference import report_times
-from levada.testing.stays import stays
-from levada.windows.element_times import Seen, retain
-from levada.windows.reports import Reports, instants, next_report
+from levada.testing.window_membership import stays
 
 K = WindowKind
 ranges = st.sampled_from((250, 1000, 2000, 2500, 3000))

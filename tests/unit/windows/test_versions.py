@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.model.time import MAX
-from levada.windows.versions import versions
+from levada.core.event_time import MAX
+from levada.core.frame import Frame
+from levada.operators.windowing.row_versions import versions
 
 changes = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 8), st.sampled_from((1, -1))), max_size=30

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.windows.zset import consolidate, expand, integrate, steps
+from levada.core.frame import Frame
+from levada.operators.windowing.zset import consolidate, expand, integrate, steps
 
 changes = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-2, 2)), max_size=20)
 

@@ -1,1 +1,1 @@
-"""``levada machine``: machine files, looked at."""
+"""``levada machine``: probes this machine or a cluster, and shows machine files."""

@@ -26,7 +26,7 @@ def _show(
     debug: o.Debug = False,
 ) -> None:
     """Check a machine file and show its places."""
-    from levada.cli.machine.show import show
+    from levada.cli.machine.show_machine import show
 
     show(file, as_json=as_json)
 
@@ -57,10 +57,10 @@ def _probe(
     as measured; or of a cluster's executors. Of what is assumed a sentence tells.
     """
     if master is not None:
-        from levada.cli.machine.cluster import probe_cluster
+        from levada.cli.machine.probe_cluster import probe_cluster
 
         probe_cluster(out, master, as_json=as_json, by=by)
         return
-    from levada.cli.machine.probe import probe
+    from levada.cli.machine.probe_machine import probe
 
     probe(out, as_json=as_json, by=by)

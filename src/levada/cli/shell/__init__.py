@@ -1,1 +1,1 @@
-"""``levada shell``: queries that are typed, over streams that are there."""
+"""``levada shell``: an interactive shell for queries."""

@@ -12,16 +12,16 @@ from typing import Protocol, cast, get_args
 
 from rich.console import Console
 
-from levada.app.app_file import QuerySource
+from levada.cli.app.app_file import QuerySource
 from levada.cli.explain import explain
-from levada.cli.live.cells import Times
 from levada.cli.shell.complete import STAGES
-from levada.cli.shell.look import look
+from levada.cli.shell.describe import look
 from levada.cli.shell.save import save
 from levada.cli.shell.session import TABLE, Session
-from levada.emission.formats import LINES
+from levada.cli.tables.table_cells import Times
+from levada.connectors.serialization.result_formats import LINES
 from levada.errors import UsageError, near
-from levada.syntax.dialects.recognise import DIALECTS
+from levada.language.dialects.detect import DIALECTS
 
 
 class Shell(Protocol):

@@ -13,16 +13,16 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from levada.cli.live.cells import prefixes_of
 from levada.cli.shell.session import TABLE, Session
-from levada.emission.formats import LINES
+from levada.cli.tables.table_cells import prefixes_of
+from levada.connectors.config.stream_options import OPTIONS
+from levada.connectors.serialization.result_formats import LINES
+from levada.core.rdf_terms import RDF, XSD
 from levada.errors import UsageError
-from levada.model.term import RDF, XSD
-from levada.streams.options import OPTIONS
-from levada.syntax.cql.parser import words as cql_words
-from levada.syntax.dialects.recognise import DIALECTS, dialect_of
-from levada.syntax.sparql.parser import words as sparql_words
-from levada.translation.cql.expressions import AGGREGATES
+from levada.language.cql.parser import words as cql_words
+from levada.language.dialects.detect import DIALECTS, dialect_of
+from levada.language.sparql.parser import words as sparql_words
+from levada.language.translate.cql.expressions import AGGREGATES
 
 STAGES = ("ast", "algebra", "optimized", "physical", "topology")
 _WELL_KNOWN = {

@@ -7,16 +7,22 @@ from pathlib import Path
 import polars as pl
 
 from levada.cli.shell.session import Session
-from levada.emission.contents import records
-from levada.emission.formats import HEADED, LINES, TABLES, Format, check_fits
-from levada.emission.serialize import heading
-from levada.emission.tables import arrow_table, table, table_bytes
-from levada.emission.typed import typed_frame
+from levada.connectors.serialization.columnar_tables import arrow_table, table, table_bytes
+from levada.connectors.serialization.encode_batch import records
+from levada.connectors.serialization.result_formats import (
+    HEADED,
+    LINES,
+    TABLES,
+    Format,
+    check_fits,
+)
+from levada.connectors.serialization.serialize import heading
+from levada.connectors.serialization.typed_columns import typed_frame
+from levada.core.atomic_file import write_atomic
+from levada.core.query_model import Form, Output
+from levada.core.text_columns import join_lines
 from levada.errors import UsageError
-from levada.model.query import Form, Output
-from levada.sinks.atomic import write_atomic
-from levada.syntax.dialects.recognise import dialect_of_ending
-from levada.terms.texts import join_lines
+from levada.language.dialects.detect import dialect_of_ending
 
 _TEXTS = (".rq", ".sparql")
 

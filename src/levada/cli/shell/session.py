@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from levada.app.app_file import App, QuerySource
-from levada.app.prepare import settled
-from levada.cli.arguments import parse_static, parse_stream
-from levada.cli.live.answer import Answer
-from levada.cli.live.cells import Times, prefixes_of
+from levada.cli.app.app_file import App, QuerySource
+from levada.cli.app.prepare_queries import settled
+from levada.cli.argument_parsing import parse_static, parse_stream
+from levada.cli.tables.answer_table import Answer
+from levada.cli.tables.table_cells import Times, prefixes_of
+from levada.connectors.config.input_formats import STDIN
+from levada.connectors.config.stream_config import StreamConfig
 from levada.errors import UsageError
-from levada.streams.formats import STDIN
-from levada.streams.stream_config import StreamConfig
 
 TABLE = "table"
 

@@ -14,21 +14,21 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from levada.app.app_file import App, QuerySource
+from levada.cli.app.app_file import App, QuerySource
+from levada.cli.cql_scripts import statements
 from levada.cli.errors import message_of
-from levada.cli.live.answer import Answer
-from levada.cli.live.cells import grid, rows_of
-from levada.cli.live.watch import Watching
-from levada.cli.scripts import statements
-from levada.cli.shell.ask import ask
 from levada.cli.shell.commands import command
+from levada.cli.shell.run_query import ask
 from levada.cli.shell.session import TABLE, Session
 from levada.cli.shell.statements import is_command, query_of
-from levada.emission.formats import Format
-from levada.emission.serialize import Batch
+from levada.cli.tables.answer_table import Answer
+from levada.cli.tables.table_cells import grid, rows_of
+from levada.cli.tables.watch_results import Watching
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.sinks import Sink
+from levada.connectors.sinks.stdout_sink import StdoutSink
 from levada.errors import QueryError
-from levada.sinks import Sink
-from levada.sinks.stdout import StdoutSink
 
 
 class Interactive:

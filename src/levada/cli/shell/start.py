@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from levada.app.app_file import App
+from levada.cli.app.app_file import App
 from levada.cli.shell.session import Session
 from levada.cli.shell.shell import Interactive
 from levada.cli.shell.terminal import from_lines, from_terminal
@@ -42,7 +42,7 @@ def shell(app: App, dialect: str | None) -> int:
 
 def warm() -> None:
     """Asks a small query while the first one is typed, so that kernels are loaded by then."""
-    from levada.engine.python.once import query
+    from levada.engine.python.query_once import query
 
     time.sleep(0.2)  # the prompt first
     with tempfile.TemporaryDirectory() as folder:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from levada.errors import QueryError, UsageError
-from levada.syntax.cql.parser import parse_script
-from levada.syntax.dialects.recognise import dialect_of
+from levada.language.cql.parser import parse_script
+from levada.language.dialects.detect import dialect_of
 
 _TOKEN = re.compile(
     r"""(?P<skip>\#[^\n]*|--[^\n]*|'{3}.*?'{3}|"{3}.*?"{3}|"(?:[^"\\\n]|\\.)*"|"""

@@ -1,1 +1,1 @@
-"""Reports of queries to targets: each output at its own pace, as a cursor on the index."""
+"""Delivers reports to outputs, each at its own pace."""

@@ -1,1 +1,1 @@
-"""What the engine is to Python alone: values of libraries out and in, asyncio, notebooks."""
+"""Integrations with Python: DataFrames, RDFLib, asyncio, notebooks."""

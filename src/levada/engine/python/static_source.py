@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from levada.runtime.driver.statics import Source
-from levada.runtime.spool.rows import RdfGraph, graph_lines, term_text
+from levada.connectors.spool.row_batches import RdfGraph, graph_lines, term_text
+from levada.runtime.driver.static_graphs import Source
 
 StaticSource = str | os.PathLike[str] | RdfGraph | Iterable[str | Sequence[object]]
 _DEFAULT = "urn:x-rdflib:default"

@@ -1,1 +1,1 @@
-"""Kernels over keys: groups, buckets, probes, sums, searches."""
+"""Kernels over keys: groups, hash tables, sums, searches."""

@@ -1,1 +1,1 @@
-"""Kernels over bytes: lines, terms, literals, records, identities."""
+"""Kernels over bytes: lines, terms, literals, records, hashes."""

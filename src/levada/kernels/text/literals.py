@@ -2,9 +2,9 @@
 dateTimes (XSD 1.1, part 2).
 
 Each function gets the lexical form as bytes start to stop of a view and gives a kind and the value
-facets of ``model.term``: an exact value, ``OTHER`` for an ill-typed literal, or ``PENDING`` for
+facets of ``core.rdf_terms``: an exact value, ``OTHER`` for an ill-typed literal, or ``PENDING`` for
 what only arbitrary precision decides (more than 18 digits, doubles beyond the exact fast path,
-unusual years): the caller asks ``intake.parse.literals``, which is also the twin.
+unusual years): the caller asks ``connectors.ingest.parse.literal_values``, which is also the twin.
 
 Doubles are correctly rounded: a mantissa of at most 2**53 times or over a power of ten of at most
 10**22 is one rounding of exact operands (Clinger 1990). A float is that double rounded again,
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from levada.core.rdf_terms import MOST_CHARACTERS, XSD, Kind
 from levada.kernels import fused, part
-from levada.kernels.text.bytes_ import DIGIT, View, W, byte, first_bytes, is_in, routine, word
-from levada.model.term import MOST_CHARACTERS, XSD, Kind
+from levada.kernels.text.byte_ops import DIGIT, View, W, byte, first_bytes, is_in, routine, word
 
 PENDING = 255  # a kind that never leaves intake
 

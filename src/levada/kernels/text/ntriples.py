@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from levada.core.array_types import Bytes, Words
+from levada.core.event_time import MIN
 from levada.kernels import INT, U8, fused, kernel
-from levada.kernels.text.bytes_ import COUNTED, SPACE, byte, is_in, routine, view_of
-from levada.kernels.text.instants import bare_instant, typed_instant
+from levada.kernels.text.byte_ops import COUNTED, SPACE, byte, is_in, routine, view_of
 from levada.kernels.text.literals import PENDING, STRING_CODE, Facets
 from levada.kernels.text.ntriples_scan import (
     REFUSED,
@@ -43,8 +44,7 @@ from levada.kernels.text.ntriples_terms import (
     skip,
     subject,
 )
-from levada.model.arrays import Bytes, Words
-from levada.model.time import MIN
+from levada.kernels.text.timestamps import bare_instant, typed_instant
 
 NO_TIME = -100
 """The power of a unit of lines without times."""

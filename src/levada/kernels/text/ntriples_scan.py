@@ -12,8 +12,9 @@ the newline; so no scanner leaves the buffer. Cost: about a nanosecond a byte.
 
 from __future__ import annotations
 
+from levada.core.rdf_terms import RDF
 from levada.kernels import fused, part
-from levada.kernels.text.bytes_ import (
+from levada.kernels.text.byte_ops import (
     ALNUM,
     ALPHA,
     DIGIT,
@@ -34,7 +35,6 @@ from levada.kernels.text.bytes_ import (
     word,
 )
 from levada.kernels.text.literals import NO_VALUE, XSD_SIZE, datatype_code, in_xsd
-from levada.model.term import RDF
 
 REFUSED = -1
 

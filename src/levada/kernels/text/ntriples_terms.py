@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from levada.core.rdf_terms import Kind
 from levada.kernels import fused, part
-from levada.kernels.text.bytes_ import (
+from levada.kernels.text.byte_ops import (
     View,
     W,
     as_int,
@@ -31,6 +32,7 @@ from levada.kernels.text.bytes_ import (
     routine,
     set_number,
 )
+from levada.kernels.text.canonical_text import BLANK_SIZE, copy_lower, copy_string, put_blank
 from levada.kernels.text.literals import NO_VALUE, OTHER_, STRING_, STRING_CODE, Facets, value_of
 from levada.kernels.text.ntriples_scan import (
     REFUSED,
@@ -41,9 +43,7 @@ from levada.kernels.text.ntriples_scan import (
     scan_string,
     skip_space,
 )
-from levada.kernels.text.ntriples_text import BLANK_SIZE, copy_lower, copy_string, put_blank
 from levada.kernels.text.xxh3 import identity
-from levada.model.term import Kind
 
 _Ints = npt.NDArray[np.int64]
 

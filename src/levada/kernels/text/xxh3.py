@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from levada.core.array_types import Bytes, Words
 from levada.kernels import I64, U8, fused, kernel, part
-from levada.kernels.text.bytes_ import (
+from levada.kernels.text.byte_ops import (
     LOW32,
     View,
     W,
@@ -35,7 +36,6 @@ from levada.kernels.text.bytes_ import (
     view_of,
     word,
 )
-from levada.model.arrays import Bytes, Words
 
 _SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"

@@ -1,1 +1,1 @@
-"""Kernels over event times: intervals, reports, sliding panes, changes."""
+"""Kernels over event times: intervals, reports, sliding panes."""

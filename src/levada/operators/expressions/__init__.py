@@ -9,8 +9,14 @@ once per distinct combination of arguments by the functions of ``scalar``. Modul
 """
 
 from levada.operators.expressions.evaluate import BY_TEXT, Scope, evaluate, truth
-from levada.operators.expressions.rank import compare_rank, order_rank, order_rows
-from levada.operators.expressions.values import Column, Identify, constant, from_texts, gather
+from levada.operators.expressions.sort_keys import compare_rank, order_rank, order_rows
+from levada.operators.expressions.term_values import (
+    Column,
+    Identify,
+    constant,
+    from_texts,
+    gather,
+)
 
 __all__ = [
     "BY_TEXT",

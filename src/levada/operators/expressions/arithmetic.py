@@ -2,7 +2,7 @@
 XPath functions 6.2, 6.4).
 
 Blocks of exact kinds are computed in int64 and checked: where a mantissa could reach 10^18 the
-general path decides, which is exact at any size (``scalar.numbers``). A
+general path decides, which is exact at any size (``operators.expressions.scalar.numbers``). A
 quotient of exact numbers is a decimal by long division: 18 fractional digits, cut towards zero.
 Blocks with a float are computed in its precision. Dates, times and durations take the general path.
 
@@ -16,16 +16,16 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from levada.model.arrays import Bools, Longs
-from levada.model.expression import Function
-from levada.model.term import Kind
+from levada.core.array_types import Bools, Longs
+from levada.core.expressions import Function
+from levada.core.rdf_terms import Kind
 from levada.operators.expressions import numeric
 from levada.operators.expressions.numeric import EXACT, FLOATING, MOST, NUMBERS, Floats, Undecided
-from levada.operators.expressions.rows import Block, Result, at, blocks, general
+from levada.operators.expressions.row_blocks import Block, Result, at, blocks, general
+from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.scalar.literals import DECIMAL, term_of, value_of
 from levada.operators.expressions.scalar.numbers import FRACTION_DIGITS
-from levada.operators.expressions.scalar.table import SCALAR
-from levada.operators.expressions.values import Column, length
+from levada.operators.expressions.term_values import Column, length
 
 BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE)
 UNARY = (Function.PLUS, Function.MINUS, Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR)

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.model.arrays import Bools, Bytes, Longs, Words
-from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
-from levada.operators.expressions import arithmetic, logic, seeded
-from levada.operators.expressions.compare import OPERATORS, compare, negate, same_term
-from levada.operators.expressions.patterns import PATTERNS, pattern_function
-from levada.operators.expressions.rows import TRUE, strict
-from levada.operators.expressions.scalar.table import SCALAR
+from levada.core.array_types import Bools, Bytes, Longs, Words
+from levada.core.expression_budget import Account, nobody
+from levada.core.expressions import Aggregate, Call, Const, Expression, Function, Param, Var
+from levada.operators.expressions import arithmetic, logic, seeded_functions
+from levada.operators.expressions.comparison import OPERATORS, compare, negate, same_term
+from levada.operators.expressions.regex_columns import PATTERNS, pattern_function
+from levada.operators.expressions.row_blocks import TRUE, strict
+from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
-from levada.operators.expressions.values import Column, Identify, broadcast, constant
-from levada.terms.spent import Account, nobody
+from levada.operators.expressions.term_values import Column, Identify, broadcast, constant
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,12 @@ _CONDITIONS: dict[Function, _Condition] = {
 
 def _blank(e: _Evaluation, function: Function, args: _Args) -> Column:
     if not args:
-        return seeded.blank(*e.seeds())
+        return seeded_functions.blank(*e.seeds())
     names = e.column(args[0])
     seeds, identify = e.scope.seeds, e.scope.identify
     assert seeds is not None, "BNODE needs seeds"
     assert identify is not None, "BNODE of a string needs the hash of texts"
-    return seeded.blank_of(seeds, names, *names.identify(identify))
+    return seeded_functions.blank_of(seeds, names, *names.identify(identify))
 
 
 _Value = Callable[[_Evaluation, Function, _Args], Column]
@@ -182,11 +182,11 @@ _VALUES: dict[Function, _Value] = {
     Function.IF: lambda e, f, a: logic.branch(e.truth(a[0]), e.column(a[1]), e.column(a[2])),
     Function.COALESCE: lambda e, f, a: logic.coalesce(e.columns(a)),
     Function.BNODE: _blank,
-    Function.RAND: lambda e, f, a: seeded.rand(*e.seeds()),
-    Function.UUID: lambda e, f, a: seeded.uuid(*e.seeds(), as_iri=True),
-    Function.STRUUID: lambda e, f, a: seeded.uuid(*e.seeds(), as_iri=False),
-    Function.NOW: lambda e, f, a: seeded.now(e.scope.now),
-    Function.EVENT_TIME: lambda e, f, a: seeded.event_time(e.scope.times),
+    Function.RAND: lambda e, f, a: seeded_functions.rand(*e.seeds()),
+    Function.UUID: lambda e, f, a: seeded_functions.uuid(*e.seeds(), as_iri=True),
+    Function.STRUUID: lambda e, f, a: seeded_functions.uuid(*e.seeds(), as_iri=False),
+    Function.NOW: lambda e, f, a: seeded_functions.now(e.scope.now),
+    Function.EVENT_TIME: lambda e, f, a: seeded_functions.event_time(e.scope.times),
 }
 
 BY_TEXT = (STRINGS | PATTERNS | set(SCALAR)) - set(_CONDITIONS) - set(_VALUES)

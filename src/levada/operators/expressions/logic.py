@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from levada.model.arrays import Bytes
-from levada.model.expression import Function
-from levada.model.term import Kind
-from levada.operators.expressions import compare
-from levada.operators.expressions.rows import (
+from levada.core.array_types import Bytes
+from levada.core.expressions import Function
+from levada.core.rdf_terms import Kind
+from levada.operators.expressions import comparison
+from levada.operators.expressions.row_blocks import (
     ERROR,
     FALSE,
     TRUE,
@@ -25,7 +25,7 @@ from levada.operators.expressions.rows import (
     general_truth,
 )
 from levada.operators.expressions.scalar.order import effective_boolean
-from levada.operators.expressions.values import Column, Identify, choose, length
+from levada.operators.expressions.term_values import Column, Identify, choose, length
 
 _AND = np.array([[0, 0, 0], [0, 1, 2], [0, 2, 2]], np.uint8).reshape(-1)
 _OR = np.array([[0, 1, 2], [1, 1, 1], [2, 1, 2]], np.uint8).reshape(-1)
@@ -101,7 +101,7 @@ def contained(value: Column, members: Sequence[Column], identify: Identify | Non
     """``IN``: ``=`` to one of the members, joined by ``||``."""
     found = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
     for member in members:
-        found = either(found, compare.compare(Function.EQUAL, value, member, identify))
+        found = either(found, comparison.compare(Function.EQUAL, value, member, identify))
     return found
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from levada.model.arrays import Bools, Bytes, Doubles, Longs
-from levada.model.term import Kind
-from levada.operators.expressions.values import Column
+from levada.core.array_types import Bools, Bytes, Doubles, Longs
+from levada.core.rdf_terms import Kind
+from levada.operators.expressions.term_values import Column
 
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
 FLOATING = (Kind.FLOAT, Kind.DOUBLE)

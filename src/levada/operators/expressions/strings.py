@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from levada.frozen import frozen
-from levada.model.arrays import Longs
-from levada.model.expression import Function
-from levada.model.term import SPECIAL, Kind
-from levada.operators.expressions.rows import Result, general, strict
-from levada.operators.expressions.scalar.table import SCALAR
-from levada.operators.expressions.values import FEW, Column, length
-from levada.terms.spent import Account, nobody
+from levada.core.array_types import Longs
+from levada.core.expression_budget import Account, nobody
+from levada.core.expressions import Function
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import SPECIAL, Kind
+from levada.operators.expressions.row_blocks import Result, general, strict
+from levada.operators.expressions.scalar.function_table import SCALAR
+from levada.operators.expressions.term_values import FEW, Column, length
 
 Bodies = Sequence[pl.Expr]
 

@@ -1,1 +1,1 @@
-"""Rows by slots: moving along edges, columns for expressions, filters and computed columns."""
+"""Rows along edges: filters, computed columns, predicate index, routing."""

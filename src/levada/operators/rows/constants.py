@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from levada.model.arrays import Words
-from levada.plan.sealed.plan import PlanNode
-from levada.terms.identity import identify_one
+from levada.core.array_types import Words
+from levada.kernels.terms.term_ids import identify_one
+from levada.plan.execution.plan import PlanNode
 
 
 def identities(node: PlanNode, seed: int) -> Words:

@@ -1,1 +1,1 @@
-"""This machine as a machine file: where its processors are, and how far from each other."""
+"""This machine as a machine file: its processors and its memory latencies."""

@@ -1,1 +1,1 @@
-"""How plans are written: values as columns of numbers and texts, by their own tags; no pickles."""
+"""Plans as bytes: columns of numbers and texts, without pickles."""

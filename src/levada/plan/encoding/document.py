@@ -30,7 +30,7 @@ import xxhash
 
 from levada.errors import unreadable
 from levada.plan.encoding.columns import Number
-from levada.plan.encoding.registry import Fields, Registry
+from levada.plan.encoding.tag_registry import Fields, Registry
 
 T = TypeVar("T")
 MAGIC = b"LEVADA"

@@ -1,1 +1,1 @@
-"""Algebra -> physical operators of one query."""
+"""Logical plan to the physical operators of one query."""

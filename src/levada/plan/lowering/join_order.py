@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 from typing import TYPE_CHECKING
 
-from levada.frozen import frozen
-from levada.model.expression import Expression, Var, variables
-from levada.model.sizes import register
+from levada.core.expressions import Expression, Var, variables
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
-from levada.plan.sealed.kinds import JoinForm
 
 if TYPE_CHECKING:
-    from levada.plan.physical.forms.wanted import Wanted
+    from levada.plan.statistics.strategy_request import Wanted
 
 Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]
@@ -76,7 +76,7 @@ def join_all(
     parts = [_filter_rows(part, pending, parts) for part in parts]
     if joins is not None and joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
         # here: only who asks for it loads it
-        from levada.plan.lowering.join_forms import formed
+        from levada.plan.lowering.join_strategy import formed
 
         parts = formed(parts, joins, lambda group: join_all(group, _of(group, pending)))
         parts = [_filter_rows(part, pending, parts) for part in parts]
@@ -99,8 +99,8 @@ def _met(left: Op, right: Op, joins: Wanted | None) -> Op:
     if joins is None:
         return join(left, right)
     # here: only who asks for it loads it
-    from levada.plan.lowering.join_forms import met
-    from levada.plan.lowering.placing import evenest
+    from levada.plan.lowering.join_strategy import met
+    from levada.plan.lowering.partition_key import evenest
 
     if joins.form is JoinForm.AUTO and not join_keys(left, right)[1]:
         spread = met(left, right, joins)

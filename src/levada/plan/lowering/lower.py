@@ -7,7 +7,7 @@ rows. Here a query's levels become operators, each as its result is kept (``leve
 lowers what is within a level.
 
 Nothing is rewritten here: each node is what it says, where it stands. What the optimizer has not
-done (``levada.optimizer``) costs more and means the same.
+done (``levada.plan.optimizer``) costs more and means the same.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from levada.algebra import nodes as a
-from levada.algebra.properties import Analysis
-from levada.algebra.tree import children
-from levada.frozen import frozen
-from levada.model.expression import AggregateFunction, Call, Function, Var
-from levada.model.query import Form, Output
-from levada.model.stream_facts import StreamFacts as StreamFacts
+from levada.core.expressions import AggregateFunction, Call, Function, Var
+from levada.core.frozen import frozen
+from levada.core.query_model import Form, Output
+from levada.core.stream_facts import StreamFacts as StreamFacts
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical import nodes as a
+from levada.plan.logical.properties import Analysis
+from levada.plan.logical.traversal import children
 from levada.plan.lowering.join_order import Orders
-from levada.plan.lowering.levels import Level, LevelQuery, Mode, level_of, top
-from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
+from levada.plan.lowering.query_levels import Level, LevelQuery, Mode, level_of, top
+from levada.plan.lowering.result_order import shown_order
 from levada.plan.lowering.scans import Leaves, graphs_read
-from levada.plan.physical import build, build_changes, build_reports
+from levada.plan.physical import build, build_incremental, build_reports
 from levada.plan.physical import operators as p
-from levada.plan.physical.lineage import time_variables
+from levada.plan.physical.column_lineage import time_variables
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.kinds import JoinForm
 
 if TYPE_CHECKING:
-    from levada.plan.physical.forms.figures import Measures
-    from levada.plan.physical.forms.wanted import Wanted
+    from levada.plan.statistics.statistics import Measures
+    from levada.plan.statistics.strategy_request import Wanted
 
 
 @frozen
@@ -76,7 +76,7 @@ def lower(
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return found
     # here: only who asks for it loads it
-    from levada.plan.physical.multiway import multiway
+    from levada.plan.physical.multiway_join import multiway
 
     return replace(found, root=multiway(found.root, adaptive=joins is JoinForm.AUTO))
 
@@ -86,7 +86,7 @@ def _wanted(query: a.Query, joins: JoinForm, measures: Measures | None) -> Wante
     if joins is JoinForm.BINARY:
         return None
     # here: only who asks for it loads it
-    from levada.plan.physical.forms.wanted import Wanted
+    from levada.plan.statistics.strategy_request import Wanted
 
     return Wanted(joins, measures, [on.window for on in query.windows])
 
@@ -128,7 +128,7 @@ class _Lowering:
         body = build.rename(inner.node(asked.pattern), names)
         if at.whole:
             windows, own, reports = inner.nonempty_by(), at.own, asked.reports
-            return build_changes.snapshot(
+            return build_incremental.snapshot(
                 body,
                 windows,
                 asked.output,
@@ -138,7 +138,7 @@ class _Lowering:
                 show_empty=asked.show_empty,
             )
         if at.mode is Mode.CHANGES and body.windows is None:
-            return build_changes.net(body, asked.output)
+            return build_incremental.net(body, asked.output)
         free = self.shared.analysis.of(asked.pattern).free
         free = free or body.by_changes
         if asked.output is Output.RSTREAM or asked.reports.nonempty or free:
@@ -157,7 +157,7 @@ class _Lowering:
         seen = tuple(dict.fromkeys(c for c, _ in node.columns))
         names = seen if node.output is Output.RELATION and not outer.whole else _outputs(node.child)
         rows = self._level(at, names)
-        return build_changes.lift(
+        return build_incremental.lift(
             rows, node.source.index, node.level, weighted=node.output is Output.RELATION
         )
 

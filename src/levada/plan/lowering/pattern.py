@@ -15,22 +15,22 @@ from dataclasses import field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from levada.algebra import nodes as a
-from levada.algebra.properties import Analysis, Properties, adds_up
-from levada.algebra.tree import level
-from levada.frozen import frozen
-from levada.model.expression import Expression, Var, per_report, random, variables
-from levada.model.time import WindowKind
+from levada.core.event_time import WindowKind
+from levada.core.expressions import Expression, Var, per_report, random, variables
+from levada.core.frozen import frozen
+from levada.plan.logical import nodes as a
+from levada.plan.logical.properties import Analysis, Properties, adds_up
+from levada.plan.logical.traversal import level
 from levada.plan.lowering.join_order import Orders, join_all
-from levada.plan.lowering.levels import Level, Mode
+from levada.plan.lowering.query_levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
-from levada.plan.physical import build, build_changes, build_joins, build_reports
+from levada.plan.physical import build, build_incremental, build_joins, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import connected, join_keys, place
 
 if TYPE_CHECKING:
-    from levada.plan.physical.forms.wanted import Wanted
+    from levada.plan.statistics.strategy_request import Wanted
 
 Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""
@@ -73,7 +73,7 @@ class PatternLowering:
             case a.Values(names, rows):
                 return build.constant(names, rows)
             case a.Scan(source, columns, _, True):
-                return build_changes.hold(self.leaves.scan(source, columns, ()))
+                return build_incremental.hold(self.leaves.scan(source, columns, ()))
             case a.Scan(source, columns, partition):
                 return self.leaves.scan(source, columns, partition)
             case a.SubQuery():
@@ -105,7 +105,7 @@ class PatternLowering:
             case a.Union(left, right):
                 return self._union(self.node(left), self.node(right))
             case a.Except(left, right):
-                return build_changes.difference(
+                return build_incremental.difference(
                     self.report(self.node(left)), self.report(self.node(right))
                 )
             case a.Filter(child, condition):
@@ -135,9 +135,9 @@ class PatternLowering:
         ``stage``: what they are wanted by next, and where.
         """
         if self.at.mode is Mode.CHANGES:
-            return build_changes.deltas(op, op.variables)
+            return build_incremental.deltas(op, op.variables)
         if op.by_changes:
-            return build_changes.standing(op, () if by == HOME else by, stage)
+            return build_incremental.standing(op, () if by == HOME else by, stage)
         return build_reports.report(
             op, self.at.enumerated, instant=self.at.mode is Mode.INSTANT, by=by, stage=stage
         )
@@ -147,7 +147,7 @@ class PatternLowering:
         parts = level(self.at.asked.pattern)
         found = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
         leaves = sorted(found, key=lambda leaf: leaf.source.index)
-        return tuple(build_changes.nonempty_marks(self.node(leaf)) for leaf in leaves)
+        return tuple(build_incremental.nonempty_marks(self.node(leaf)) for leaf in leaves)
 
     def _content(self, node: a.SubQuery) -> Op:
         """A query within the query as a window of this level."""
@@ -155,7 +155,7 @@ class PatternLowering:
         if self.q.windows[index].window.kind is WindowKind.COUNT:
             rows = self.leaves.last(rows, index, node.partition)
         names, sources = tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
-        return build_changes.named(rows, names, sources)
+        return build_incremental.named(rows, names, sources)
 
     def _recent(self, node: a.Recent) -> Op:
         """Rows of now with the last ones of their keys."""
@@ -336,14 +336,16 @@ class PatternLowering:
             on_rows = self.at.mode is Mode.CHANGES and self._found.over_tuples
             marks = self.nonempty_by() if on_rows and not keys else ()
             rows = self._deltas(rows, keys)
-            return build_changes.running(rows, keys, specs, names, marks, enumerated=not on_rows)
+            return build_incremental.running(
+                rows, keys, specs, names, marks, enumerated=not on_rows
+            )
         rows = self.report(rows) if self.at.mode is Mode.INSTANT or rows.by_changes else rows
         windows = self.q.windows if self.at.own else ()
         return build_reports.group(rows, keys, specs, names, self.at.enumerated, windows=windows)
 
     def _distinct(self, rows: Op, part: a.Node) -> Op:
         if self.at.mode is Mode.CHANGES or self._follows(rows, part):
-            return build_changes.distinct(self._deltas(rows, rows.variables))
+            return build_incremental.distinct(self._deltas(rows, rows.variables))
         return build_reports.distinct(self.report(rows, rows.variables))
 
     def _follows(self, rows: Op, part: a.Node) -> bool:
@@ -355,7 +357,7 @@ class PatternLowering:
 
     def _deltas(self, rows: Op, keys: tuple[str, ...]) -> Op:
         """Rows as changes, in a level of which replaced data show at the next report."""
-        return build_changes.deltas(rows, keys, enumerated=self.at.asked.changing)
+        return build_incremental.deltas(rows, keys, enumerated=self.at.asked.changing)
 
     @property
     def _found(self) -> Properties:

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from levada.algebra import nodes as a
-from levada.algebra.tree import children
-from levada.frozen import frozen
-from levada.model.expression import Call, Function, Var
-from levada.model.query import TriplePattern
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import WindowKind
-from levada.plan.lowering.merge import form_of, merge, parts_of
+from levada.core.event_time import WindowKind
+from levada.core.expressions import Call, Function, Var
+from levada.core.frozen import frozen
+from levada.core.query_model import TriplePattern
+from levada.core.stream_facts import StreamFacts
+from levada.plan.logical import nodes as a
+from levada.plan.logical.traversal import children
+from levada.plan.lowering.rdf_merge import form_of, merge, parts_of
 from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op

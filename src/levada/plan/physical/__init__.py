@@ -1,1 +1,1 @@
-"""The physical operators of one query, by variable names, and their smart constructors."""
+"""The physical operators of one query, and their constructors."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from levada.algebra.nodes import Entailed
-from levada.model.expression import Call, Const, Expression, Function, Var
-from levada.model.query import TriplePattern
-from levada.model.term import XSD, Literal, Term
+from levada.core.expressions import Call, Const, Expression, Function, Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import XSD, Literal, Term
+from levada.plan.logical.nodes import Entailed
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay

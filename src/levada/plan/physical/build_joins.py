@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from levada.model.expression import Expression
-from levada.model.term import Term
+from levada.core.expressions import Expression
+from levada.core.rdf_terms import Term
+from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place
-from levada.plan.sealed.kinds import JoinKind
 
 
 def minus(left_: Op, right: Op) -> Op:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from levada.model.expression import AggregateFunction, Expression
-from levada.model.query import Output, WindowOn
+from levada.core.expressions import AggregateFunction, Expression
+from levada.core.query_model import Output, WindowOn
+from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import both_maybe, occur, rename
-from levada.plan.physical.lineage import column_type
+from levada.plan.physical.column_lineage import column_type
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import grouped, join_keys, place, stay
-from levada.plan.sealed.kinds import JoinKind
 
 _WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
 

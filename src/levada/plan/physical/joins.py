@@ -8,7 +8,7 @@ What a join of two is stands in ``operators``; these are put in its place (``mul
 
 from __future__ import annotations
 
-from levada.frozen import frozen
+from levada.core.frozen import frozen
 from levada.plan.physical import traits as t
 
 

@@ -6,12 +6,12 @@ They are parts of ``physical``, which says how they fit in.
 
 from __future__ import annotations
 
-from levada.algebra.nodes import Alternative
-from levada.frozen import frozen
-from levada.model.query import TriplePattern
-from levada.model.term import Term
+from levada.core.frozen import frozen
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Term
+from levada.plan.execution.row_layout import NOTHING, Facet
+from levada.plan.logical.nodes import Alternative
 from levada.plan.physical.traits import Counting, Netting, Passing, Plain, Traits
-from levada.plan.sealed.layout import NOTHING, Facet
 
 
 @frozen

@@ -25,11 +25,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
-from levada.algebra.nodes import Reporting
-from levada.frozen import frozen
-from levada.model.expression import AggregateFunction, Expression
-from levada.model.query import Output
-from levada.model.term import Term
+from levada.core.expressions import AggregateFunction, Expression
+from levada.core.frozen import frozen
+from levada.core.query_model import Output
+from levada.core.rdf_terms import Term
+from levada.plan.execution.join_kinds import JoinKind, Shown
+from levada.plan.execution.row_layout import NOTHING, Facet
+from levada.plan.logical.nodes import Reporting
 from levada.plan.physical import traits as t
 from levada.plan.physical.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.physical.joins import Arrange as Arrange
@@ -51,14 +53,12 @@ from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
 from levada.plan.physical.leaves import StaticSubplan as StaticSubplan
 from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
-from levada.plan.physical.relaxed import ByWindow as ByWindow
-from levada.plan.physical.relaxed import Comparison as Comparison
-from levada.plan.physical.relaxed import Instants as Instants
-from levada.plan.physical.relaxed import Key as Key
-from levada.plan.physical.relaxed import Narrow as Narrow
-from levada.plan.physical.relaxed import Pick as Pick
-from levada.plan.sealed.kinds import JoinKind, Shown
-from levada.plan.sealed.layout import NOTHING, Facet
+from levada.plan.physical.shared_joins import ByWindow as ByWindow
+from levada.plan.physical.shared_joins import Comparison as Comparison
+from levada.plan.physical.shared_joins import Instants as Instants
+from levada.plan.physical.shared_joins import Key as Key
+from levada.plan.physical.shared_joins import Narrow as Narrow
+from levada.plan.physical.shared_joins import Pick as Pick
 
 
 @frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
-from levada.plan.sealed.layout import NOTHING, Facet
+from levada.plan.execution.row_layout import NOTHING, Facet
 
 
 class Traits:

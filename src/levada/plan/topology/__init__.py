@@ -1,1 +1,1 @@
-"""Shapes -> the topology that all queries share."""
+"""The catalog of all shared operators, and the execution plan that is built from it."""

@@ -15,21 +15,21 @@ from pathlib import Path
 
 import numpy as np
 
+from levada.core.array_types import Longs
+from levada.core.stream_facts import StreamFacts
 from levada.errors import unreadable
-from levada.model.arrays import Longs
-from levada.model.stream_facts import StreamFacts
 from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plans import RECORDS, VALUES, before
-from levada.plan.encoding.registry import Registry
-from levada.plan.sealed.changed.change import PlanChange
-from levada.plan.sealed.layout import Layout
-from levada.plan.sealed.members.table import MemberTable
-from levada.plan.sealed.plan import QueryPlan
-from levada.plan.sealed.shapes import Edge, Shape
-from levada.plan.sealed.steps import Step
-from levada.plan.topology.members import CatalogNode, Members
+from levada.plan.encoding.plan_codec import RECORDS, VALUES, before
+from levada.plan.encoding.tag_registry import Registry
+from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.plan import QueryPlan
+from levada.plan.execution.plan_delta import PlanChange
+from levada.plan.execution.row_layout import Layout
+from levada.plan.execution.shapes import Edge, Shape
+from levada.plan.execution.steps import Step
+from levada.plan.migration.migration import Switch
+from levada.plan.topology.catalog_members import CatalogNode, Members
 from levada.plan.topology.prune import count_uses
-from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology
 
 

@@ -17,42 +17,42 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from levada.algebra.nodes import Query
-from levada.model.collection import collection_paused
-from levada.model.names import derived_by, is_derived, left_as, shown
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MAX
-from levada.plan.install.batch import Batch
-from levada.plan.install.common import Common
-from levada.plan.install.containment import Families
-from levada.plan.install.install import Installer
-from levada.plan.install.locality.sites import Sites, marks_of
-from levada.plan.install.orders.known import Known
-from levada.plan.install.orders.places import followed, placed
-from levada.plan.install.relax import Wants, with_wide_sets
-from levada.plan.install.shared.relaxations import Relaxations
-from levada.plan.install.shared.sides import Sides
-from levada.plan.install.sharing import DEFAULT, Planning, Sharing
+from levada.core.event_time import MAX
+from levada.core.gc_control import collection_paused
+from levada.core.names import derived_by, is_derived, left_as, shown
+from levada.core.stream_facts import StreamFacts
+from levada.plan.binding.installer import Installer
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.plan import Plan, QueryPlan
+from levada.plan.execution.plan_delta import PlanChange
+from levada.plan.execution.shapes import Member, Shape
+from levada.plan.execution.sharing_demand import widened
+from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import graphs_read
-from levada.plan.physical.forms.figures import Measures
-from levada.plan.physical.forms.show import sentences
+from levada.plan.migration.migration import Switch
 from levada.plan.physical.operators import Op
-from levada.plan.physical.shared.arranged import with_arrangements
-from levada.plan.sealed.changed.change import PlanChange
-from levada.plan.sealed.kinds import JoinForm
-from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.plan.sealed.shapes import Member, Shape
-from levada.plan.sealed.shares import widened
-from levada.plan.topology.choices.flows import Flows
-from levada.plan.topology.choices.journal import Journal
-from levada.plan.topology.choices.measured import Rates, refused
-from levada.plan.topology.choices.newcomers import Newcomer, in_manner, in_order, manner_of
-from levada.plan.topology.dear import DEAR, Dear, picked
-from levada.plan.topology.members import CatalogNode, is_alive
-from levada.plan.topology.seal import Sealer
-from levada.plan.topology.switches.switch import Switch
+from levada.plan.sharing.batch_install import Batch
+from levada.plan.sharing.common_subexpressions import Common
+from levada.plan.sharing.containment import Families
+from levada.plan.sharing.decision_log import Journal
+from levada.plan.sharing.join_orders.running_subjoins import Known
+from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
+from levada.plan.sharing.measured_cardinalities import Flows
+from levada.plan.sharing.pending_queries import Newcomer, in_manner, in_order, manner_of
+from levada.plan.sharing.regions.operator_sites import Sites, marks_of
+from levada.plan.sharing.relaxation import Wants, with_wide_sets
+from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.shared_join_sides import Sides
+from levada.plan.sharing.shared_state_size import Rates, refused
+from levada.plan.sharing.sharing_modes import DEFAULT, Planning, Sharing
+from levada.plan.sharing.static_arrangements import with_arrangements
+from levada.plan.sharing.unprofitable_joins import DEAR, Dear, picked
+from levada.plan.statistics.print_strategy import sentences
+from levada.plan.statistics.statistics import Measures
+from levada.plan.topology.build_execution_plan import Sealer
+from levada.plan.topology.catalog_members import CatalogNode, is_alive
 
 
 class Topology:

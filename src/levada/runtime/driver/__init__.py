@@ -1,1 +1,1 @@
-"""The driver's side of epochs: decide, write ahead, run, commit, publish."""
+"""The driver's part of an epoch: decide, write ahead, run, commit."""

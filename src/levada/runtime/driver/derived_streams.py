@@ -7,7 +7,7 @@ long as one of these streams, that some query reads, has more to say.
 
 The tasks of the maker's last stage have written a segment each, and as many tasks read them, but no
 more than there are at once, and one for ``EACH`` solutions: each has a reference to some of the
-segments (``task.derived_rows`` says what they guarantee together).
+segments (``runtime.task.derived_rows`` says what they guarantee together).
 
 Watermark: no later report of the maker can be below it. After epoch N all reports r with r <= W_q
 are made (r < W_q where they are made once W_q > r), and in epoch N + 1 all of them are read: then
@@ -25,20 +25,20 @@ from functools import cache, partial
 
 import msgspec
 
-from levada.kernels.text.ntriples_text import ENGINE
-from levada.model.names import is_derived
-from levada.model.query import Form
-from levada.model.sizes import register
-from levada.model.term import Blank
-from levada.model.time import MAX, MIN, WindowKind
-from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.runtime.context import StreamState
-from levada.runtime.reported import Reported
-from levada.runtime.store import state_files
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Manifest, StreamRecord
-from levada.runtime.task.results import of_stage
-from levada.sources.reference import MadeReference
+from levada.checkpoint import state_files
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import StreamState
+from levada.checkpoint.manifest import Manifest, StreamRecord
+from levada.checkpoint.result_counts import Reported
+from levada.connectors.sources.splits import MadeReference
+from levada.core.event_time import MAX, MIN, WindowKind
+from levada.core.names import is_derived
+from levada.core.query_model import Form
+from levada.core.rdf_terms import Blank
+from levada.core.size_thresholds import register
+from levada.kernels.text.canonical_text import ENGINE
+from levada.plan.execution.plan import Plan, QueryPlan
+from levada.runtime.task.result_writer import of_stage
 
 # solutions, some 5 ms: what another task has to be worth (``task_count.TASK``)
 EACH = register(f"{__name__}.EACH", 4_096)

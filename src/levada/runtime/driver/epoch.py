@@ -17,6 +17,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from levada.checkpoint import query_totals, state_files
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import Context, Replacement, Setup, encode, moves
+from levada.checkpoint.manifest import Bound, Intention, Manifest
+from levada.connectors.ingest.static_files import replaced
+from levada.core.cpu_guard import cpu_guard
+from levada.core.event_time import MIN
+from levada.core.gc_control import collection_paused
+from levada.core.query_limits import Limited
 from levada.errors import (
     EngineError,
     EvaluationError,
@@ -25,24 +34,20 @@ from levada.errors import (
     OverMemoryError,
     PromiseError,
 )
-from levada.intake.static_files import replaced
-from levada.model.collection import collection_paused
-from levada.model.cpu_guard import cpu_guard
-from levada.model.limits import Limited
-from levada.model.time import MIN
-from levada.plan.sealed.plan import Plan
-from levada.runtime.context import Context, Replacement, Setup, encode, moves
-from levada.runtime.driver import derived_streams, totals
-from levada.runtime.driver.costs.admission import Admission
-from levada.runtime.driver.costs.degree import Degrees
-from levada.runtime.driver.costs.flows import tell_counts
-from levada.runtime.driver.costs.room import TooLarge, smaller
-from levada.runtime.driver.costs.way import ONE, SPREAD, Pressure
-from levada.runtime.driver.limit import Limit
-from levada.runtime.driver.loading.load_static import StaticLoads
-from levada.runtime.driver.publishing.beside import Rest
-from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
-from levada.runtime.driver.records import (
+from levada.plan.execution.plan import Plan
+from levada.runtime.cost_model.admission_control import Admission
+from levada.runtime.cost_model.memory_admission import TooLarge, smaller
+from levada.runtime.cost_model.operator_cardinalities import tell_counts
+from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Pressure
+from levada.runtime.cost_model.partition_count import Degrees
+from levada.runtime.driver import derived_streams, epoch_totals
+from levada.runtime.driver.load_static import StaticLoads
+from levada.runtime.driver.parallelism import bundles
+from levada.runtime.driver.report_backlog import Limit
+from levada.runtime.driver.skipped_files import ended_twice, letters_of, without_deadly
+from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.stream_progress import (
     count_passed,
     count_sent,
     going_on,
@@ -53,21 +58,15 @@ from levada.runtime.driver.records import (
     tell_places,
     told_in,
 )
-from levada.runtime.driver.sourcing import Sourcing
-from levada.runtime.driver.statics import Statics
-from levada.runtime.driver.task_count import bundles
-from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
-from levada.runtime.graph.placed import Placed
-from levada.runtime.late import homes_of, is_here, jvm_seconds, runs_here
-from levada.runtime.local import Executor, Job
-from levada.runtime.places import Tally
-from levada.runtime.store import state_files
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Bound, Intention, Manifest
-from levada.runtime.store.totals import kept
-from levada.runtime.task.at_work import READING, note_here
-from levada.runtime.task.failures import as_failure, raise_failure
-from levada.runtime.task.probe import rehearse
+from levada.runtime.executor import Executor, Job
+from levada.runtime.placement.task_placement import Placed
+from levada.runtime.preferred_locations import Tally
+from levada.runtime.publication.async_publication import Rest
+from levada.runtime.publication.file_rolling import Due, at_once, hold, is_due
+from levada.runtime.task.crash_probe import rehearse
+from levada.runtime.task.operator_failures import as_failure, raise_failure
+from levada.runtime.task.work_note import READING, note_here
+from levada.runtime.warmup_executor import homes_of, is_here, jvm_seconds, runs_here
 
 Publish = Callable[[Manifest], Rest | None]
 MOVE = 5e-6 / 32
@@ -232,7 +231,8 @@ class Epochs:
 
     def run(self, intention: Intention) -> Rest | None:
         """Runs an epoch to its publication; a committed one is only published again. What is left
-        of that, where it may go on beside the next epoch (``publishing.beside``).
+        of that, where it may go on beside the next epoch
+        (``runtime.publication.async_publication``).
         """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             return self.publish(self.checkpoint.last)
@@ -444,8 +444,8 @@ class Epochs:
         last = going_on(self.last, plan.streams)
         controls, done = told_in(outcomes, intention.references, plan)
         self._passing += [name for told in done if not told.stage for name in told.gone]
-        counts = totals.counts(done, lambda name: state_files.map_(context.root, name))
-        added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
+        counts = epoch_totals.counts(done, lambda name: state_files.map_(context.root, name))
+        added, totalled = query_totals.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
         count_passed(intention, controls, plan, late)
@@ -462,7 +462,7 @@ class Epochs:
             shown_reports={q: t for d in done for q, t in d.shown_reports.items()},
             ended=intention.ended and all(r.known <= r.watermark for r in records.values()),
             rows_in=sum(d.rows_in for d in done),
-            hits=totals.hits(plan, last, controls),
+            hits=epoch_totals.hits(plan, last, controls),
             results=last.results + counts.solutions, totalled=totalled,
             latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done), setup=intention.setup,
@@ -475,7 +475,10 @@ class Epochs:
         tell_places(manifest, last, self.placed, self.tally, done)
         tell_executors(manifest, last, self.executor, done)
         self.admission.room.see(intention.references, done)
-        manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
+        manifest.sizes, manifest.crowded = (
+            epoch_totals.sizes(done),
+            epoch_totals.crowded(done, self.limits),
+        )
         tell_counts(manifest, last, done, plan)
         manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)

@@ -2,7 +2,7 @@
 
 A document names a kind of a closed list and has its texts and numbers. Nothing of it is imported,
 evaluated or unpickled. It travels as a record that the task marks as an error
-(``runtime.spark.carrier``), so text that a message quotes is never read as an error.
+(``runtime.spark.blob_transport``), so text that a message quotes is never read as an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import traceback
 
 from levada import errors
 from levada.errors import EngineError, LevadaError
-from levada.runtime.spark.carrier import BlobLostError
+from levada.runtime.spark.blob_transport import BlobLostError
 
 MAX_NOTE = 16_384
 """Characters of a traceback that travel: its end, which has the cause."""

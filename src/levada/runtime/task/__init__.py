@@ -1,1 +1,1 @@
-"""The task's side of epochs: intake and stages over blobs."""
+"""The part of an epoch that runs in tasks: ingest and stages."""

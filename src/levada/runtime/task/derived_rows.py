@@ -4,14 +4,14 @@
     kernel--> columns
 
 An epoch's results of a query are read by as many tasks as there are segments with them, or by one
-where they are few (``driver.derived_streams``). What one task guaranteed holds for several:
+where they are few (``runtime.driver.derived_streams``). What one task guaranteed holds for several:
 
 - A report is one element, and told once: a task tells the reports that its triples are of, and the
-  driver counts each of them once (``driver.records``).
+  driver counts each of them once (``runtime.driver.stream_progress``).
 - A triple is once in a report, for whoever asks: rows of several tasks meet behind an exchange, and
-  equal triples of one time are one occurrence there (``operators.interval.occur``), also where they
-  are counted (``windows.element_times``). In what a stream is said to have had (``levada status``)
-  a triple that two segments have counts twice.
+  equal triples of one time are one occurrence there (``operators.windowed.deduplicate``), also
+  where they are counted (``operators.windowing.element_times``). In what a stream is said to have
+  had (``levada status``) a triple that two segments have counts twice.
 - Blank nodes keep their names: a node of the input that comes through is still itself, and one of
   the template is another in every solution, the one that is published. Those of a report that look
   alike are numbered through all segments: such a task reads the solutions of the segments before
@@ -27,14 +27,14 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
-from levada.emission.segments import timed_statements
-from levada.intake.elements import Elements
-from levada.intake.parse.ntriples import Triples, parse
-from levada.runtime.context import Context, load_plan, text_of
-from levada.runtime.store import state_files
-from levada.sources.reference import AnyReference, MadeReference, Reference
-from levada.streams.formats import DERIVED
-from levada.streams.stream_config import StreamConfig
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Context, load_plan, text_of
+from levada.connectors.config.input_formats import DERIVED
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import Elements
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.sources.splits import AnyReference, MadeReference, Reference
+from levada.operators.results.result_segments import timed_statements
 
 
 @lru_cache(maxsize=256)

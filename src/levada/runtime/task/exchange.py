@@ -16,39 +16,46 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from levada.kernels.keyed.route import group_and_partition, scatter_order
-from levada.model import columns as col
-from levada.model.arrays import Bools, Words
-from levada.model.frame import Column, Frame, concat, pack
-from levada.model.segments import starts_segment
-from levada.model.sizes import register
-from levada.model.term import Kind
-from levada.operators.border.in_cells import shown
-from levada.operators.border.picking import NO_ROWS, Picking
-from levada.operators.fewer import FEWER as FEWER
-from levada.operators.fewer import fewer
-from levada.operators.group.panes import fold, of_one_group
-from levada.operators.group.sliced.kept import is_cut
-from levada.operators.group.slices import sliced
-from levada.operators.rows.compute import is_threshold, thresholds
-from levada.operators.rows.edges import along, in_pieces, once, placing
-from levada.operators.rows.flows import Flows, Joining
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.alike import alike_of
-from levada.plan.sealed.heavy.copies import Copies
-from levada.plan.sealed.joins import is_arranged
-from levada.plan.sealed.layout import Facet, Layout
-from levada.plan.sealed.plan import Consumer, Plan, PlanNode
-from levada.plan.sealed.shapes import TO_ALL
-from levada.plan.sealed.sliced.readers import readers_of
-from levada.runtime.context import Context, Control, Counted, Done, heads_of, load_groups
-from levada.runtime.graph.group_counts import CHECKS, Counter
-from levada.runtime.graph.send_graph import AT, FROM
-from levada.runtime.homes import executor_here
-from levada.runtime.task.addresses import Address, What
-from levada.runtime.task.beside.listed import IN_FILES, Times
-from levada.terms.table import Terms
-from levada.terms.term_pool import Pool
+from levada.checkpoint.epoch_context import (
+    Context,
+    Control,
+    Counted,
+    Done,
+    heads_of,
+    load_groups,
+)
+from levada.checkpoint.executor_affinity import executor_here
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Words
+from levada.core.frame import Column, Frame, concat, pack
+from levada.core.rdf_terms import Kind
+from levada.core.row_ranges import starts_segment
+from levada.core.size_thresholds import register
+from levada.kernels.keyed.key_partitioner import group_and_partition, scatter_order
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation.panes import fold, of_one_group
+from levada.operators.aggregation.shared_slices import sliced
+from levada.operators.aggregation.slicing.slice_state import is_cut
+from levada.operators.local_combine import FEWER as FEWER
+from levada.operators.local_combine import fewer
+from levada.operators.reporting.compensation_routing import NO_ROWS, Picking
+from levada.operators.reporting.shared_result_cells import shown
+from levada.operators.rows.cardinality_counters import Flows, Joining
+from levada.operators.rows.filter_extend import is_threshold, thresholds
+from levada.operators.rows.route_rows import along, in_pieces, once, placing
+from levada.plan.execution import steps as s
+from levada.plan.execution.joins import is_arranged
+from levada.plan.execution.plan import Consumer, Plan, PlanNode
+from levada.plan.execution.row_layout import Facet, Layout
+from levada.plan.execution.shapes import TO_ALL
+from levada.plan.execution.shared_results import alike_of
+from levada.plan.execution.slice_readers import readers_of
+from levada.plan.execution.split_key_copies import Copies
+from levada.runtime.placement.key_group_counters import CHECKS, Counter
+from levada.runtime.placement.send_graph import AT, FROM
+from levada.runtime.task.element_time_broadcast import IN_FILES, Times
+from levada.runtime.task.frame_addresses import Address, What
 
 NOBODY = frozenset[int]()
 # consumers per row from which thresholds are sorted rather than expanded

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from levada.frozen import frozen
-from levada.model.frame import Frame
-from levada.model.time import MAX, MIN, WindowKind
-from levada.plan.sealed.plan import Plan, PlanNode
-from levada.plan.sealed.schedules import Families, Schedule
-from levada.plan.sealed.window_table import WindowTable
-from levada.runtime.context import load_plan
-from levada.windows.intervals import latest_end
-from levada.windows.reports import only_closes
+from levada.checkpoint.epoch_context import load_plan
+from levada.core.event_time import MAX, MIN, WindowKind
+from levada.core.frame import Frame
+from levada.core.frozen import frozen
+from levada.operators.windowing.report_times import only_closes
+from levada.operators.windowing.window_intervals import latest_end
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.execution.report_schedules import Families, Schedule
+from levada.plan.execution.window_table import WindowTable
 
 
 @frozen

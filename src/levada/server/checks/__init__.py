@@ -1,1 +1,1 @@
-"""Checks of texts, in processes of their own."""
+"""Checks of query texts, in separate processes."""

@@ -1,1 +1,1 @@
-"""Results as they come: one reader of the checkpoint, many clients."""
+"""Live results: one reader of the checkpoint serves many clients."""

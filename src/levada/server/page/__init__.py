@@ -11,7 +11,7 @@ from pathlib import PurePath
 from starlette.requests import Request
 from starlette.responses import Response
 
-from levada.server.problems import Problem
+from levada.server.problem_json import Problem
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -1,1 +1,1 @@
-"""Rows that clients push: looked at, durable, then answered."""
+"""Rows that clients push: checked, made durable, then acknowledged."""

@@ -15,22 +15,22 @@ from hypothesis import strategies as st
 
 from cases.entailment import ontologies
 from cases.vocabulary import iri
-from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
-from levada.algebra.schema import Regime, Schema
-from levada.intake.matching.first_rows import match_
-from levada.intake.matching.patterns import patterns_of
-from levada.intake.matching.slots import Chunk
-from levada.intake.parse.ntriples import parse
-from levada.model.expression import Var
-from levada.model.query import Form, Output, TriplePattern, WindowOn
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import Term, parse_term
-from levada.model.time import MIN, Window, WindowKind
-from levada.optimizer.rules.entail import entail
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import Plan
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.core.event_time import MIN, Window, WindowKind
+from levada.core.expressions import Var
+from levada.core.query_model import Form, Output, TriplePattern, WindowOn
+from levada.core.rdf_terms import Term, parse_term
+from levada.core.stream_facts import StreamFacts
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.matching.pattern_table import patterns_of
+from levada.operators.matching.scan_rows import match_
+from levada.operators.matching.slot_columns import Chunk
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan
+from levada.plan.logical.nodes import Bgp, Entailed, InWindow, Query
+from levada.plan.logical.ontology_schema import Regime, Schema
+from levada.plan.optimizer.rules.entailment import entail
 from levada.plan.topology.topology import Topology
-from levada.terms.term_pool import Pool
 
 TERMS = (*(iri(t) for t in "abcdKLM"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:n")
 PREDICATES = (*(iri(p) for p in "pqrtuw"), "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>")

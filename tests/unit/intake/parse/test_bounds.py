@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.connectors.ingest.parse import document_limits
+from levada.connectors.ingest.parse.document_limits import AUTOMATA, DEEPEST, Bounded, Malformed
+from levada.connectors.ingest.parse.documents import document_chunks
+from levada.connectors.ingest.parse.fallback_parser import Refused, read_line
+from levada.connectors.ingest.static_files import check_sound, static_file
 from levada.errors import SourceError
-from levada.intake.parse import bounds
-from levada.intake.parse.bounds import AUTOMATA, DEEPEST, Bounded, Malformed
-from levada.intake.parse.documents import document_chunks
-from levada.intake.parse.lines import Refused, read_line
-from levada.intake.static_files import check_sound, static_file
-from levada.kernels.nesting import descend
+from levada.kernels.nesting_depth import descend
 
 RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">'
 ONE = {
@@ -206,7 +206,7 @@ def test_xml_is_as_deep_as_expat_says(inner: str) -> None:
 @pytest.mark.parametrize("form", ["ttl", "trig", "rdf", "jsonld"])
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch, form: str, size: int) -> None:
-    monkeypatch.setattr(bounds, "BLOCK", size)
+    monkeypatch.setattr(document_limits, "BLOCK", size)
     kind = {"rdf": "elements", "jsonld": "objects"}.get(form, "collections")
     assert read(form, ONE[form]) == ONE["nt"] + b"\n"
     for k, sound in ((DEEPEST - 2, True), (2 * DEEPEST, False)):
@@ -261,7 +261,7 @@ def test_entities_do_not_blow_up(declared: bytes, used: bytes, said: str) -> Non
 def test_entities_behind_the_first_block_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = with_entities(b" " * 5000 + BOMB, b"&i;")
     for size in (1000, 4990, 5020, 5021, 5022, 5030):
-        monkeypatch.setattr(bounds, "BLOCK", size)
+        monkeypatch.setattr(document_limits, "BLOCK", size)
         with pytest.raises(Malformed):
             read("rdf", text)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from levada import kernels
-from levada.intake.parse import cold
-from levada.intake.parse.cold import Cold
+from levada.connectors.ingest.parse import interpreted_parser
+from levada.connectors.ingest.parse.interpreted_parser import Cold
 
 
 def test_small_chunks_until_they_have_come_to_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cold, "is_there", lambda kernel: False)
+    monkeypatch.setattr(interpreted_parser, "is_there", lambda kernel: False)
     found = Cold(left=100, chunk=50)
     assert [found.allows(size) for size in (50, 40, 20, 1)] == [True, True, False, False]
     found = Cold(left=100, chunk=50)
@@ -21,13 +21,13 @@ def test_small_chunks_until_they_have_come_to_so_much(monkeypatch: pytest.Monkey
 
 
 def test_a_kernel_that_is_there_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cold, "is_there", lambda kernel: True)
+    monkeypatch.setattr(interpreted_parser, "is_there", lambda kernel: True)
     assert not Cold().allows(1)
 
 
 RUN = """
 from levada import kernels
-from levada.intake.parse.ntriples import parse
+from levada.connectors.ingest.parse.ntriples import parse
 from levada.kernels.text.ntriples import parse_lines
 found = parse(b'<a:s> <a:p> "5" 17 .', quads=False, timed=True, seed=1, document=1)
 print(found.n, found.text(found.o, 0), kernels.is_there(parse_lines), len(parse_lines.overloads))

@@ -9,11 +9,11 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.intake.parse import documents
-from levada.intake.parse.documents import Malformed, document_chunks, parse_document
-from levada.intake.parse.lines import Refused, read_line
-from levada.sources.reference import Reference
-from levada.testing.streams import write_rdf
+from levada.connectors.ingest.parse import documents
+from levada.connectors.ingest.parse.documents import Malformed, document_chunks, parse_document
+from levada.connectors.ingest.parse.fallback_parser import Refused, read_line
+from levada.connectors.sources.splits import Reference
+from levada.testing.stream_builders import write_rdf
 
 QUADS = [
     '<http://e/a> <http://e/p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>',

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from levada.intake.parse.jelly import BLOCK, _InBlocks, jelly_quads
+from levada.connectors.ingest.parse.jelly import BLOCK, _InBlocks, jelly_quads
 
 
 def varint(value: int) -> bytes:

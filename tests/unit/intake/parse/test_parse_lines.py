@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xxhash
 
-from levada.intake.parse.lines import blank_text
-from levada.intake.parse.ntriples import TermColumn, Triples, columns_of, parse
-from levada.model.term import XSD, Kind
-from levada.model.time import MIN
-from levada.terms.identity import identify_one
+from levada.connectors.ingest.parse.fallback_parser import blank_text
+from levada.connectors.ingest.parse.ntriples import TermColumn, Triples, columns_of, parse
+from levada.core.event_time import MIN
+from levada.core.rdf_terms import XSD, Kind
+from levada.kernels.terms.term_ids import identify_one
 
 
 def read(

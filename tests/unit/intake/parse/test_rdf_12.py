@@ -10,19 +10,23 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
+from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.ingest.parse import document_limits
+from levada.connectors.ingest.parse.document_limits import DIRECTION, TRIPLE, Bounded, Malformed
+from levada.connectors.ingest.parse.documents import (
+    beyond_rdf_11_in,
+    document_text,
+    parse_document,
+)
+from levada.connectors.ingest.parse.fallback_parser import VERSION
+from levada.connectors.ingest.parse.jelly import _Terms
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.connectors.ingest.static_files import check_sound, static_file, static_source
+from levada.connectors.sources.splits import Reference
 from levada.errors import QuerySyntaxError, SourceError, UsageError
-from levada.intake.parse import bounds
-from levada.intake.parse.bounds import DIRECTION, TRIPLE, Bounded, Malformed
-from levada.intake.parse.documents import beyond_rdf_11_in, document_text, parse_document
-from levada.intake.parse.jelly import _Terms
-from levada.intake.parse.lines import VERSION
-from levada.intake.parse.ntriples import parse
-from levada.intake.static_files import check_sound, static_file, static_source
-from levada.server.graphs.content import TAKES, triples_sent
-from levada.server.problems import Problem
-from levada.sources.reference import Reference
-from levada.streams.mapping import load_mapping
-from levada.syntax.sparql.parser import parse as parse_query
+from levada.language.sparql.parser import parse as parse_query
+from levada.server.problem_json import Problem
+from levada.server.sparql.graph_content import TAKES, triples_sent
 
 DIRECTED = b'<a:a> <a:b> "a"@en--rtl .'
 
@@ -144,7 +148,7 @@ def reference(form: str, size: int) -> Reference:
 def test_a_direction_that_two_blocks_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     text = b'{"a:p": {"@value": "a", "@direction": %s}}'
     for block in range(1, len(text)):
-        monkeypatch.setattr(bounds, "BLOCK", block)
+        monkeypatch.setattr(document_limits, "BLOCK", block)
         with pytest.raises(Malformed, match=r"RDF 1\.2"):
             read_all(text % b'"rtl"')
         read_all(text % b"null")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import document_text
-from levada.intake.static_files import check_sound, static_source
+from levada.connectors.ingest.parse.document_limits import Malformed
+from levada.connectors.ingest.parse.documents import document_text
+from levada.connectors.ingest.static_files import check_sound, static_source
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 CONTEXT: dict[str, Any] = {

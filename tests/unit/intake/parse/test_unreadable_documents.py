@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from levada.intake.parse import documents, lines, messages, ntriples
-from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import document_text, parse_document
-from levada.intake.parse.messages import MUCH, parse_messages
-from levada.intake.parse.ntriples import Triples, parse
-from levada.sources.messages.beside import Beside
-from levada.sources.messages.texts import Messages
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.parse import documents, fallback_parser, message_batches, ntriples
+from levada.connectors.ingest.parse.document_limits import Malformed
+from levada.connectors.ingest.parse.documents import document_text, parse_document
+from levada.connectors.ingest.parse.message_batches import MUCH, parse_messages
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.sources.message_headers import Beside
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.splits import Reference
 
 XML = """<?xml version="1.0" encoding="{}"?><rdf:RDF xmlns:e="http://e/" \
 xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="http://e/{}">\
@@ -94,14 +94,14 @@ def test_whatever_a_parser_raises_is_of_its_document(monkeypatch: pytest.MonkeyP
 def test_whatever_a_parser_raises_is_of_its_line(
     monkeypatch: pytest.MonkeyPatch, raising: Exception
 ) -> None:
-    whole = lines._row
+    whole = fallback_parser._row
 
     def fail(quad: object, document: int, time: int) -> object:
         if "bad" in str(quad):
             raise raising
         return whole(quad, document, time)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lines, "_row", fail)
+    monkeypatch.setattr(fallback_parser, "_row", fail)
     texts = [f"<http://e/{name}> <http://e/p> <http://e/\\u00e9> ." for name in ("a", "bad", "c")]
     triples = parse("\n".join(texts).encode(), quads=False, timed=False, seed=1, document=1)
     assert subjects(triples) == ["<http://e/a>", "<http://e/c>"]
@@ -119,7 +119,7 @@ def test_a_literal_whose_value_raises_is_its_line(monkeypatch: pytest.MonkeyPatc
         return whole(lexical, datatype)
 
     monkeypatch.setattr(ntriples, "facets_of", fail)
-    monkeypatch.setattr(lines, "facets_of", fail)
+    monkeypatch.setattr(fallback_parser, "facets_of", fail)
     datatype, ones = "<http://www.w3.org/2001/XMLSchema#decimal>", "1" * 40
     texts = [f'<http://e/{k}> <http://e/p> "{k}.{ones}"^^{datatype} .' for k in (6, 7, 8)]
     triples = parse("\n".join(texts).encode(), quads=False, timed=False, seed=1, document=1)
@@ -140,7 +140,7 @@ def test_a_document_that_expands_is_refused_before_it_is_held(
 def test_messages_that_are_too_large_together_lose_the_largest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(messages, "LARGEST", 100_000)
+    monkeypatch.setattr(message_batches, "LARGEST", 100_000)
     large = f"@prefix a: <http://e/{'x' * 10_000}> .\na:a a:b a:c .\n a:a a:b a:d ."
     small = [f"<http://e/{k}> <http://e/p> 1 ." for k in range(3)]
     found, bad = read("ttl", [small[0], large, small[1], large, small[2]])

@@ -12,9 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from levada.intake.parse.literals import event_time, facets_of, instant_of, nearest_float
-from levada.intake.parse.ntriples import parse
-from levada.model.term import XSD, Kind
+from levada.connectors.ingest.parse.literal_values import (
+    event_time,
+    facets_of,
+    instant_of,
+    nearest_float,
+)
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.core.rdf_terms import XSD, Kind
 
 INTEGERS = (
     "integer",

@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.connectors.config.input_formats import PUSH
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import AUTO
+from levada.connectors.ingest.tables.json_rows import json_rows
+from levada.connectors.ingest.tables.schema_inference import sniff
+from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.json_lines import HEAD, NOT_LINES, file_spans_lines, spans_lines
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import JsonChunk
+from levada.connectors.sources.source_reader import FileReader
+from levada.connectors.sources.splits import Reference
+from levada.connectors.spool.stdin_spool import StdinSpool
+from levada.core.event_time import MAX, MIN
 from levada.errors import FileFault, SourceError
-from levada.intake.tables.json_rows import json_rows
-from levada.intake.tables.sniff import sniff
-from levada.intake.tables.tuples import Tuples, tuples_of
-from levada.model.time import MAX, MIN
-from levada.runtime.spool.stdin import StdinSpool
-from levada.server.problems import Problem
-from levada.server.push.gate import rows_of
-from levada.sources.files import FileSource
-from levada.sources.json_lines import HEAD, NOT_LINES, file_spans_lines, spans_lines
-from levada.sources.messages.texts import Messages
-from levada.sources.read import JsonChunk
-from levada.sources.reader import FileReader
-from levada.sources.reference import Reference
-from levada.streams.formats import PUSH
-from levada.streams.options import AUTO
-from levada.streams.stream_config import StreamConfig
+from levada.server.problem_json import Problem
+from levada.server.push.push_validation import rows_of
 
 ROW = b'{"ts": 1, "v": 7}'
 MANY = HEAD // 8

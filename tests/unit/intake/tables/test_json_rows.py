@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import document_text
-from levada.intake.parse.ntriples import parse
-from levada.intake.tables.json_rows import HALF, NOT_JSON, json_rows
-from levada.sources.reference import Reference
+from levada.connectors.ingest.parse.document_limits import Malformed
+from levada.connectors.ingest.parse.documents import document_text
+from levada.connectors.ingest.parse.ntriples import parse
+from levada.connectors.ingest.tables.json_rows import HALF, NOT_JSON, json_rows
+from levada.connectors.sources.splits import Reference
 
 PIECES = [
     b"a", "é😀".encode(), b"\\n", b"\\/", b"\\\\", b'\\"', b"\\u0041", b"\\u0000", b"\\uFFFE",

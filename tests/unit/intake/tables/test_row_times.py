@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.lateness import likely_unit
+from levada.connectors.ingest.tables.row_event_times import field_times, seeming_unit
+from levada.core.event_time import MIN
 from levada.errors import UsageError
-from levada.intake.admission import likely_unit
-from levada.intake.tables.row_times import field_times, seeming_unit
-from levada.model.time import MIN
-from levada.streams.stream_config import StreamConfig
 
 NOON = 1_709_294_488_000  # 2024-03-01T12:01:28Z
 
@@ -160,7 +160,7 @@ def test_a_right_time_is_enough_to_know_the_unit() -> None:
     assert likely_unit(ts, stream(unit="ms"), NOON) == ""
     seconds = np.full(5, NOON // 1000)
     assert likely_unit(seconds, stream(unit="ms"), NOON + 86_400_000) == "s"
-    with patch("levada.intake.admission._FACTORS", {}):
+    with patch("levada.connectors.ingest.lateness._FACTORS", {}):
         assert likely_unit(seconds, stream(unit="ms"), NOON, NOON - 1) == "", "no time is looked at"
 
 

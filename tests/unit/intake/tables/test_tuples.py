@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.admission import dead_records, late_records
-from levada.intake.tables.tuples import Tuples, tuples_of
-from levada.model.term import Kind
-from levada.model.time import MAX, MIN
-from levada.sources.read import CsvChunk
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.lateness import dead_records, late_records
+from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
+from levada.connectors.sources.read_split import CsvChunk
+from levada.connectors.sources.splits import Reference
+from levada.core.event_time import MAX, MIN
+from levada.core.rdf_terms import Kind
 
 SCHEMA = "k:integer;v:double;b:boolean;s:string"
 

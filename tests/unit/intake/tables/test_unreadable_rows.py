@@ -12,14 +12,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from levada.intake.tables import csv_rows, json_rows, tuples
-from levada.intake.tables.mapped import mapped_of
-from levada.intake.tables.tuples import Tuples, tuples_of
-from levada.model.time import MAX, MIN
-from levada.sources.messages.texts import Messages
-from levada.sources.read import CsvChunk, JsonChunk
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.tables import csv_rows, json_rows, tuple_rows
+from levada.connectors.ingest.tables.mapped_rows import mapped_of
+from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
+from levada.connectors.sources.splits import Reference
+from levada.core.event_time import MAX, MIN
 
 N = 50
 BOUNDS: dict[str, Any] = {"late_below": MIN, "future_above": MAX}
@@ -82,14 +82,14 @@ def test_records_that_make_the_reader_raise_are_dead_alone(
 
 
 def test_rows_that_make_a_cast_raise_are_dead_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = tuples.cast_column
+    whole = tuple_rows.cast_column
 
     def fail(rows: Any, name: str, kind: str) -> Any:
         if rows.table["v"].is_in(["word 3", "word 40"]).any():
             raise pl.exceptions.PanicException("odd")
         return whole(rows, name, kind)
 
-    monkeypatch.setattr(tuples, "cast_column", fail)
+    monkeypatch.setattr(tuple_rows, "cast_column", fail)
     found = read(CSV, "csv")
     assert numbers(found) == others(3, 40)
     assert [(dead.reason, dead.text) for dead in found.dead] == [

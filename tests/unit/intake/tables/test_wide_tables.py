@@ -12,19 +12,25 @@ import numpy as np
 import polars as pl
 import pytest
 
-from levada.intake.tables.sniff import sniff
-from levada.model import frame
-from levada.model.frame import Frame
-from levada.plan.install.leaves import leaf
-from levada.plan.install.resolve_slots import slots_of
+from levada.connectors.config.column_names import number_names
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import AUTO
+from levada.connectors.ingest.tables.schema_inference import sniff
+from levada.core import frame
+from levada.core.frame import Frame
+from levada.language.cql.ast import Column, Item, LiteralType, Span
+from levada.language.translate.cql.scope import (
+    Classes,
+    Columns,
+    Scope,
+    output_names,
+    variable_names,
+)
+from levada.plan.binding.leaves import leaf
+from levada.plan.binding.slot_resolution import slots_of
 from levada.plan.physical import operators as p
-from levada.plan.physical.lineage import column_types
+from levada.plan.physical.column_lineage import column_types
 from levada.plan.physical.operators import Op
-from levada.streams.column_names import number_names
-from levada.streams.options import AUTO
-from levada.streams.stream_config import StreamConfig
-from levada.syntax.cql.ast import Column, Item, LiteralType, Span
-from levada.translation.cql.scope import Classes, Columns, Scope, output_names, variable_names
 
 COLUMNS = 2_000
 MANY = 20 * COLUMNS

@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from levada.model.expression import Call, Const, Expression, Function, Var
-from levada.model.term import XSD, Literal, Term, parse_term
+from levada.core.expressions import Call, Const, Expression, Function, Var
+from levada.core.rdf_terms import XSD, Literal, Term, parse_term
+from levada.kernels.terms.term_ids import identify
 from levada.operators.expressions import Column, Scope, evaluate, from_texts
-from levada.operators.expressions.values import classify
-from levada.terms.identity import identify
+from levada.operators.expressions.term_values import classify
 
 IDENTIFY = partial(identify, seed=7)
 _NUMBERS = (

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shorthand import IDENTIFY, call, column, const, scope, term, text_column, texts
 
-from levada.intake.parse.literals import facets_of
-from levada.model.expression import Function as Fn
-from levada.model.expression import Param, Var
-from levada.model.term import XSD, Kind, Literal
+from levada.connectors.ingest.parse.literal_values import facets_of
+from levada.core.expressions import Function as Fn
+from levada.core.expressions import Param, Var
+from levada.core.rdf_terms import XSD, Kind, Literal
 from levada.operators.expressions import (
     Column,
     Scope,
@@ -23,7 +23,13 @@ from levada.operators.expressions import (
     gather,
     truth,
 )
-from levada.operators.expressions.printing import decimals, distinct, floats, instants, lexicals
+from levada.operators.expressions.lexical_forms import (
+    decimals,
+    distinct,
+    floats,
+    instants,
+    lexicals,
+)
 from levada.operators.expressions.scalar.literals import facets, literal_of, show_float
 from levada.operators.expressions.scalar.times import parse
 

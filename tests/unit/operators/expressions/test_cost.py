@@ -7,9 +7,9 @@ import pytest
 from shorthand import call, const
 
 from calls import calls
-from levada.model.expression import Function as Fn
-from levada.model.expression import Var
-from levada.model.term import Kind
+from levada.core.expressions import Function as Fn
+from levada.core.expressions import Var
+from levada.core.rdf_terms import Kind
 from levada.operators.expressions import Column, Scope, truth
 
 N = 1_000_000

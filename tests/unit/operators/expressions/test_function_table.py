@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term
 
-from levada.model.expression import Const, Var
-from levada.model.expression import Function as Fn
-from levada.model.term import XSD, Iri
+from levada.core.expressions import Const, Var
+from levada.core.expressions import Function as Fn
+from levada.core.rdf_terms import XSD, Iri
 from levada.operators.expressions import evaluate
 
 D = '"2011-01-10T14:45:13.815-05:00"^^xsd:dateTime'

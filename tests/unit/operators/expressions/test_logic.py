@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from shorthand import call, column, const, expected, of_columns, of_constants, scope, split, texts
 
-from levada.model.expression import Function as Fn
-from levada.model.expression import Var
+from levada.core.expressions import Function as Fn
+from levada.core.expressions import Var
 from levada.operators.expressions import evaluate, truth
 
 TRUE, FALSE, ERROR = "true", "false", '"x"^^<http://u>'

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from shorthand import expected, of_columns, of_constants, split
 
-from levada.model.expression import Function as Fn
+from levada.core.expressions import Function as Fn
 
 ARITHMETIC = [
     (Fn.ADD, "1 2", "3"),

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from shorthand import IDENTIFY, call, column
 
-from levada.model.expression import Function as Fn
-from levada.model.expression import Var
-from levada.model.term import Kind
+from levada.core.expressions import Function as Fn
+from levada.core.expressions import Var
+from levada.core.rdf_terms import Kind
 from levada.operators.expressions import Scope, evaluate
 
 N = 1000

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 from shorthand import IDENTIFY, term
 
-from levada.model.expression import Function as Fn
-from levada.operators.expressions.rows import strict
-from levada.operators.expressions.scalar.table import SCALAR
+from levada.core.expressions import Function as Fn
+from levada.operators.expressions.row_blocks import strict
+from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
-from levada.operators.expressions.values import FEW, Column, constant, from_texts
+from levada.operators.expressions.term_values import FEW, Column, constant, from_texts
 
 ARGUMENTS = {Fn.STR: 1, Fn.STRLEN: 1, Fn.UCASE: 1, Fn.LCASE: 1, Fn.CONCAT: 3}
 BODIES = (

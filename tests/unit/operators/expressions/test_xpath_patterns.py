@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from levada.model.xpath_patterns import MAX_LENGTH
+from levada.core.xpath_patterns import MAX_LENGTH
 from levada.operators.expressions.scalar import regex
 from levada.operators.expressions.scalar.numbers import ExpressionError
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import numpy as np
 import pytest
 
-from levada.placement.hardware.fetch import Gauge, _chase, _walk, measure
-from levada.placement.hardware.layout import Layout
+from levada.placement.hardware.cpu_topology import Layout
+from levada.placement.hardware.memory_latency import Gauge, _chase, _walk, measure
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 SMALL = 1 << 16

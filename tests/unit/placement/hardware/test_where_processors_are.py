@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from levada.errors import UsageError
-from levada.placement.hardware.layout import MOST, read_layout
+from levada.placement.hardware.cpu_topology import MOST, read_layout
 from sys_folder import sys_folder
 
 PACKAGES = {0: 0, 1: 0, 2: 1, 3: 1}

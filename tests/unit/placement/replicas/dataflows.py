@@ -1,11 +1,11 @@
 """Random dataflows, machines and plans, and what the simulator is told of them."""
 
 import numpy as np
+from bench.papers.throughput_simulator import Edge, Pipeline
 
-from levada.placement.replicas.graph import Graph, Operator, Stream
-from levada.placement.replicas.machine import Machine
-from levada.placement.replicas.problem import Problem, problem
-from levada.testing.simulator import Edge, Pipeline
+from levada.core.machine_file import Machine
+from levada.placement.replication.dataflow import Graph, Operator, Stream
+from levada.placement.replication.model_arrays import Problem, problem
 
 
 def random_graph(rng: np.random.Generator, operators: int, spouts: int = 1) -> Graph:

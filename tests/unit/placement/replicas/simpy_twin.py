@@ -8,8 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 import simpy
-
-from levada.testing.simulator import JUMBO, QUEUE, Pipeline
+from bench.papers.throughput_simulator import JUMBO, QUEUE, Pipeline
 
 
 class Twin:

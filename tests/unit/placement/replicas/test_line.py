@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.placement.replicas.line import Line
+from levada.runtime.cost_model.least_squares import Line
 
 
 @given(

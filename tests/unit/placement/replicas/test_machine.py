@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from levada.core.machine_file import read_machine, shipped
 from levada.errors import UsageError
-from levada.placement.replicas.machine import read_machine, shipped
 
 GOOD = {
     "clock": 2.0,

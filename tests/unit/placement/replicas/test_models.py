@@ -11,11 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from levada.errors import UsageError
-from levada.placement.replicas.graph import Graph, Operator, Stream
-from levada.placement.replicas.models import MODELS, demand, estimate
-from levada.placement.replicas.problem import problem
-from levada.placement.replicas.rivals import first_fit
-from levada.placement.replicas.scale import Search, place
+from levada.placement.replication.baseline_plans import first_fit
+from levada.placement.replication.dataflow import Graph, Operator, Stream
+from levada.placement.replication.model_arrays import problem
+from levada.placement.replication.rlas import Search, place
+from levada.placement.replication.throughput_models import MODELS, demand, estimate
 
 SEEDS = st.integers(0, 2**32)
 TWO = machine(np.array([[0.0, 100.0], [100.0, 0.0]]), 8)

@@ -16,17 +16,16 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from levada.core.array_types import Longs
+from levada.core.machine_file import shipped
 from levada.errors import UsageError
-from levada.model.arrays import Longs
-from levada.placement.replicas.applications import word_count
-from levada.placement.replicas.branch import branch, interchangeable
-from levada.placement.replicas.graph import Graph, Operator, Stream
-from levada.placement.replicas.machine import shipped
-from levada.placement.replicas.models import MODELS, evaluate
-from levada.placement.replicas.problem import Problem, problem
-from levada.placement.replicas.refine import refine
-from levada.placement.replicas.rivals import first_fit, metis, round_robin, scattered
-from levada.placement.replicas.scale import (
+from levada.placement.replication.baseline_plans import first_fit, metis, round_robin, scattered
+from levada.placement.replication.branch_and_bound import branch, interchangeable
+from levada.placement.replication.dataflow import Graph, Operator, Stream
+from levada.placement.replication.example_applications import word_count
+from levada.placement.replication.local_search import refine
+from levada.placement.replication.model_arrays import Problem, problem
+from levada.placement.replication.rlas import (
     Search,
     balanced,
     balances,
@@ -37,6 +36,7 @@ from levada.placement.replicas.scale import (
     rlas,
     scaled,
 )
+from levada.placement.replication.throughput_models import MODELS, evaluate
 
 SEEDS = st.integers(0, 2**32)
 SMALL = Search(nodes=500, steps=3000)

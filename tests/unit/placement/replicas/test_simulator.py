@@ -4,6 +4,7 @@ of full queues.
 
 import numpy as np
 import pytest
+from bench.papers.throughput_simulator import simulate
 from dataflows import (
     machine,
     pipeline,
@@ -16,10 +17,9 @@ from dataflows import (
 )
 from simpy_twin import Twin
 
-from levada.placement.replicas.graph import Graph, Operator, Stream
-from levada.placement.replicas.models import MODELS, estimate
-from levada.placement.replicas.problem import problem
-from levada.testing.simulator import simulate
+from levada.placement.replication.dataflow import Graph, Operator, Stream
+from levada.placement.replication.model_arrays import problem
+from levada.placement.replication.throughput_models import MODELS, estimate
 
 
 def test_the_slowest_of_a_chain_bounds_it() -> None:

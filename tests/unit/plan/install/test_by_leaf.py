@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from catalogs import members, relaxing
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.encoding.plans import encode_plan, read_plan
-from levada.plan.install.shared.relaxations import Relaxations
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed import steps as s
-from levada.plan.topology.show_sharing import show_sharing, tell
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.encoding.plan_codec import encode_plan, read_plan
+from levada.plan.execution import steps as s
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.explain_sharing import show_sharing, tell
+from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
 
 CLAUSES = {"w": "[RANGE PT5S]", "u": "[RANGE PT10S]", "v": "[RANGE PT4S STEP PT2S]"}
 FROM = " ".join(f"FROM NAMED WINDOW :{w} ON :s {clause}" for w, clause in CLAUSES.items())

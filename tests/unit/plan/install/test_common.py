@@ -8,15 +8,15 @@ from collections import Counter
 
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.sealed.layout import Facet
-from levada.plan.sealed.steps import Scan
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.row_layout import Facet
+from levada.plan.execution.steps import Scan
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 TEXT = """PREFIX : <http://e/> {}

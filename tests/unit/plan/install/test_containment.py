@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed.shares import shares_of
-from levada.plan.sealed.steps import Join, Pick
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.steps import Join, Pick
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 TEXT = """PREFIX : <http://e/> SELECT *

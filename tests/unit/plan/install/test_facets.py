@@ -2,10 +2,10 @@
 
 import pytest
 
-from levada.model.expression import Call, Const, Expression, Function, Var
-from levada.model.term import XSD, Literal
-from levada.plan.install.facets import expression_needs, lift, merge
-from levada.plan.sealed.layout import Facet
+from levada.core.expressions import Call, Const, Expression, Function, Var
+from levada.core.rdf_terms import XSD, Literal
+from levada.plan.binding.required_facets import expression_needs, lift, merge
+from levada.plan.execution.row_layout import Facet
 
 F = Function
 A, B = Var("a"), Var("b")

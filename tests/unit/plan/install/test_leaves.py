@@ -1,11 +1,11 @@
 """First operators by slots: what is read of a pattern, and where its terms stand."""
 
-from levada.model.expression import Var
-from levada.model.query import TriplePattern
-from levada.model.term import Iri
-from levada.plan.install.leaves import is_static, leaf, positions
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri
+from levada.plan.binding.leaves import is_static, leaf, positions
+from levada.plan.execution import steps as s
 from levada.plan.physical import operators as p
-from levada.plan.sealed import steps as s
 
 P = Iri("http://e/p")
 X, Y = Var("x"), Var("y")

@@ -10,19 +10,19 @@ from random import Random
 
 import pytest
 
-from levada.engine.asked import Asked
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.orders.known import Known
-from levada.plan.install.sharing import Sharing
+from levada.engine.query_request import Asked
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.steps import Join
 from levada.plan.lowering.join_order import Conjunction, Tree, parts_of
-from levada.plan.sealed.steps import Join
-from levada.plan.topology.choices.journal import show_orders
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.decision_log import show_orders
+from levada.plan.sharing.join_orders.running_subjoins import Known
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 TEXT = """PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from catalogs import STREAM, members, relaxing
-from levada.model.expression import Function
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.shared.relaxations import Relaxations
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed.patterns import patterns_read, starved
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shares import shares_of
-from levada.plan.sealed.steps import Join, Pick
+from levada.core.event_time import MIN
+from levada.core.expressions import Function
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.pattern_text import patterns_read, starved
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.steps import Join, Pick
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
 
 MODE = Sharing.RELAX
 TEXT = """PREFIX : <http://e/> SELECT {}

@@ -1,8 +1,8 @@
 """Names become slots; constants become parameters."""
 
-from levada.model.expression import Call, Const, Function, Param, Var
-from levada.model.term import XSD, Literal
-from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
+from levada.core.expressions import Call, Const, Function, Param, Var
+from levada.core.rdf_terms import XSD, Literal
+from levada.plan.binding.slot_resolution import by_slots, draw_slots, key_sides, parametrise
 from levada.plan.physical.operators import Draw
 
 A, B = Var("a"), Var("b")

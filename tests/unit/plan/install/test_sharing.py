@@ -3,7 +3,7 @@
 import pytest
 
 from levada.errors import UsageError
-from levada.plan.install.sharing import Sharing, sharing_of
+from levada.plan.sharing.sharing_modes import Sharing, sharing_of
 
 
 @pytest.mark.parametrize("mode", list(Sharing))

@@ -10,16 +10,16 @@ from unittest.mock import patch
 
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.edges import Installed, Read
-from levada.plan.install.install import Installer
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.binding.edges import Installed, Read
+from levada.plan.binding.installer import Installer
+from levada.plan.execution.row_layout import Facet
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.layout import Facet
-from levada.plan.topology import members
+from levada.plan.topology import catalog_members
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAMS = {f"http://e/{name}": StreamFacts() for name in ("s", "t")}
 TEXT = """PREFIX : <http://e/>
@@ -76,7 +76,7 @@ def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over
     taken for those of another.
     """
     topology = Topology(STREAMS)
-    with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
+    with patch.object(catalog_members, "EMPTY", 1), patch.object(catalog_members, "SHARE", 0):
         for n in range(6):
             text = TEXT.format(f"?x :p{n} ?v . ?y :q{n} ?v . ?x ?k :c{n} . ?x ?k :d{n}")
             topology.add(f"q{n}", optimize(translate(parse(text), text=text)), n)

@@ -1,11 +1,11 @@
 """Which windows and streams decide when rows count, and when a query reports."""
 
-from levada.algebra.nodes import Query
-from levada.algebra.options import QueryOptions
-from levada.model.time import WindowKind
-from levada.plan.install.timing import STATIC, Timing
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.core.event_time import WindowKind
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.binding.member_timing import STATIC, Timing
+from levada.plan.logical.nodes import Query
+from levada.plan.logical.query_options import QueryOptions
 
 TEXT = """SELECT * FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT4S STEP PT2S]
 FROM NAMED WINDOW <v> ON <http://e/t> [RANGE PT3S]

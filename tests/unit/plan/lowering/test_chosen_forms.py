@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from levada.algebra.options import QueryOptions
-from levada.model.expression import Var
-from levada.model.query import TriplePattern
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import Iri
-from levada.optimizer.pipeline import optimize
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import Lowered, lower
-from levada.plan.lowering.show import show_operators
+from levada.plan.lowering.print_physical import show_operators
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
-from levada.plan.physical.forms.figures import Look, Run, Values
-from levada.plan.physical.forms.show import at_home, sentences, tables
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
-from levada.plan.sealed.kinds import JoinForm
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.plan.statistics.print_strategy import at_home, sentences, tables
+from levada.plan.statistics.statistics import Look, Run, Values
 
 MANY = Values.even(50_000)
 

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from awaiting import PATIENCE
 from calls import calls
-from levada.algebra.options import QueryOptions
+from levada.core.event_time import MIN
+from levada.core.expressions import Call, Expression, Function, Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri
+from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
 from levada.errors import QueryError
-from levada.model.expression import Call, Expression, Function, Var
-from levada.model.query import TriplePattern
-from levada.model.stream_facts import StreamFacts
-from levada.model.term import Iri
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering import join_order
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import build
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 

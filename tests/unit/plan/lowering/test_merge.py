@@ -2,12 +2,12 @@
 
 import pytest
 
-from levada.algebra.nodes import InGraph, InMerge, InWindow, Source
-from levada.algebra.properties import reads_static
-from levada.model.expression import Var
-from levada.model.query import TriplePattern
-from levada.model.term import Iri
-from levada.plan.lowering.merge import PLACES, form_of, merge, parts_of
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri
+from levada.plan.logical.nodes import InGraph, InMerge, InWindow, Source
+from levada.plan.logical.properties import reads_static
+from levada.plan.lowering.rdf_merge import PLACES, form_of, merge, parts_of
 from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op

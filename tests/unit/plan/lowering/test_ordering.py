@@ -2,12 +2,12 @@
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.model.expression import Call, Var
-from levada.model.query import Output
-from levada.plan.lowering.ordering import shown_order
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.core.expressions import Call, Var
+from levada.core.query_model import Output
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical import nodes as a
+from levada.plan.lowering.result_order import shown_order
 
 CLAUSE = "FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT2S STEP PT1S]"
 

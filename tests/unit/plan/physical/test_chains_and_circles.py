@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.options import QueryOptions
-from levada.model.stream_facts import StreamFacts
-from levada.optimizer.pipeline import optimize
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
-from levada.plan.physical.linked import told
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import ALL
-from levada.plan.sealed.kinds import JoinForm
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.plan.physical.replicated_join import told
 
 
 def joined(body: str, clause: str = "[RANGE PT4S STEP PT2S]") -> tuple[Op, Op]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.options import QueryOptions
+from levada.core.stream_facts import StreamFacts
 from levada.errors import UsageError
-from levada.model.stream_facts import StreamFacts
-from levada.optimizer.pipeline import optimize
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.join_kinds import JoinForm, join_form_of
+from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
+from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
-from levada.plan.physical.multiway import multiway, why_binary
+from levada.plan.physical.multiway_join import multiway, why_binary
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.kinds import JoinForm, join_form_of
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STAR = "?x :p ?a . ?x :q ?b . ?x :r ?c"
 

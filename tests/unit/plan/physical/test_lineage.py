@@ -2,13 +2,13 @@
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.algebra.options import QueryOptions
-from levada.model.stream_facts import StreamFacts
+from levada.core.stream_facts import StreamFacts
+from levada.language.translate.cql.translate import translate_cql
+from levada.plan.logical import nodes as a
+from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
-from levada.plan.physical.lineage import column_type, time_variables
+from levada.plan.physical.column_lineage import column_type, time_variables
 from levada.plan.physical.operators import Op
-from levada.translation.cql.translate import translate_cql
 
 SCHEMAS = {"A": {"k": "integer", "v": "double"}, "B": {"k": "integer", "name": "string"}}
 

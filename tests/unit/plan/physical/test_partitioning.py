@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from levada.model.expression import Var
-from levada.model.query import TriplePattern
-from levada.model.term import Iri
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri
 from levada.plan.physical import build
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay

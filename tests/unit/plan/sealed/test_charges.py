@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.charges import by_member, heaviest, members_below
-from levada.plan.sealed.plan import Plan, gather_up, whose
+from levada.core.event_time import MIN
+from levada.core.expression_budget import Charge
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan, gather_up, whose
+from levada.plan.execution.query_charges import by_member, heaviest, members_below
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.terms.spent import Charge
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 LONG = " ".join(f"BIND(?y + {i} AS ?z{i})" for i in range(200))

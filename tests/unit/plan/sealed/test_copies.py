@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.plan.sealed.group_table import Division, GroupTable, Heavy, dealt, divided
-from levada.plan.sealed.heavy.copies import Copies
+from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, dealt, divided
+from levada.plan.execution.split_key_copies import Copies
 
 JOIN, OTHER = 7, 8
 

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 
 from catalogs import relaxing
-from levada.intake.matching import patterns
-from levada.intake.matching.match import PatternTable
-from levada.intake.matching.patterns import Patterns, patterns_of
-from levada.model.time import MIN
-from levada.operators.rows.forms import Form, numbered, told_by
-from levada.operators.rows.wanting import Finder
-from levada.optimizer.pipeline import optimize
-from levada.plan.sealed import plan as sealed
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shares import shares_of
-from levada.plan.topology import members
+from levada.core.event_time import MIN
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.operators.matching import pattern_table
+from levada.operators.matching.pattern_match import PatternTable
+from levada.operators.matching.pattern_table import Patterns, patterns_of
+from levada.operators.rows.predicate_groups import Form, numbered, told_by
+from levada.operators.rows.predicate_index import Finder
+from levada.plan.execution import plan as sealed
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.topology import catalog_members
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 TEXT = """PREFIX : <http://e/> SELECT *
 FROM NAMED WINDOW :w ON :s [RANGE PT{}S STEP PT2S]
@@ -38,8 +38,8 @@ def few() -> Iterator[None]:
     """Nodes are full with four members; no patterns are few."""
     with (
         patch.object(sealed, "FULL", 4),
-        patch.object(members, "FULL", 4),
-        patch.object(patterns, "MOST_COUNTED", 0),
+        patch.object(catalog_members, "FULL", 4),
+        patch.object(pattern_table, "MOST_COUNTED", 0),
     ):
         yield
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.errors import CheckpointError
-from levada.plan.encoding.plans import encode_groups, read_groups
-from levada.plan.sealed.group_table import GroupTable, dealt
+from levada.plan.encoding.plan_codec import encode_groups, read_groups
+from levada.plan.execution.key_group_table import GroupTable, dealt
 
 
 @st.composite

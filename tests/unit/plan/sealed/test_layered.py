@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from levada.plan.sealed.changed.layered import FEW, Layered
+from levada.plan.execution.persistent_map import FEW, Layered
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span, slot_columns
+from levada.plan.execution.row_layout import NOTHING, Facet, Layout, Span, slot_columns
 
 
 @pytest.mark.parametrize(

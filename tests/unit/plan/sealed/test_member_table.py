@@ -6,10 +6,10 @@ from random import Random
 
 import numpy as np
 
-from levada.model.term import Iri, Literal
-from levada.plan.sealed.members.growing import Growing
-from levada.plan.sealed.members.table import MemberTable
-from levada.plan.sealed.shapes import Member
+from levada.core.rdf_terms import Iri, Literal
+from levada.plan.execution.member_columns import Growing
+from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.shapes import Member
 
 TERMS = (None, Iri("e:a"), Iri("e:b"), Literal("a"), Literal("1"))
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.plan.sealed.patterns import patterns_read, starved
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.pattern_text import patterns_read, starved
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 P, Q = "?a <http://e/p> ?b", "?a <http://e/q> ?b"

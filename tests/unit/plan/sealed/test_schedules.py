@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.model.time import Window, WindowKind
-from levada.plan.sealed.schedules import Families, Schedule
-from levada.windows.element_times import Seen, retain
-from levada.windows.reports import instants
+from levada.core.event_time import Window, WindowKind
+from levada.operators.windowing.element_times import Seen, retain
+from levada.operators.windowing.report_times import instants
+from levada.plan.execution.report_schedules import Families, Schedule
 
 WINDOWS = [
     Window(WindowKind.CLOSE_OPEN, 4, 2),

@@ -2,13 +2,13 @@
 
 import pytest
 
-from levada.algebra.nodes import Query
+from levada.core.stream_facts import StreamFacts
 from levada.errors import QueryError
-from levada.model.stream_facts import StreamFacts
-from levada.plan.topology import check_size
-from levada.plan.topology.check_size import LARGE, check_plan, size
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.nodes import Query
+from levada.plan.topology import trial_planning
+from levada.plan.topology.trial_planning import LARGE, check_plan, size
 
 STREAM = "http://e/s"
 
@@ -38,7 +38,9 @@ def test_the_size_is_that_of_operators_and_patterns(more: str, nodes: int) -> No
 
 def test_small_queries_are_not_planned_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[int] = []
-    monkeypatch.setattr(check_size, "_plan", lambda query, _: planned.append(size(query.pattern)))
+    monkeypatch.setattr(
+        trial_planning, "_plan", lambda query, _: planned.append(size(query.pattern))
+    )
     for patterns in (2, LARGE - 1, LARGE + 1):
         check_plan(star(patterns), {}, "")
     assert [n > LARGE for n in planned] == [True]
@@ -59,6 +61,6 @@ def test_other_mistakes_of_the_planner_come_through(monkeypatch: pytest.MonkeyPa
     def broken(query: Query, facts: object) -> None:
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr(check_size, "_plan", broken)
+    monkeypatch.setattr(trial_planning, "_plan", broken)
     with pytest.raises(KeyError, match="a mistake of ours"):
         check_plan(star(LARGE + 1), {}, "")

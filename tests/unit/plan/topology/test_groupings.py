@@ -3,7 +3,7 @@
 import pytest
 from test_topology import text, topology
 
-from levada.plan.topology.show import describe_edges
+from levada.plan.topology.print_topology import describe_edges
 
 EDGES = {
     "a group by what the join has met by is where the join is": (

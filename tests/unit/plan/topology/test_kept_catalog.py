@@ -12,17 +12,17 @@ from unittest.mock import patch
 
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.optimizer.pipeline import optimize
-from levada.plan.encoding.plans import encode_plan
-from levada.plan.sealed.joins import Arrange
-from levada.plan.topology import members
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.encoding.plan_codec import encode_plan
+from levada.plan.execution.joins import Arrange
+from levada.plan.migration.recover_join_orders import stand_again
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.recover_arrangements import stand_kept
+from levada.plan.topology import catalog_members as members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
-from levada.plan.topology.kept.again import stand_kept
-from levada.plan.topology.switches.again import stand_again
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 TEXT = """PREFIX : <http://e/> SELECT ?x ?y FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
 WHERE { WINDOW :w { ?x :p ?y . ?y :q ?z } }"""

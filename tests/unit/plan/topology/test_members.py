@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from levada.algebra.nodes import Query
-from levada.algebra.options import QueryOptions
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.plan.encoding.plans import encode_plan
-from levada.plan.sealed.plan import Plan
-from levada.plan.topology import members
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.encoding.plan_codec import encode_plan
+from levada.plan.execution.plan import Plan
+from levada.plan.logical.nodes import Query
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.topology import catalog_members
 from levada.plan.topology.catalog_file import encode_catalog
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 
@@ -50,7 +50,7 @@ def size(plan: Plan) -> int:
 
 
 def test_places_do_not_grow_with_queries_that_are_gone() -> None:
-    with patch.object(members, "EMPTY", 10):
+    with patch.object(catalog_members, "EMPTY", 10):
         found = topology(-1)
         least, most = size(churn(found, range(20))), size(churn(found, range(20, 500)))
     assert most <= 2 * least
@@ -85,7 +85,7 @@ def test_a_node_goes_with_its_last_member_and_its_number_with_it() -> None:
 
 
 def test_what_is_there_is_shared_whichever_generation_it_is_of() -> None:
-    with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
+    with patch.object(catalog_members, "EMPTY", 1), patch.object(catalog_members, "SHARE", 0):
         found = topology(0)
         churn(found, range(1, 5))
         found.add("new", query(5), MIN)

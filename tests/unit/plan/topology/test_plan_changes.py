@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from levada.algebra.nodes import Query
-from levada.engine.asked import Asked
-from levada.engine.known import Known
-from levada.engine.prepare import prepare
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
 from levada.errors import CheckpointError
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.plan.encoding.plans import encode_plan, read_plan
-from levada.plan.install.sharing import Sharing
-from levada.plan.sealed.plan import Plan
-from levada.plan.topology import members
+from levada.plan.encoding.plan_codec import encode_plan, read_plan
+from levada.plan.execution.plan import Plan
+from levada.plan.logical.nodes import Query
+from levada.plan.sharing.sharing_modes import Sharing
+from levada.plan.topology import catalog_members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.prune import drop_queries
 from levada.plan.topology.topology import Topology
@@ -60,7 +60,7 @@ def changed(topology: Topology, rng: random.Random, start: int) -> None:
 def test_a_chain_of_versions_is_what_was_sealed(
     tmp_path: Path, sharing: Sharing, random_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "FULL", 16)
+    monkeypatch.setattr(catalog_members, "FULL", 16)
     rng = random.Random(random_seed)
     topology = Topology({"e:s": StreamFacts()}, sharing=sharing)
     topology.add("q0", query(0), MIN)
@@ -90,7 +90,7 @@ def test_a_chain_of_versions_is_what_was_sealed(
     assert small, "some versions say little"
 
 
-def _uses(table: members.Members) -> list[int]:
+def _uses(table: catalog_members.Members) -> list[int]:
     """Of empty places nothing is kept."""
     return [0 if row is None else n for n, row in zip(table.uses, table.rows, strict=True)]
 

@@ -7,14 +7,14 @@ from textwrap import dedent
 
 import pytest
 
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.sharing import Sharing
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
 from levada.plan.lowering.lower import lower
-from levada.plan.topology import why_not
-from levada.plan.topology.lattice.levels import MOST
-from levada.plan.topology.show_sharing import (
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing import explain_not_shared as why_not
+from levada.plan.sharing.explain_sharing import (
     EQUAL,
     OTHERWISE,
     UNCONTAINED,
@@ -22,9 +22,9 @@ from levada.plan.topology.show_sharing import (
     show_sharing,
     tell,
 )
+from levada.plan.sharing.filter_tree import MOST
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 CLAUSE = "[RANGE PT4S STEP PT2S]"

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from cases.windows import Clause
-from levada.algebra.nodes import Query
-from levada.model.query import Form, Output, WindowOn
-from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.optimizer.pipeline import optimize
-from levada.plan.sealed.plan import Manner, QueryPlan
-from levada.plan.topology.switches.instant import UNBOUNDED, behind, made, why_not
-from levada.syntax import parse
+from levada.core.event_time import MAX, MIN, Window, WindowKind
+from levada.core.query_model import Form, Output, WindowOn
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.plan import Manner, QueryPlan
+from levada.plan.logical.nodes import Query
+from levada.plan.migration.switch_point import UNBOUNDED, behind, made, why_not
+from levada.plan.optimizer.pipeline import optimize
 from levada.testing.compare import same
-from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import evaluate
-from levada.translation.sparql.translate import translate
+from levada.testing.reference_model import Element, ReferenceQuery
 
 S, T = "http://e/s", "http://e/t"
 SHAPES = (

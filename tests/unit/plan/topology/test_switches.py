@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from levada.algebra.nodes import Query
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.install.orders.costs import mask_of
-from levada.plan.install.sharing import Sharing
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.steps import Join
+from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Tree, order_of, units_of
-from levada.plan.sealed.steps import Join
-from levada.plan.topology.switches.looks import Better, Looks
-from levada.plan.topology.switches.under_way import begin, doomed, finish
+from levada.plan.migration.reoptimizer import Better, Looks
+from levada.plan.migration.running_migrations import begin, doomed, finish
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.sharing.join_orders.order_cost import mask_of
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 TEXT = """PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]

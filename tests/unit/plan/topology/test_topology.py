@@ -11,16 +11,16 @@ from textwrap import dedent
 
 import pytest
 
-from levada.algebra.options import QueryOptions
-from levada.model.stream_facts import StreamFacts
-from levada.model.time import MIN
-from levada.optimizer.pipeline import optimize
-from levada.plan.sealed.steps import Join
-from levada.plan.topology.show import describe, show
+from levada.core.event_time import MIN
+from levada.core.stream_facts import StreamFacts
+from levada.language import parse
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.execution.steps import Join
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.topology.print_topology import describe, show
 from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
 
 PREFIX = "PREFIX : <http://e/>\n"
 STREAM = "http://e/s"

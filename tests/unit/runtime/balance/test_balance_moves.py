@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levada.model.arrays import Doubles
-from levada.plan.sealed.group_table import GroupTable, given
-from levada.runtime.balance.classes import Kind
-from levada.runtime.balance.load import Measured
-from levada.runtime.balance.moves import GAIN, Move, moved, moves, weights_of
-from levada.runtime.balance.options import BalanceOptions
+from levada.core.array_types import Doubles
+from levada.plan.execution.key_group_table import GroupTable, given
+from levada.runtime.rebalancing.key_group_moves import GAIN, Move, moved, moves, weights_of
+from levada.runtime.rebalancing.partition_classes import Kind
+from levada.runtime.rebalancing.partition_load import Measured
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 GIVES, NEUTRAL, TAKES = Kind.SUPPLIER, Kind.NEUTRAL, Kind.CONSUMER
 OPTIONS = BalanceOptions()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from levada.errors import UsageError
-from levada.runtime.balance.options import BalanceOptions, balance_of
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, balance_of
 
 
 @pytest.mark.parametrize("off", [None, False, "", "off"])

@@ -13,19 +13,19 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from balance_world import ByRows, Drawn
+from levada.checkpoint.epoch_context import Context, Counted, Done, column_of, load_groups
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.rebalance_report import Balanced
 from levada.cli.main import main
 from levada.engine.engine import Engine
-from levada.engine.telling.balanced import balance_status
-from levada.engine.telling.status import read_status
+from levada.engine.status.rebalance_status import balance_status
+from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.plan.sealed.group_table import given
-from levada.runtime.balance.balancing import Balancing
-from levada.runtime.balance.options import BalanceOptions
-from levada.runtime.balance.told import Balanced
-from levada.runtime.context import Context, Counted, Done, column_of, load_groups
-from levada.runtime.store.manifest import Manifest
+from levada.plan.execution.key_group_table import given
+from levada.runtime.rebalancing.rebalancer import Balancing
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 LEFT = [element(20 * i, f"a{i % 40} p b{i * 7 % 97}") for i in range(1200)]
 RIGHT = [element(40 * i, f"b{i * 11 % 97} r {i}") for i in range(600)]
@@ -184,7 +184,7 @@ def test_wrong_options_are_one_sentence(
 
 
 def test_an_app_file_says_it_too(tmp_path: Path) -> None:
-    from levada.app.app_file import load_app
+    from levada.cli.app.app_file import load_app
 
     def options(balance: str) -> BalanceOptions | None:
         (tmp_path / "app.yaml").write_text(f"options: {{balance: {balance}}}")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.runtime.balance.choice import chosen
-from levada.runtime.balance.options import Choice
+from levada.runtime.rebalancing.group_selection import chosen
+from levada.runtime.rebalancing.rebalancing_options import Choice
 
 WEIGHTS = st.lists(st.integers(0, 50), max_size=40).map(lambda w: np.array(w, np.float64))
 AMOUNT = st.integers(1, 200).map(float)

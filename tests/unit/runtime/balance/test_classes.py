@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.runtime.balance.classes import Kind, classes
-from levada.runtime.balance.options import BalanceOptions
+from levada.runtime.rebalancing.partition_classes import Kind, classes
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 F = np.array([0.0, 0.009, 0.01, 0.5, 0.51, 1.0])
 GIVES, NEUTRAL, TAKES = Kind.SUPPLIER, Kind.NEUTRAL, Kind.CONSUMER

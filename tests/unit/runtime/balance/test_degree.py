@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balance_world import World
-from levada.plan.sealed.group_table import dealt
-from levada.plan.sealed.group_table import given as table_of
-from levada.runtime.balance.degree import spread
-from levada.runtime.balance.options import BalanceOptions
+from levada.plan.execution.key_group_table import dealt
+from levada.plan.execution.key_group_table import given as table_of
+from levada.runtime.rebalancing.partition_scaling import spread
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 GROUPS = 1024
 

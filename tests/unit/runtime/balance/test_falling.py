@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 
 from asking import S, T, element, judge, query, register, step
+from levada.checkpoint.epoch_context import Context, Done
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.rebalance_report import Balanced
 from levada.engine.engine import Engine
-from levada.runtime.balance.balancing import Balancing
-from levada.runtime.balance.options import BalanceOptions
-from levada.runtime.balance.told import Balanced
-from levada.runtime.context import Context, Done
-from levada.runtime.store.manifest import Manifest
+from levada.runtime.rebalancing.rebalancer import Balancing
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.testing.memory_sink import MemorySink
-from levada.testing.question import Element
-from levada.testing.streams import write_lines
+from levada.testing.reference_model import Element
+from levada.testing.stream_builders import write_lines
 
 MOST, EVERY, STILL = 8, 1, 30
 RATE = 60.0  # rows that a task does in a second

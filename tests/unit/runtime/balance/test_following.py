@@ -10,16 +10,16 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from balance_world import ByRows
+from levada.checkpoint.executor_affinity import Homes
+from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
-from levada.plan.sealed.group_table import dealt
-from levada.runtime.balance import following
-from levada.runtime.balance.following import FEWER, MORE, Following
-from levada.runtime.balance.options import BalanceOptions
-from levada.runtime.homes import Homes
-from levada.runtime.local import Job, LocalExecutor
-from levada.runtime.store.manifest import Manifest
+from levada.plan.execution.key_group_table import dealt
+from levada.runtime.executor import Job, LocalExecutor
+from levada.runtime.rebalancing import executor_core_tracking
+from levada.runtime.rebalancing.executor_core_tracking import FEWER, MORE, Following
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 LEFT = [element(20 * i, f"a{i % 40} p b{i * 7 % 97}") for i in range(600)]
 RIGHT = [element(40 * i, f"b{i * 11 % 97} r {i}") for i in range(300)]
@@ -67,8 +67,8 @@ def partitions(told: list[Manifest]) -> list[int]:
 
 
 def test_partitions_follow_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "MORE", 0)
-    monkeypatch.setattr(following, "FEWER", 0)
+    monkeypatch.setattr(executor_core_tracking, "MORE", 0)
+    monkeypatch.setattr(executor_core_tracking, "FEWER", 0)
     told, sink = run(tmp_path, partitions="cores", master="spark://nowhere:7077")
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
     assert [m.homes.cores for m in told[:9] if m.homes] == list(CORES)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levada.plan.sealed.group_table import dealt
-from levada.runtime.balance.load import Load, Round, load_of
-from levada.runtime.balance.options import BalanceOptions, Measure
-from levada.runtime.context import Counted, Done, text_of
+from levada.checkpoint.epoch_context import Counted, Done, text_of
+from levada.plan.execution.key_group_table import dealt
+from levada.runtime.rebalancing.partition_load import Load, Round, load_of
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure
 
 TIME = BalanceOptions(measure="time")
 

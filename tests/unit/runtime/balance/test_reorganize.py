@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from balance_world import World
-from levada.model.arrays import Doubles
-from levada.plan.sealed.group_table import GroupTable, dealt, given
-from levada.runtime.balance.options import BalanceOptions, Choice
-from levada.runtime.balance.told import MOST_DECIDED, Balanced, after
-from levada.terms.group_of import group_of
+from levada.checkpoint.rebalance_report import MOST_DECIDED, Balanced, after
+from levada.core.array_types import Doubles
+from levada.core.key_groups import group_of
+from levada.plan.execution.key_group_table import GroupTable, dealt, given
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Choice
 
 GROUPS = 1 << 16
 FEW = 4096

@@ -17,10 +17,10 @@ import pytest
 
 from elsewhere import Elsewhere
 from fate import nobody
+from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
-from levada.runtime.driver import epoch, unread_files
-from levada.runtime.local import Job, LocalExecutor, deliver, outcome, resolve
-from levada.runtime.store.manifest import Manifest
+from levada.runtime.driver import epoch, skipped_files
+from levada.runtime.executor import Job, LocalExecutor, deliver, outcome, resolve
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """PREFIX : <http://e/>
@@ -159,8 +159,8 @@ def test_a_file_that_is_rewritten_between_has_the_epoch_run_again(
     assert alone.jobs == len(of_alone), "where all have the second reading nothing is run again"
     executor = Changing(write(tmp_path), first, later=later)
     with (
-        patch("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(unread_files, "deaths", nobody),
+        patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(skipped_files, "deaths", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         pytest.warns(match="was written into while tasks were begun again"),
     ):
@@ -198,8 +198,8 @@ def test_who_sees_another_file_than_the_driver_is_no_judge(tmp_path: Path, other
             (tmp_path / "away").rename(path)
 
     with (
-        patch("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(unread_files, "deaths", nobody),
+        patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(skipped_files, "deaths", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         pytest.warns(match=f"does not see {path} as the driver does"),
     ):

@@ -13,10 +13,10 @@ import pytest
 
 from asking import S, element, query, step
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import SourceError
 from levada.runtime.driver.epoch import Epochs
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 QUERY = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows={"w": (S, step(1000, 1000))}

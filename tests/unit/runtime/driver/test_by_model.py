@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from calls import calls
-from levada.runtime.context import Done
-from levada.runtime.driver.costs import by_model
-from levada.runtime.driver.costs.by_model import ByModel, Seen, followed
-from levada.runtime.driver.costs.way import ONE, SPREAD
-from levada.runtime.driver.task_count import Pace
-from levada.runtime.store.manifest import Resized
-from levada.sources.reference import Reference
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Resized
+from levada.connectors.sources.splits import Reference
+from levada.runtime.cost_model import partition_count_model
+from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
+from levada.runtime.cost_model.partition_count_model import ByModel, Seen, followed
+from levada.runtime.driver.parallelism import Pace
 
 CORES = 4
 
@@ -107,7 +107,7 @@ def test_nothing_changes_where_there_is_little_to_win_or_little_is_known() -> No
     world.run(300)
     assert world.decided == []
     early = World(8.0, 0.0001)
-    early.run(by_model.SURE)
+    early.run(partition_count_model.SURE)
     assert early.decided == []
 
 

@@ -14,17 +14,23 @@ import msgspec
 import polars as pl
 import pytest
 
+from levada.checkpoint.leadership.rollback import rollback
+from levada.checkpoint.manifest import Intention, Manifest
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources import (
+    element_boundaries,
+    file_splits,
+    file_splitter,
+    fingerprint,
+    source_reader,
+)
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.fingerprint import Fingerprint
+from levada.connectors.sources.splits import Reference
+from levada.core.checksummed_files import read_sealed
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
-from levada.model.checksummed_files import read_sealed
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store.manifest import Intention, Manifest
-from levada.runtime.store.reign.rollback import rollback
-from levada.sources import boundaries, fingerprint, ranges, reader, references
-from levada.sources.files import FileSource
-from levada.sources.fingerprint import Fingerprint
-from levada.sources.reference import Reference
-from levada.streams.stream_config import StreamConfig
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?s ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
@@ -35,11 +41,11 @@ CQL = "Select k, v From s [Range 10 Seconds Slide 10 Seconds]"
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Files of some kilobytes are cut by size, into several ranges."""
-    monkeypatch.setattr(ranges, "READ", 500)
-    monkeypatch.setattr(ranges, "_LEAST_WINDOW", 600)
-    for module in (ranges, references):
+    monkeypatch.setattr(file_splitter, "READ", 500)
+    monkeypatch.setattr(file_splitter, "_LEAST_WINDOW", 600)
+    for module in (file_splitter, file_splits):
         monkeypatch.setattr(module, "WINDOW", 3000)
-    for module in (ranges, boundaries):
+    for module in (file_splitter, element_boundaries):
         monkeypatch.setattr(module, "LOOKS", (60, 400))
     monkeypatch.setattr(fingerprint, "BLOCK", 256)
     return monkeypatch
@@ -133,7 +139,7 @@ def test_files_cut_by_size_give_the_results_of_files_that_are_read(
     tmp_path: Path, form: str, options: dict[str, str], end: str, small: pytest.MonkeyPatch
 ) -> None:
     one = Ran(write(tmp_path / "one", form, end), format=form, **options).run()
-    small.setattr(ranges, "READ", 1 << 30)
+    small.setattr(file_splitter, "READ", 1 << 30)
     other = Ran(write(tmp_path / "other", form, end), format=form, **options).run()
     assert other.measured == 0
     assert one.measured > 4 and one.counts[-1] == 0
@@ -191,7 +197,9 @@ def test_blocks_of_parquet_files_are_hashed_by_tasks(
     taken, position = source.take({}, 500)
     waiting = [Fingerprint.parse(text) for text in position["fingerprints"].values()]
     assert all(known.missing[1] - known.missing[0] > 1000 for known in waiting)
-    measured = [m for r in taken if (m := reader.read(r, config).reference.measured) is not None]
+    measured = [
+        m for r in taken if (m := source_reader.read(r, config).reference.measured) is not None
+    ]
     assert len(measured) == 2 and all(m.blocks and not m.digest for m in measured)
     source.complete(position, taken, measured)
     for name, text in position["fingerprints"].items():
@@ -199,7 +207,7 @@ def test_blocks_of_parquet_files_are_hashed_by_tasks(
         state = (path.stat().st_ino, path.stat().st_size)
         assert known == Fingerprint.of(str(path), state, whole=-1, read=known.read)
     later, _ = source.take(position, 500)
-    assert later and not any(reader.read(r, config).reference.measured for r in later)
+    assert later and not any(source_reader.read(r, config).reference.measured for r in later)
 
 
 def test_last_line_waits_for_its_end(tmp_path: Path, small: pytest.MonkeyPatch) -> None:

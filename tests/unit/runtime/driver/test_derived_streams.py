@@ -12,18 +12,18 @@ import pytest
 
 from asking import S, T, element, step
 from awaiting import is_still, until
+from levada.checkpoint.manifest import read_manifest
 from levada.cli.status import show as status_text
-from levada.engine.asked import Asked
+from levada.core.event_time import MAX, MIN
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.query_request import Asked
+from levada.engine.status.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
-from levada.model.time import MAX, MIN
-from levada.runtime.store.manifest import read_manifest
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
-from levada.testing.question import ReferenceQuery
 from levada.testing.reference import elements_of, evaluate
-from levada.testing.streams import lines, write_lines
+from levada.testing.reference_model import ReferenceQuery
+from levada.testing.stream_builders import lines, write_lines
 
 P = "PREFIX : <http://e/>\n"
 ELEMENTS = [element(1000 * i, f"a{i % 3} p {i % 4}", f"a{i % 2} q a{i % 3}") for i in range(24)]

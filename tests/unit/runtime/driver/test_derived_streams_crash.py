@@ -12,11 +12,11 @@ import pytest
 
 from asking import S, element, step
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
-from levada.engine.asked import Asked
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.engine.engine import Engine
-from levada.sinks.files import FileSink, Roll
-from levada.testing.streams import write_lines
+from levada.engine.query_request import Asked
+from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(12)]
 WINDOW = f"ON <{S}> {step(1000, 500).rspql}"

@@ -11,13 +11,13 @@ import pytest
 
 from asking import S, T, element, query, step
 from cases import Clause
+from levada.checkpoint import state_files
+from levada.core.frame import unpack
 from levada.engine.engine import Engine
-from levada.model.frame import unpack
-from levada.runtime.store import state_files
-from levada.runtime.task import tasks
-from levada.terms.table import Terms
-from levada.testing.streams import write_lines
-from levada.windows.state.checked import unpack_checked
+from levada.kernels.terms.term_dictionary import Terms
+from levada.operators.state.checksummed_frames import unpack_checked
+from levada.runtime.task import entry_points
+from levada.testing.stream_builders import write_lines
 
 BOTH = {"w": (S, Clause("range", 3000)), "v": (T, Clause("range", 3000))}
 
@@ -29,7 +29,7 @@ class Seen:
         self.texts: set[str] = set()
         self.written: list[int] = []
         for name in ("intake", "stage"):
-            monkeypatch.setattr(tasks, name, self._sending(getattr(tasks, name)))
+            monkeypatch.setattr(entry_points, name, self._sending(getattr(entry_points, name)))
         monkeypatch.setattr(state_files, "write", self._writing(state_files.write))
 
     def _take(self, frames: Any) -> Any:
@@ -61,7 +61,7 @@ class Seen:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    from levada.runtime.local import resolve
+    from levada.runtime.executor import resolve
 
     resolve.cache_clear()
     yield Seen(monkeypatch)

@@ -14,12 +14,12 @@ import pytest
 from asking import S, T, element, judge, query, register, step
 from cases import Clause
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
+from levada.checkpoint import file_read_log
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.engine.engine import Engine
-from levada.runtime.store import read_log
-from levada.sinks.files import FileSink, Roll
 from levada.testing.compare import read_ndjson
-from levada.testing.streams import lines, write_lines
+from levada.testing.stream_builders import lines, write_lines
 
 LEFT = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(14)]
 RIGHT = [element(400 * i, f"b{i % 2} r {i}") for i in range(9)]
@@ -150,7 +150,7 @@ def test_killed_while_what_is_read_goes_into_a_log(
     tmp_path: Path, fate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many files, of which a position keeps few; the log is written anew now and then, too."""
-    monkeypatch.setattr(read_log, "FEW", 2)
+    monkeypatch.setattr(file_read_log, "FEW", 2)
     data = tmp_path / "data"
     data.mkdir()
     for i, one in enumerate(LEFT):
@@ -177,8 +177,8 @@ def test_killed_while_what_is_read_goes_into_a_log(
 
 def leftovers(root: Path) -> list[str]:
     """Files of attempts in the checkpoint that no manifest names."""
-    from levada.runtime.store.manifest import read_manifest
-    from levada.runtime.store.names.inventory import names_of
+    from levada.checkpoint.file_inventory import names_of
+    from levada.checkpoint.manifest import read_manifest
 
     manifests = [
         read_manifest(p) for p in (root / "ck" / "manifests").iterdir() if p.name.isdigit()

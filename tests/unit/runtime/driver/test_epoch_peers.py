@@ -11,7 +11,7 @@ import pytest
 from asking import S, T, element, expected, judge, query, run, step
 from cases import Clause
 from levada.testing.compare import same
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 YEAR = 365 * 24 * 3600 * 1000
 CUTS = pytest.mark.parametrize("epoch_rows", [1, 3, 1000])

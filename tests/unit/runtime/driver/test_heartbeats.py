@@ -11,13 +11,13 @@ import pytest
 
 from asking import S, T, element, expected, query, register, step
 from awaiting import PATIENCE, until, until_engine
+from levada.core.clock import CLOCK, wall_ms
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.model.clock import CLOCK, wall_ms
 from levada.runtime.driver.epoch import Epochs
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.streams import ManualClock, lines, write_graph, write_lines
+from levada.testing.stream_builders import ManualClock, lines, write_graph, write_lines
 
 NOW = 10**12
 ELEMENTS = [element(NOW + 500 * i, f"a{i % 3} p {i}") for i in range(6)]
@@ -40,7 +40,7 @@ class Clocked:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, at: int = NOW) -> None:
         self.sink, self.clock = MemorySink(), ManualClock(at)
-        monkeypatch.setattr("levada.engine.driver.wall", self.clock)
+        monkeypatch.setattr("levada.engine.engine_driver.wall", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, epoch=0
         )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from levada.runtime.driver.publishing.rolling import is_due
-from levada.runtime.store.manifest import Held
+from levada.checkpoint.manifest import Held
+from levada.runtime.publication.file_rolling import is_due
 
 HOUR = 3_600_000
 HELD = [Held(1, 1, [], {}, 100 * HOUR, 7)]

@@ -12,12 +12,12 @@ import pytest
 from asking import S, element, judge, query, register, step
 from cases import Clause
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.plan.sealed import steps as s
-from levada.sinks.files import FileSink
+from levada.plan.execution import steps as s
 from levada.testing.compare import read_ndjson
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [
     element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}", f"a{i % 2} r {i % 5}")

@@ -10,9 +10,9 @@ import pytest
 
 from asking import S
 from levada.engine.engine import Engine
-from levada.runtime.driver.loading import load_static
-from levada.testing.question import Element
-from levada.testing.streams import write_lines
+from levada.runtime.driver import load_static
+from levada.testing.reference_model import Element
+from levada.testing.stream_builders import write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
 TEXTS = (

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from awaiting import PATIENCE
+from levada.core.checksummed_files import read_sealed, seal
 from levada.errors import CheckpointError, EngineError, LostTaskError
-from levada.model.checksummed_files import read_sealed, seal
-from levada.runtime.driver.loop import Loop
+from levada.runtime.driver.epoch_loop import Loop
 
 CRASH = """
 import json, os, sys
 from pathlib import Path
-from levada.runtime.driver.loop import Loop
+from levada.runtime.driver.epoch_loop import Loop
 
 def next_intention(last):
     epoch = json.loads(last)["epoch"] + 1 if last else 1
@@ -276,7 +276,7 @@ def test_an_epoch_that_lost_a_task_is_examined_at_once(tmp_path: Path, loops: An
 def test_an_epoch_that_lost_tasks_is_run_again_three_times(
     tmp_path: Path, loops: Any, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    monkeypatch.setattr("levada.runtime.driver.loop.PAUSES", (0.0, 0.001, 0.002))
+    monkeypatch.setattr("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.001, 0.002))
     engine, told, examined = Recorder(total=3), [], []
     losing(engine, times)
 

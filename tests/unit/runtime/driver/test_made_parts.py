@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from asking import S, element, step
-from levada.engine.asked import Asked
+from levada.connectors.sources.splits import MadeReference
 from levada.engine.engine import Engine
+from levada.engine.query_request import Asked
 from levada.runtime.driver import derived_streams
-from levada.sources.reference import MadeReference
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 P = "PREFIX : <http://e/>\n"
 # each report has its triples, and its look-alikes, from several partitions

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from awaiting import until
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.verify import verify
 from levada.engine.engine import Engine
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.verify import verify
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT100S STEP PT100S]

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources import source_reader
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.fingerprint import BLOCK, HEAD
+from levada.connectors.sources.read_split import CsvChunk
 from levada.engine.engine import Engine
 from levada.errors import EngineError, SourceError
-from levada.sources import reader
-from levada.sources.files import FileSource
-from levada.sources.fingerprint import BLOCK, HEAD
-from levada.sources.read import CsvChunk
-from levada.streams.stream_config import StreamConfig
 
 CQL = "Istream(Select k From S [Now])"
 SCHEMA = "k:integer;v:string"
@@ -124,14 +124,14 @@ def counted_triples(path: Path, rows: int, **options: Any) -> Any:
 def test_what_a_task_loses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_text("k,v,ts\n1,a,1000\n2,b,2000\n")
-    whole = reader.read_tuples
+    whole = source_reader.read_tuples
 
     def loses(reference: Any, config: Any) -> Any:
         chunk = whole(reference, config)
         assert isinstance(chunk, CsvChunk)
         return type(chunk)(chunk.columns, chunk.data[:9], chunk.separator)
 
-    monkeypatch.setattr(reader, "read_tuples", loses)
+    monkeypatch.setattr(source_reader, "read_tuples", loses)
     with pytest.raises(EngineError, match="Of the stream S 1 elements are unaccounted for"):
         counted(path)
 

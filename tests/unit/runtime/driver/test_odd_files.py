@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from levada.connectors.ingest.parse import documents
+from levada.connectors.sources.file_errors import faults_of
 from levada.engine.engine import Engine
 from levada.errors import FileFault, SourceError, UsageError
-from levada.intake.parse import documents
-from levada.runtime.task import intake
-from levada.sources.faults import faults_of
+from levada.runtime.task import ingest_task
 
 BOM = b"\xef\xbb\xbf"
 CQL = "Istream(Select k, v From S [Now])"
@@ -124,7 +124,7 @@ def test_whatever_a_parser_raises_is_the_files_fault(
             raise error
         return parse(data, reference, seed)
 
-    monkeypatch.setattr(intake, "parse_document", parsed)
+    monkeypatch.setattr(ingest_task, "parse_document", parsed)
     rows, dead, record = run(tmp_path, folder, RDF, time="filename:_([0-9]+)", format="ttl", rows=1)
     assert len(rows) == 2 and record.elements == 2
     assert [letter["source"] for letter in dead] == ["a_2000.ttl"]

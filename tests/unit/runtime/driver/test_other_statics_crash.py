@@ -13,11 +13,11 @@ import pytest
 
 from asking import S, element, query, register, step
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.plan.sealed import steps as s
-from levada.sinks.files import FileSink
-from levada.testing.streams import write_lines
+from levada.plan.execution import steps as s
+from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(250 * i, f"a{i % 9} p {i % 4}") for i in range(24)]
 KINDS = "".join(f"<http://e/a{i}> <http://e/kind> <http://e/k{i % 3}> .\n" for i in range(9))

@@ -20,17 +20,17 @@ from test_epoch_crash import QUERIES, STREAMS, attempt, leftovers, reports, sour
 from asking import S, judge, register
 from awaiting import PATIENCE, until
 from fate import Fate, published
-from levada.emission.formats import Format
-from levada.emission.serialize import Batch, ndjson
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.leadership.rollback import rollback
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.serialize import Batch, ndjson
+from levada.connectors.sinks.file_sink import FileSink
+from levada.core.checksummed_files import seal
 from levada.engine.engine import Engine
 from levada.errors import OvertakenError, SinkError
-from levada.model.checksummed_files import seal
-from levada.runtime.driver.loop import Loop
-from levada.runtime.driver.publishing import beside
-from levada.runtime.driver.publishing.beside import Beside, Rest
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.reign.rollback import rollback
-from levada.sinks.files import FileSink
+from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.publication import async_publication
+from levada.runtime.publication.async_publication import Beside, Rest
 from overlapping import overlapping
 
 FRESH = QUERIES[1]
@@ -362,8 +362,8 @@ def test_few_results_stay_with_the_loop(tmp_path: Path, monkeypatch: pytest.Monk
         return write(*given)
 
     monkeypatch.setattr(sink, "publish", publish)
-    least = beside.LEAST
+    least = async_publication.LEAST
     with overlapping():
-        monkeypatch.setattr(beside, "LEAST", least)
+        monkeypatch.setattr(async_publication, "LEAST", least)
         journal_run(data, tmp_path / "root", sink)
     assert threads == {"levada loop"}

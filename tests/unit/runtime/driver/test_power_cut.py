@@ -11,15 +11,14 @@ import pytest
 from asking import S, T, element, query, register, step
 from cases import Clause
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
+from levada.checkpoint import file_read_log, live_files
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.connectors.spool.push_spool import PushLog
+from levada.connectors.spool.spool_folder import spool_folder
 from levada.engine.engine import Engine
-from levada.engine.telling.archive import Archive
-from levada.runtime.spool.folder import spool_folder
-from levada.runtime.spool.push import PushLog
-from levada.runtime.store import read_log
-from levada.runtime.store.names import kept
-from levada.sinks.files import FileSink
-from levada.testing.streams import lines, write_lines
+from levada.engine.status.result_archive import Archive
+from levada.testing.stream_builders import lines, write_lines
 from unsynced import Disk
 
 LEFT = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(14)]
@@ -103,7 +102,7 @@ def powers_cut(
 def test_a_power_cut_before_any_change_of_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stride: int
 ) -> None:
-    monkeypatch.setattr(kept, "FEW", 4)  # so there are inventories
+    monkeypatch.setattr(live_files, "FEW", 4)  # so there are inventories
     data = source(tmp_path / "data")
     calls = count_calls(monkeypatch, tmp_path / "whole", partial(attempt, data))
     whole, reports = published(tmp_path / "whole"), indexed(tmp_path / "whole")
@@ -193,7 +192,7 @@ def test_a_power_cut_while_static_data_are_copied(
 def test_a_power_cut_while_what_is_read_goes_into_a_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_log, "FEW", 2)
+    monkeypatch.setattr(file_read_log, "FEW", 2)
     data = tmp_path / "data"
     data.mkdir()
     for i, each in enumerate(LEFT):

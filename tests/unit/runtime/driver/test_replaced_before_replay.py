@@ -12,11 +12,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from levada.checkpoint.manifest import Intention, Manifest
+from levada.connectors.sources.fingerprint import HEAD
 from levada.engine.engine import Engine
 from levada.errors import EngineError, SourceError
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store.manifest import Intention, Manifest
-from levada.sources.fingerprint import HEAD
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]

@@ -10,9 +10,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from levada.engine.driving.tempo import paced
+from levada.engine.driver.epoch_pacing import paced
 from levada.errors import UsageError
-from levada.runtime.driver.costs.admission import ASKED, GROWTH, LEAST, START, Admission, Affine
+from levada.runtime.cost_model.admission_control import (
+    ASKED,
+    GROWTH,
+    LEAST,
+    START,
+    Admission,
+    Affine,
+)
 
 MOST = 1_000_000
 BESIDE = 8.0  # ms of the driver

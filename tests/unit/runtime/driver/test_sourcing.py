@@ -12,13 +12,19 @@ import pytest
 from asking import S, T, element, expected, judge, query, register, run, step
 from awaiting import until_engine
 from cases import Clause
+from levada.checkpoint.state_files import map_
 from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.runtime.store.state_files import map_
+from levada.operators.state.state_parts import read_head
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.streams import Element, ManualClock, lines, write_directory, write_lines
-from levada.windows.state.pieces import read_head
+from levada.testing.stream_builders import (
+    Element,
+    ManualClock,
+    lines,
+    write_directory,
+    write_lines,
+)
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}") for i in range(20)]
 STEPS = query(
@@ -235,8 +241,8 @@ class Engines:
 
     def __init__(self, root: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.sink, self.clock, self.wall = MemorySink(), ManualClock(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine.driver.wall", self.wall)
-        monkeypatch.setattr("levada.engine.driver.elapsed", self.clock)
+        monkeypatch.setattr("levada.engine.engine_driver.wall", self.wall)
+        monkeypatch.setattr("levada.engine.engine_driver.elapsed", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from asking import S
-from levada.app.app_file import App, Options, QuerySource, StaticSource
-from levada.app.run import run_app
-from levada.emission.serialize import Batch, Format, lines
+from levada.cli.app.app_file import App, Options, QuerySource, StaticSource
+from levada.cli.app.run_app import run_app
+from levada.connectors.serialization.serialize import Batch, Format, lines
+from levada.core.event_time import TIMELESS
 from levada.engine.engine import Engine
 from levada.errors import QueryError, UnknownNameError, UsageError
-from levada.model.time import TIMELESS
-from levada.testing.question import Element, literal
-from levada.testing.streams import write_lines
+from levada.testing.reference_model import Element, literal
+from levada.testing.stream_builders import write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
 KINDS = [f"<http://e/{s}> <http://e/kind> <http://e/{k}>" for s, k in ("aK", "bK", "cL")]

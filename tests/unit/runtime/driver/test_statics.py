@@ -17,8 +17,8 @@ from awaiting import until_engine
 from levada.engine.engine import Engine
 from levada.engine.query import Query
 from levada.errors import CheckpointError, SourceError, UsageError
-from levada.testing.question import Element
-from levada.testing.streams import lines, write_lines
+from levada.testing.reference_model import Element
+from levada.testing.stream_builders import lines, write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
 JOIN = f"""{PREFIX}SELECT ?s ?k FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S]

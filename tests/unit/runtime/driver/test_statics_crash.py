@@ -11,15 +11,15 @@ import pytest
 
 from asking import S, T, element, query, step
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.manifest import read_manifest
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.manifest import read_manifest
-from levada.runtime.store.names.inventory import names_of
-from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.reference import evaluate
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 LEFT = [element(250 * i, f"a{i % 3} p {i % 4}") for i in range(12)]
 RIGHT = [element(400 * i, f"a{i % 2} q {i}") for i in range(8)]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from levada.runtime.context import Done
-from levada.runtime.driver.costs.way import ONE, SPREAD, Cost, Pressure, choose
-from levada.runtime.driver.task_count import BACKLOG, HERE, LIGHT, MOST_BYTES, TRY, Pace
-from levada.sources.reference import Reference
+from levada.checkpoint.epoch_context import Done
+from levada.connectors.sources.splits import Reference
+from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
+from levada.runtime.driver.parallelism import BACKLOG, HERE, LIGHT, MOST_BYTES, TRY, Pace
 
 PARTITIONS = 2
 JVM = {ONE: 20.0, SPREAD: 80.0}

@@ -8,7 +8,7 @@ from typing import Any
 from asking import S, element, feed, query, step
 from cases import Clause
 from levada.engine.engine import Engine
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 RANGE = {"w": (S, Clause("range", 1500))}
 

@@ -13,11 +13,11 @@ from test_epoch_crash import QUERIES, STREAMS, source
 
 from asking import S, T, judge, register
 from fate import published
-from levada.emission.serialize import Format
+from levada.checkpoint.verify import verify
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import OvertakenError
-from levada.runtime.store.verify import verify
-from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson
 from turns import Turns, told
 

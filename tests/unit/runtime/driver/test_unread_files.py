@@ -10,8 +10,8 @@ from asking import S, element, query, step
 from awaiting import until_engine
 from levada.cli.status import show, tell
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
-from levada.testing.streams import write_lines
+from levada.engine.status.status import read_status
+from levada.testing.stream_builders import write_lines
 
 QUERY = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows={"w": (S, step(1000, 1000))}

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from levada import Engine
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.errors import SinkError
-from levada.runtime.driver.publishing import by_tasks
-from levada.runtime.local import Job, LocalExecutor
-from levada.runtime.task.writing import files
-from levada.sinks.files import FileSink, Roll
+from levada.runtime.executor import Job, LocalExecutor
+from levada.runtime.publication import distributed_writes
+from levada.runtime.task import write_results
 
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]"
 QUERIES = {
@@ -63,15 +63,15 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
     jobs: list[int] = []
 
     def count(self: Any, job: Job) -> list[bytes]:
-        if job.functions == files.FUNCTIONS:
+        if job.functions == write_results.FUNCTIONS:
             jobs.append(len(job.payloads))
         return run(self, job)
 
     run = LocalExecutor.run
     monkeypatch.setattr(LocalExecutor, "run", count)
-    monkeypatch.setattr(by_tasks, "MUCH", 1)
-    monkeypatch.setattr(by_tasks, "runs_here", lambda executor, job: False)
-    monkeypatch.setattr(by_tasks, "_unseen", set())
+    monkeypatch.setattr(distributed_writes, "MUCH", 1)
+    monkeypatch.setattr(distributed_writes, "runs_here", lambda executor, job: False)
+    monkeypatch.setattr(distributed_writes, "_unseen", set())
     return lambda: jobs
 
 
@@ -101,7 +101,7 @@ def test_held_back_epochs_are_one_file(stream: Path, tmp_path: Path, request: An
 def test_a_host_that_does_not_see_the_folder(
     stream: Path, tmp_path: Path, tasks: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "mark_of", lambda out: "another")
+    monkeypatch.setattr(write_results, "mark_of", lambda out: "another")
     found = written(stream, tmp_path / "tasks", Format.CSV)
     assert len(tasks()) == 1, "it is asked once"
     monkeypatch.undo()

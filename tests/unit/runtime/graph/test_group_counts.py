@@ -15,22 +15,22 @@ import pytest
 from test_send_graph import PARTS, QUERY, run, run_again, write
 
 import levada
+from levada.checkpoint import state_files
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.epoch_context import Done, load_groups
+from levada.checkpoint.key_group_tables import name_of
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.send_graph_options import USUAL
 from levada.cli.main import main
-from levada.engine.placing.measured import measured, measured_by_group
+from levada.core.checkpoint_facts import facts_of
+from levada.core.frame import Frame
+from levada.core.key_groups import group_of
+from levada.engine.placement.measured_send_graph import measured, measured_by_group
 from levada.errors import UsageError
-from levada.model.checkpoint_facts import facts_of
-from levada.model.frame import Frame
-from levada.placement.placement import group_name, group_number
-from levada.runtime.context import Done, load_groups
-from levada.runtime.graph import group_counts, send_graph
-from levada.runtime.graph.group_counts import FINEST
-from levada.runtime.slicing import USUAL
-from levada.runtime.store import state_files
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.group_tables import name_of
-from levada.runtime.store.manifest import Manifest
-from levada.terms.group_of import group_of
-from levada.windows.state.checked import checked_parts
+from levada.operators.state.checksummed_frames import checked_parts
+from levada.placement.placement_file import group_name, group_number
+from levada.runtime.placement import key_group_counters, send_graph
+from levada.runtime.placement.key_group_counters import FINEST
 
 Sent = Counter[tuple[str, int]]
 
@@ -41,7 +41,7 @@ def counted(root: Path) -> Sent:
     assert manifest is not None
     found: Sent = Counter()
     for name in manifest.by_group:
-        for block in group_counts.of(str(root), manifest, name):
+        for block in key_group_counters.of(str(root), manifest, name):
             for group, rows in zip(block.groups.tolist(), block.rows.tolist(), strict=True):
                 found[block.sender, group] += rows
     return found
@@ -63,16 +63,18 @@ def test_counts_added_up_as_they_are_packed_are_those_of_their_groups(seed: int)
     for _ in range(12):
         rows = np.zeros(USUAL, np.int64)
         np.add.at(rows, rng.integers(0, USUAL, int(rng.choice((3, 400, 60_000)))), rng.integers(9))
-        pending.append((f"s{rng.integers(2)}", group_counts._packed(1, rows, int(rows.sum()))))
+        pending.append(
+            (f"s{rng.integers(2)}", key_group_counters._packed(1, rows, int(rows.sum())))
+        )
     for _ in range(3):
         pairs = np.unique(rng.integers(0, 1 << 32, 50))
-        told = group_counts._of_pairs(1, pairs, rng.integers(1, 9, len(pairs)), 7, USUAL)
-        pending.append((group_counts.BY_GROUP, told))
-    added = group_counts._added_up(pending)
+        told = key_group_counters._of_pairs(1, pairs, rng.integers(1, 9, len(pairs)), 7, USUAL)
+        pending.append((key_group_counters.BY_GROUP, told))
+    added = key_group_counters._added_up(pending)
     assert len(added) == 3
     for one, other in zip(
-        map(group_counts._block, added),
-        group_counts.together(map(group_counts._block, pending)),
+        map(key_group_counters._block, added),
+        key_group_counters.together(map(key_group_counters._block, pending)),
         strict=True,
     ):
         assert (one.sender, one.node, one.size, one.of) == other[:2] + other[4:5] + other[6:]
@@ -85,7 +87,7 @@ def test_counts_added_up_as_they_are_packed_are_those_of_their_groups(seed: int)
 @pytest.mark.parametrize(("most", "little"), [(2, 0), (16, 0), (2, 500), (16, 1 << 20)])
 def test_groups_get_what_stands_in_the_files(most: int, little: int, tmp_path: Path) -> None:
     found = write(tmp_path / "s", days=2)
-    with patch.multiple(group_counts, MOST_FILES=most, LITTLE=little):
+    with patch.multiple(key_group_counters, MOST_FILES=most, LITTLE=little):
         run(tmp_path / "ck", tmp_path / "s", slices=f"1mo,groups={FINEST}", epoch_rows=100)
     assert counted(tmp_path / "ck") == wanted(found, FINEST)
     manifest = newest_manifest(tmp_path / "ck")
@@ -172,19 +174,19 @@ def test_what_is_packed_is_what_was_counted(
     groups = np.sort(rng.permutation(FINEST)[:many])
     rows = np.zeros(FINEST, np.int64)
     rows[groups] = rng.integers(1, most + 1, many)
-    told = Done(0, 0, reader="r", sent=[group_counts._packed(7, rows, 99)])
+    told = Done(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])
     done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), Done)]
     assert len(done[0].sent[0].rows) <= 8 * FINEST * 4 / 3
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
-    with patch.multiple(group_counts, MOST_FILES=2, LITTLE=little):
+    with patch.multiple(key_group_counters, MOST_FILES=2, LITTLE=little):
         for epoch in range(3):
-            files, pending = group_counts.keep(str(tmp_path), epoch, last, "day", done)
+            files, pending = key_group_counters.keep(str(tmp_path), epoch, last, "day", done)
             last = Manifest(epoch, 0, by_group=files, pending=pending)
-    files, pending = group_counts.keep(str(tmp_path), 4, last, "night", [])
+    files, pending = key_group_counters.keep(str(tmp_path), 4, last, "night", [])
     last = Manifest(4, 0, by_group=files, pending=pending)
-    found = list(group_counts.of(str(tmp_path), last, "day"))
-    assert not list(group_counts.of(str(tmp_path), last, "night"))
+    found = list(key_group_counters.of(str(tmp_path), last, "day"))
+    assert not list(key_group_counters.of(str(tmp_path), last, "night"))
     assert {(block.sender, block.node) for block in found} == {("r", 7)}
     assert sum(block.size for block in found) == 3 * 99
     total = np.zeros(FINEST, np.int64)
@@ -198,16 +200,16 @@ def test_a_slice_that_comes_again_has_what_was_counted_in_it(tmp_path: Path) -> 
     """As where the length of slices changes from run to run."""
     rows = np.zeros(FINEST, np.int64)
     rows[[4, 9]] = 3, 5
-    done = [Done(0, 0, reader="r", sent=[group_counts._packed(7, rows, 99)])]
+    done = [Done(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])]
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
     for epoch, name in enumerate(("2004-08-07", "2004-08", "2004-08-07"), 1):
         slices, sent = send_graph.keep(str(tmp_path), epoch, last, name, done)
-        files, pending = group_counts.keep(str(tmp_path), epoch, last, name, done)
+        files, pending = key_group_counters.keep(str(tmp_path), epoch, last, name, done)
         last = Manifest(epoch, 0, by_group=files, pending=pending, slices=slices, sent=sent)
     assert list(last.by_group) == list(last.slices) == ["2004-08", "2004-08-07"]
     for name, times in (("2004-08", 1), ("2004-08-07", 2)):
-        found = list(group_counts.of(str(tmp_path), last, name))
+        found = list(key_group_counters.of(str(tmp_path), last, name))
         assert sum(int(block.rows.sum()) for block in found) == 8 * times
 
 
@@ -217,7 +219,7 @@ def test_files_of_before_are_of_the_finest_groups(tmp_path: Path) -> None:
     data = Frame({"bytes": np.array([7, 0, 9, 0, 3, 5], np.uint8)})
     written = checked_parts({"packed": data}, [["r", 7, 4, 2, 0, 1, 99]])
     name = state_files.write(str(tmp_path), "graph", "1", written)
-    (block,) = group_counts.read(str(tmp_path), [name])
+    (block,) = key_group_counters.read(str(tmp_path), [name])
     assert (block.sender, block.node, block.size, block.of) == ("r", 7, 99, FINEST)
     assert (block.groups.tolist(), block.rows.tolist()) == ([7, 9], [3, 5])
 

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 import levada
-from levada.engine.placing.measured import measured, measured_by_group
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.key_group_tables import Dealing
+from levada.core.key_groups import group_of
+from levada.engine.placement.measured_send_graph import measured, measured_by_group
 from levada.errors import EngineError
 from levada.placement.cost import share
-from levada.placement.placement import group_name
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.runtime.graph import group_counts
-from levada.runtime.graph.group_counts import FINEST, Block, of
-from levada.runtime.local import LocalExecutor
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.group_tables import Dealing
-from levada.terms.group_of import group_of
+from levada.placement.placement_file import group_name
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.runtime.executor import LocalExecutor
+from levada.runtime.placement import key_group_counters
+from levada.runtime.placement.key_group_counters import FINEST, Block, of
 
 KEYS, VALUES, MOST = 40, 25, 4
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT1000S STEP PT1000S]"
@@ -114,7 +114,7 @@ def by_lot(epoch: int, table: GroupTable) -> GroupTable:
 @pytest.mark.parametrize("most", [2, 16])
 def test_a_stage_sends_from_group_to_group_what_the_input_says(most: int, tmp_path: Path) -> None:
     rows = write(tmp_path / "s")
-    with patch.object(group_counts, "MOST_FILES", most):
+    with patch.object(key_group_counters, "MOST_FILES", most):
         run(tmp_path / "ck", tmp_path / "s")
     found = blocks(tmp_path / "ck")
     assert edges(found) == joined(rows) and len(joined(rows)) > 100
@@ -206,6 +206,6 @@ def test_partials_of_several_groups_are_told_and_left_out(tmp_path: Path) -> Non
 
 def test_many_nodes_are_counted_together(tmp_path: Path) -> None:
     rows = write(tmp_path / "s")
-    with patch.object(group_counts, "MOST_NODES", 1):
+    with patch.object(key_group_counters, "MOST_NODES", 1):
         run(tmp_path / "ck", tmp_path / "s")
     assert edges(blocks(tmp_path / "ck")) == joined(rows)

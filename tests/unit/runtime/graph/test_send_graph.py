@@ -10,15 +10,15 @@ from unittest.mock import patch
 import pytest
 
 import levada
-from levada.engine.placing.measured import measured
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.core.key_groups import FINEST, group_of
+from levada.engine.placement.measured_send_graph import measured
 from levada.errors import CheckpointError, EngineError, UsageError
-from levada.plan.sealed.group_table import dealt
-from levada.runtime.graph import send_graph
-from levada.runtime.graph.send_graph import Sent, of, slice_of
-from levada.runtime.graph.task_graph import STATIC
-from levada.runtime.local import LocalExecutor
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.terms.group_of import FINEST, group_of
+from levada.plan.execution.key_group_table import dealt
+from levada.runtime.executor import LocalExecutor
+from levada.runtime.placement import send_graph
+from levada.runtime.placement.send_graph import Sent, of, slice_of
+from levada.runtime.placement.task_graph import STATIC
 
 PARTS = 3
 DAY = 86_400_000

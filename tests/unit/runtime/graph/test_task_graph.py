@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
-from levada.plan.sealed.group_table import GroupTable
-from levada.plan.sealed.plan import Plan
-from levada.runtime.graph.task_graph import OUTPUT, STATIC, TaskGraph, expand
-from levada.runtime.store.checkpoint import Checkpoint
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.plan.execution.key_group_table import GroupTable
+from levada.plan.execution.plan import Plan
+from levada.runtime.placement.task_graph import OUTPUT, STATIC, TaskGraph, expand
 from stepped import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 import levada
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Manifest
 from levada.cli.main import main
-from levada.cli.place.flows import MOST
-from levada.engine.placing.flows import flows_of, read_flows
-from levada.plan.sealed.plan import Plan
-from levada.runtime.context import Done
-from levada.runtime.driver import task_count
-from levada.runtime.graph.placed import tell
-from levada.runtime.graph.send_graph import Sent, of
-from levada.runtime.local import Job, deliver, outcome, resolve
-from levada.runtime.places import NOWHERE, Tally
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.manifest import Manifest
+from levada.cli.placement.traffic_text import MOST
+from levada.engine.placement.traffic_report import flows_of, read_flows
+from levada.plan.execution.plan import Plan
+from levada.runtime.driver import parallelism
+from levada.runtime.executor import Job, deliver, outcome, resolve
+from levada.runtime.placement.send_graph import Sent, of
+from levada.runtime.placement.task_placement import tell
+from levada.runtime.preferred_locations import NOWHERE, Tally
 
 EXECUTORS = ("executor_h_5", "executor_h_2", "")
 NUMBERS = ("5", "2", "9")  # the last one stands for no machine
@@ -40,10 +40,12 @@ class ByLot:
         self.sent: Counter[tuple[str, str]] = Counter()
         self.blobs: Counter[tuple[str, str]] = Counter()
         self.wanted = self.missed = 0
-        for module in ("exchange", "stage"):
+        for module in ("exchange", "stage_task"):
             where = f"levada.runtime.task.{module}.executor_here"
             monkeypatch.setattr(where, lambda: self._now)
-        monkeypatch.setattr("levada.runtime.local.LocalExecutor.run", lambda _, job: self.run(job))
+        monkeypatch.setattr(
+            "levada.runtime.executor.LocalExecutor.run", lambda _, job: self.run(job)
+        )
 
     def run(self, job: Job) -> list[bytes]:
         """The outcomes of a job."""
@@ -90,7 +92,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ByLot]:
     whole = {"levada": "placement", "machines": 3, "machine": machine, "between": between}
     (folder / "p.json").write_text(json.dumps(whole))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(task_count, "CALLS", 0)
+        patched.setattr(parallelism, "CALLS", 0)
         lot = ByLot(7, patched)
         run(folder)
     return folder / "ck", lot

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.runtime.spark import carrier
-from levada.runtime.spark.carrier import BlobLostError, Carrier, Sender, receive
+from levada.runtime.spark import blob_transport
+from levada.runtime.spark.blob_transport import BlobLostError, Carrier, Sender, receive
 
 
 def send(how: Any, source: Any, name: Any, blobs: Any) -> list[Any]:
@@ -94,15 +94,15 @@ def test_a_job_removes_what_is_left_of_jobs_that_are_over(tmp_path: Path) -> Non
     for name in ("own/3", "own/4", "own/5", "other/9", "ended/2"):
         (tmp_path / name).mkdir(parents=True)
     os.utime(tmp_path / "ended", (0, 0))
-    carrier._leave(str(tmp_path / "own" / "4"))
+    blob_transport._leave(str(tmp_path / "own" / "4"))
     assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.glob("*/*")) == [
         "other/9", "own/4", "own/5",
     ]  # fmt: skip
 
 
 def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer() -> None:
-    near, told = carrier.Near(by_host=True), [("executor_10.0.0.7_3", "")]
-    for pause in (carrier.FIRST_PAUSE, 2 * carrier.FIRST_PAUSE):
+    near, told = blob_transport.Near(by_host=True), [("executor_10.0.0.7_3", "")]
+    for pause in (blob_transport.FIRST_PAUSE, 2 * blob_transport.FIRST_PAUSE):
         assert near.hosts(told) == (("10.0.0.7", ""),)
         near.missed()
         assert [near.hosts(told) for _ in range(pause)] == [None] * pause
@@ -110,15 +110,15 @@ def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer(
 
 def test_executors_that_stand_for_hosts_are_told_one_by_one() -> None:
     told = [("executor_10.0.0.7_3", "", "executor_10.0.0.7_4")]
-    assert carrier.Near(by_host=False).hosts(told) == tuple(told)
+    assert blob_transport.Near(by_host=False).hosts(told) == tuple(told)
 
 
 def test_only_what_is_for_this_host_or_this_executor_goes_by_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
-    monkeypatch.setattr(carrier, "host_here", lambda: "here")
-    monkeypatch.setattr(carrier, "executor_here", lambda: "3")
+    monkeypatch.setattr(blob_transport, "host_here", lambda: "here")
+    monkeypatch.setattr(blob_transport, "executor_here", lambda: "3")
     at = ("here", "there", "", "executor_here_3", "executor_here_4")
     with Sender(Carrier("job/0", 0, at), 0, "task") as sender:
         tails = [sender.wrap(b"x" * 100, target)[1] for target in range(len(at))]

@@ -3,8 +3,8 @@
 import pytest
 
 from levada.errors import LostTaskError
-from levada.runtime.local import Job
-from levada.runtime.spark.start import ATTEMPTS, warm
+from levada.runtime.executor import Job
+from levada.runtime.spark.spark_startup import ATTEMPTS, warm
 
 
 class Losing:

@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from levada.cache import cache_folder
+from levada.core.cache_folder import cache_folder
 from levada.errors import JavaError
-from levada.runtime.spark.java import (
-    find_java,
-    java_version,
-    parse_version,
-    write_wrapper,
-)
+from levada.runtime.spark.find_java import find_java, java_version, parse_version, write_wrapper
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from levada.runtime.spark.ping.ping import matrices
-from levada.runtime.spark.ping.tasks import LARGE, MANY, TURNS, Timed
+from levada.runtime.spark.network_probe import matrices
+from levada.runtime.spark.network_probe_tasks import LARGE, MANY, TURNS, Timed
 
 
 def came(small: float, large: float, first: float) -> list[float]:

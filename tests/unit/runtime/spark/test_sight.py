@@ -13,8 +13,8 @@ import pytest
 
 from awaiting import until
 from levada.errors import CheckpointError, EngineError, LostTaskError, SourceError
-from levada.runtime.local import Job, LocalExecutor, resolve
-from levada.runtime.spark import sight
+from levada.runtime.executor import Job, LocalExecutor, resolve
+from levada.runtime.spark import executor_checks
 
 HOST = platform.node()
 
@@ -81,7 +81,7 @@ def session(executors: Sequence[str], failed: Callable[[], int] = lambda: 0) -> 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(sight, "TOGETHER", 0)
+    monkeypatch.setattr(executor_checks, "TOGETHER", 0)
     for name in ("ck", "streams"):
         (tmp_path / name).mkdir()
     (tmp_path / "streams" / "a.nt").write_text("x")
@@ -91,7 +91,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask(root: Path, away: Any = lambda: None, executors: tuple[str, ...] = ("0",)) -> int:
     executor = Elsewhere(away)
-    sight.probe(session(executors), executor, root / "ck", paths(root))
+    executor_checks.probe(session(executors), executor, root / "ck", paths(root))
     assert not list((root / "ck").iterdir()), "nothing is left"
     return executor.jobs
 
@@ -119,7 +119,7 @@ def test_one_that_does_not_see_is_not_passed_over(root: Path) -> None:
 
     executor = Retried([misses, sees])
     with pytest.raises(SourceError, match=f"on {HOST} does not see {there}"):
-        sight.probe(session(["0,1"]), executor, root / "ck", paths(root))
+        executor_checks.probe(session(["0,1"]), executor, root / "ck", paths(root))
     assert not executor.failed
 
 
@@ -129,12 +129,14 @@ def test_one_at_which_all_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def fails() -> None:
         raise ModuleNotFoundError("No module named 'levada'")
 
-    monkeypatch.setattr(sight, "executor_here", lambda: "0")
+    monkeypatch.setattr(executor_checks, "executor_here", lambda: "0")
     executor = Retried([fails, lambda: None])
     with pytest.raises(EngineError, match=r"on host-b cannot run Levada 0.*all tasks fail there"):
-        sight.probe(session(["0,1"], lambda: executor.failed), executor, root / "ck", paths(root))
+        executor_checks.probe(
+            session(["0,1"], lambda: executor.failed), executor, root / "ck", paths(root)
+        )
     busy = Retried([lambda: None])
-    assert sight.probe(session(["0,1"]), busy, root / "ck", paths(root)) == {"0", "1"}
+    assert executor_checks.probe(session(["0,1"]), busy, root / "ck", paths(root)) == {"0", "1"}
 
 
 def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
@@ -142,7 +144,7 @@ def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
     may = threading.Event()
     executor = Elsewhere(lambda: None)
     of = session(["0", "0", "0,1"])
-    looks = sight.Sight(of, executor, root / "ck", lambda: paths(root))
+    looks = executor_checks.Sight(of, executor, root / "ck", lambda: paths(root))
     looks.ask()
     assert looks(["0"]) == {"0"} and executor.jobs == 1
     run = executor.run
@@ -161,7 +163,7 @@ def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
 def test_who_is_alone_is_waited_for(root: Path) -> None:
     """Also where a placement says where each task is to run."""
     executor = Elsewhere(lambda: None)
-    looks = sight.Sight(
+    looks = executor_checks.Sight(
         session(["0", "0", "1", "1", "1,2"]), executor, root / "ck", lambda: paths(root)
     )
     looks.ask()
@@ -172,7 +174,9 @@ def test_who_is_alone_is_waited_for(root: Path) -> None:
 
 def test_what_one_that_comes_does_not_see_ends_an_epoch_behind_it(root: Path) -> None:
     executor = Elsewhere(lambda: None)
-    looks = sight.Sight(session(["0", "0", "0,1"]), executor, root / "ck", lambda: paths(root))
+    looks = executor_checks.Sight(
+        session(["0", "0", "0,1"]), executor, root / "ck", lambda: paths(root)
+    )
     looks.ask()
 
     def away() -> Any:
@@ -228,7 +232,7 @@ def test_a_file_that_is_shorter_there(root: Path) -> None:
 
 def test_another_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = itertools.chain(["1.0 (format 12)"], itertools.repeat("1.1 (format 13)"))
-    monkeypatch.setattr(sight, "version", lambda: next(versions))
+    monkeypatch.setattr(executor_checks, "version", lambda: next(versions))
     told = rf"on {HOST} runs Levada 1\.1 \(format 13\), and the driver 1\.0 \(format 12\)\."
     with pytest.raises(EngineError, match=told):
         ask(root)

@@ -14,17 +14,17 @@ from typing import IO, NamedTuple
 import polars as pl
 import pytest
 
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources import spooled_files
+from levada.connectors.sources.file_source import FileSource
+from levada.connectors.sources.source_reader import read
+from levada.connectors.sources.split_enumerator import source_of
+from levada.connectors.sources.splits import Reference
+from levada.connectors.spool.message_log import Log, Message
+from levada.connectors.spool.push_spool import PushLog, push_spool
+from levada.connectors.spool.python_spool import PythonSpool, python_spool
+from levada.connectors.spool.stdin_spool import stdin_spool
 from levada.errors import CheckpointError
-from levada.runtime.spool.log import Log, Message
-from levada.runtime.spool.push import PushLog, push_spool
-from levada.runtime.spool.python import PythonSpool, python_spool
-from levada.runtime.spool.stdin import stdin_spool
-from levada.sources import spooled
-from levada.sources.files import FileSource
-from levada.sources.reader import read
-from levada.sources.reference import Reference
-from levada.sources.source import source_of
-from levada.streams.stream_config import StreamConfig
 
 LINES = b"".join(b'<http://e/a> <http://e/n> "%d" %d .\n' % (i, 10 * i) for i in range(40))
 RECORDS = b"k,ts\n" + b"".join(b"%d,%d\n" % (i, 10 * i) for i in range(40))
@@ -163,7 +163,7 @@ def test_the_header_of_csv_is_checked_by_tasks(tmp_path: Path) -> None:
 def test_a_large_file_is_checked_by_blocks(
     spool: Spooled, random_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spooled, "WHOLE", 100)
+    monkeypatch.setattr(spooled_files, "WHOLE", 100)
     spool.read()
     drawn = random.Random(random_seed)
     for bit in drawn.sample(range(8 * spool.file.stat().st_size), 50):
@@ -180,7 +180,7 @@ def test_a_driver_reads_a_small_file_once(spool: Spooled, monkeypatch: pytest.Mo
         opened.append(path)
         return open(path, mode, buffering=buffering)
 
-    monkeypatch.setattr(spooled, "open", watch, raising=False)
+    monkeypatch.setattr(spooled_files, "open", watch, raising=False)
     spool.references(7)
     assert opened == [str(spool.file)]
 

@@ -20,7 +20,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 from awaiting import PATIENCE
 from levada.cli.status import show
 from levada.engine.engine import Engine
-from levada.engine.telling.status import read_status
+from levada.engine.status.status import read_status
 from levada.errors import SourceError
 from levada.server.settings import Settings
 from serving import GRAPHS, served, until
@@ -107,8 +107,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("levada.runtime.spool.receivers.pulled.FIRST", 0.01)
-    monkeypatch.setattr("levada.runtime.spool.receivers.pulled.MOST", 0.05)
+    monkeypatch.setattr("levada.connectors.spool.receivers.pull_loop.FIRST", 0.01)
+    monkeypatch.setattr("levada.connectors.spool.receivers.pull_loop.MOST", 0.05)
     yield
     while ALL:
         ALL.pop().die()

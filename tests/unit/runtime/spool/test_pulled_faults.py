@@ -20,7 +20,7 @@ MESSAGES = ["connect", "> GET", "< HTTP", "< : hello", "< id: 3", "< id: 9", "< 
 def test_a_fault_at_each_message_takes_each_event_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr("levada.runtime.spool.receivers.sse.OPENING", 1.0)
+    monkeypatch.setattr("levada.connectors.spool.receivers.sse.OPENING", 1.0)
     server = Events()
     server.events = [statement(k) for k in range(20)]
     faults = [(f"^{message}", fault) for message in (MESSAGES[:3] if fault == "hang" else MESSAGES)]

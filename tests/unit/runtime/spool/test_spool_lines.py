@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.intake.parse.lines import Refused, read_line
-from levada.runtime.spool.lines import statement_lines, text_lines
+from levada.connectors.ingest.parse.fallback_parser import Refused, read_line
+from levada.connectors.spool.row_lines import statement_lines, text_lines
 
 IRIS = st.sampled_from([ox.NamedNode(f"http://e/{name}") for name in ("a", "é", "a%20b", "(b)#c")])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -15,10 +15,10 @@ import pytest
 from websockets.sync.server import ServerConnection, serve
 
 from awaiting import until
+from levada.connectors.spool.receivers import pull_loop, sse
+from levada.connectors.spool.receivers.sse import EventDecoder
 from levada.engine.engine import Engine
-from levada.runtime.spool.receivers import pulled, sse
-from levada.runtime.spool.receivers.sse import EventDecoder
-from levada.runtime.task import intake
+from levada.runtime.task import ingest_task
 
 XML = """<?xml version="1.0" encoding="{}"?><rdf:RDF xmlns:e="http://e/" \
 xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="http://e/{}">\
@@ -119,9 +119,9 @@ def letters(engine: Engine) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulled, "FIRST", 0.01)
+    monkeypatch.setattr(pull_loop, "FIRST", 0.01)
     for name in ("sse", "websocket"):
-        monkeypatch.setattr(f"levada.runtime.spool.receivers.{name}.LARGEST", LARGE)
+        monkeypatch.setattr(f"levada.connectors.spool.receivers.{name}.LARGEST", LARGE)
 
 
 def event(k: int, data: str) -> bytes:
@@ -274,7 +274,7 @@ def test_whatever_is_raised_for_a_batch_is_of_the_messages_that_raise_it(
 ) -> None:
     """A batch that fails as a whole is read in parts, in whatever step it fails."""
     name = "tuples_of" if form == "ndjson" else "elements_of"
-    whole = getattr(intake, name)
+    whole = getattr(ingest_task, name)
 
     def fail(found: Any, *given: Any, **more: Any) -> Any:
         if form == "ndjson":
@@ -285,7 +285,7 @@ def test_whatever_is_raised_for_a_batch_is_of_the_messages_that_raise_it(
             raise ZeroDivisionError("odd")
         return whole(found, *given, **more)
 
-    monkeypatch.setattr(intake, name, fail)
+    monkeypatch.setattr(ingest_task, name, fail)
     blocks = []
     for k in range(10):
         subject = "odd" if k in odd else "even"

@@ -12,16 +12,16 @@ import pytest
 from asking import S, T, element, expected, judge, query, run, step
 from awaiting import PATIENCE
 from cases import Clause
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import cached_plan
+from levada.checkpoint.leadership.commit_log import Reign
+from levada.checkpoint.state_files import map_
+from levada.core.checkpoint_facts import FORMAT
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError, OvertakenError
-from levada.model.checkpoint_facts import FORMAT
-from levada.runtime.context import cached_plan
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.reign.commits import Reign
-from levada.runtime.store.state_files import map_
+from levada.operators.state.state_parts import read_head
 from levada.testing.compare import same
-from levada.testing.streams import write_lines
-from levada.windows.state.pieces import read_head
+from levada.testing.stream_builders import write_lines
 
 W = {"w": (S, step(2000, 1000))}
 SUM = query(
@@ -57,7 +57,7 @@ def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(
     stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.driver.publishing.publication.Publication.publish", _fail)
+        patch.setattr("levada.runtime.publication.publication.Publication.publish", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [SUM])
     got, engine = run(ck, {S: {"path": stream}}, [SUM])
@@ -182,7 +182,7 @@ def test_a_killed_change_of_queries_is_made_at_the_next_start(
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.driver.loop.Loop._write", _fail)
+        patch.setattr("levada.runtime.driver.epoch_loop.Loop._write", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [ALL])
     got, _ = run(ck, {S: {"path": stream}}, [ALL])
@@ -199,7 +199,7 @@ def test_an_open_intention_runs_with_its_own_plan(
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:12])
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.local.LocalExecutor.run", _fail)
+        patch.setattr("levada.runtime.executor.LocalExecutor.run", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [ALL], keep_open=True)
     append(stream, ELEMENTS[12:])

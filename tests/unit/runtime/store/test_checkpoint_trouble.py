@@ -19,7 +19,7 @@ from levada.engine.engine import Engine
 from levada.errors import CheckpointError
 from levada.testing.compare import same_queries
 from levada.testing.memory_sink import MemorySink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(300 * i, f"a{i % 5} p {i}") for i in range(60)]
 ALL = query(

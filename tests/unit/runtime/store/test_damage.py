@@ -16,23 +16,23 @@ from asking import S, T, element, query, register, run, same_queries
 from awaiting import PATIENCE
 from cases import Clause
 from examples import EXAMPLES
+from levada.checkpoint import verify
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import SETUPS, Setup, cached_plan, load_setup
+from levada.checkpoint.leadership.commit_log import read_commit
+from levada.checkpoint.manifest import read_manifest
+from levada.checkpoint.state_files import map_
+from levada.core.checkpoint_facts import facts_of
+from levada.core.checksummed_files import read_sealed
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError
-from levada.model.checkpoint_facts import facts_of
-from levada.model.checksummed_files import read_sealed
 from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plans import encode_groups, encode_plan, read_groups, read_plan
+from levada.plan.encoding.plan_codec import encode_groups, encode_plan, read_groups, read_plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
-from levada.runtime.context import SETUPS, Setup, cached_plan, load_setup
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.driver.loop import Loop
-from levada.runtime.driver.statics import Statics
-from levada.runtime.store import verify
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import read_manifest
-from levada.runtime.store.reign.commits import read_commit
-from levada.runtime.store.state_files import map_
-from levada.testing.streams import write_lines
+from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.driver.static_graphs import Statics
+from levada.testing.stream_builders import write_lines
 
 STRIDE = 1 if EXAMPLES else 4  # bytes
 ELEMENTS = [element(300 * i, f"a{i % 5} p {i}") for i in range(60)]

@@ -10,10 +10,10 @@ import pytest
 
 from asking import S, element
 from levada.cli.main import main
-from levada.engine.asked import Asked
 from levada.engine.engine import Engine
+from levada.engine.query_request import Asked
 from levada.errors import LevadaError
-from levada.testing.streams import lines, write_lines
+from levada.testing.stream_builders import lines, write_lines
 
 ELEMENTS = [element(250 * i, f"a{i % 5} p b{i % 3}", f"b{i % 3} q a{i % 2}") for i in range(30)]
 QUERY = (

@@ -10,12 +10,12 @@ import pytest
 
 from asking import S, element, query, run
 from cases import Clause
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.state_files import map_
+from levada.checkpoint.verify import verify
 from levada.errors import CheckpointError
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.state_files import map_
-from levada.runtime.store.verify import verify
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 QUERY = query("SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", tail=" GROUP BY ?a",
               name="sum",

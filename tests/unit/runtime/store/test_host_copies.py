@@ -10,15 +10,21 @@ import pytest
 
 from asking import STREAM, at, query, step
 from cases import Case
+from levada.checkpoint import state_files
+from levada.checkpoint.object_store import local_state_cache
+from levada.checkpoint.object_store.local_state_cache import (
+    LARGEST,
+    LOOKS,
+    VARIABLE,
+    HostCopies,
+    bytes_of,
+)
+from levada.core.frame import Frame
 from levada.engine.engine import Engine
 from levada.errors import DamagedError, UsageError
-from levada.model.frame import Frame
-from levada.runtime.spark.settings import session_settings
-from levada.runtime.store import state_files
-from levada.runtime.store.remote import host_copies
-from levada.runtime.store.remote.host_copies import LARGEST, LOOKS, VARIABLE, HostCopies, bytes_of
+from levada.operators.state.checksummed_frames import checked_parts
+from levada.runtime.spark.spark_settings import session_settings
 from levada.testing.compare import same
-from levada.windows.state.checked import checked_parts
 from stepped import run_case
 
 
@@ -102,7 +108,7 @@ def test_a_disk_that_is_full_is_told_once_and_all_is_read(
         Path(target).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(host_copies.shutil, "copyfile", full)
+    monkeypatch.setattr(local_state_cache.shutil, "copyfile", full)
     names = [write(root, f"s{i}") for i in range(3)]
     with pytest.warns(UserWarning, match=r"State cannot be kept in .*No space left") as told:
         assert [read(root, name) for name in names] == [[*range(100)]] * 3

@@ -16,19 +16,19 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from fate import Fate, published, survived
-from levada.emission.serialize import Format
+from levada.checkpoint.leadership.rollback import offer, rollback
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.object_store import packed_objects
+from levada.checkpoint.object_store.folder_mirror import mirror_of
+from levada.checkpoint.object_store.object_client import Objects
+from levada.checkpoint.object_store.store_url import Address, folder_of
+from levada.checkpoint.verify import verify
+from levada.connectors.serialization.serialize import Format
+from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, DamagedError, LevadaError, OvertakenError, UsageError
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.reign.rollback import offer, rollback
-from levada.runtime.store.remote import packs
-from levada.runtime.store.remote.address import Address, folder_of
-from levada.runtime.store.remote.mirror import mirror_of
-from levada.runtime.store.remote.objects import Objects
-from levada.runtime.store.verify import verify
-from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 from s3_server import BUCKET, GATEWAY, KEY, SECRET, Moto, Server, passing, without_conditions
 from s3_server import server as started
 from turns import Turns, told
@@ -304,8 +304,8 @@ def test_a_fault_of_the_store_is_tried_again(
     """Each fault meets the next requests of a kind, before the store does them and afterwards."""
     pattern, left = re.compile(REQUESTS[request_kind]), [(f, d) for f in FAULTS for d in (0, 1)]
     met: list[str] = []
-    monkeypatch.setattr("levada.runtime.store.remote.mirror.SWEPT", 1)
-    monkeypatch.setattr("levada.runtime.store.remote.objects.LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr("levada.checkpoint.object_store.folder_mirror.SWEPT", 1)
+    monkeypatch.setattr("levada.checkpoint.object_store.object_client.LONGEST_PAUSE", 0.1)
 
     def fault(request: str, done: bool) -> str:
         if not left or not pattern.search(request) or left[0][1] != done:
@@ -460,7 +460,7 @@ def test_large_files_are_objects_of_their_own(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small ones are together, and written anew when most of their object is dead."""
-    monkeypatch.setattr(packs, "LARGE", 1000)
+    monkeypatch.setattr(packed_objects, "LARGE", 1000)
     (tmp_path / "one" / "commits").mkdir(parents=True)
     one = tmp_path / "one"
     mirror = mirror_of(one, Objects(of(place)), "one")

@@ -10,16 +10,16 @@ from typing import cast
 import numpy as np
 import pytest
 
+from levada.checkpoint import result_index
+from levada.checkpoint.manifest import Manifest, encode_manifest
+from levada.checkpoint.result_counts import Reported
+from levada.checkpoint.result_index import Cursor, Index, Keep
+from levada.core.event_time import TIMELESS
+from levada.core.frame import Frame
 from levada.errors import CheckpointError, UsageError
-from levada.model.frame import Frame
-from levada.model.time import TIMELESS
-from levada.plan.sealed.members.table import MemberTable
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shapes import Member
-from levada.runtime.reported import Reported
-from levada.runtime.store import published
-from levada.runtime.store.manifest import Manifest, encode_manifest
-from levada.runtime.store.published import Cursor, Index, Keep
+from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.shapes import Member
 
 
 def manifest(epoch: int, root: Path, size: int = 10) -> Manifest:
@@ -79,7 +79,7 @@ def test_a_line_that_was_cut_short_is_cut_off(tmp_path: Path, cut: int) -> None:
     kept, cursor = index(tmp_path), Cursor(tmp_path)
     for epoch in (1, 2):
         kept.add(manifest(epoch, tmp_path))
-    path = tmp_path / published.FILE
+    path = tmp_path / result_index.FILE
     path.write_bytes(path.read_bytes()[:-cut])
     assert [e.epoch for e in cursor.more()] == [1], "half a line is none yet"
     (tmp_path / "manifests" / "2").write_bytes(encode_manifest(manifest(2, tmp_path)))
@@ -98,13 +98,17 @@ def four_epochs(root: Path) -> bytes:
         kept.add(made)
         if epoch > 2:
             (root / "manifests" / str(epoch)).write_bytes(encode_manifest(made))
-    return (root / published.FILE).read_bytes()
+    return (root / result_index.FILE).read_bytes()
 
 
 def is_told(root: Path, data: bytes | None) -> bool:
     """Whether an engine, a reader and ``levada verify`` name the file with this content."""
-    path, told = root / published.FILE, 0
-    looks = (lambda: index(root), lambda: Cursor(root).more(), lambda: published.check_index(root))
+    path, told = root / result_index.FILE, 0
+    looks = (
+        lambda: index(root),
+        lambda: Cursor(root).more(),
+        lambda: result_index.check_index(root),
+    )
     for look in looks:
         path.unlink(missing_ok=True)
         if data is not None:
@@ -144,16 +148,16 @@ def test_the_last_line_is_cut_off_where_no_manifest_names_it(tmp_path: Path) -> 
     last = data.rindex(b"\n", 0, -1) + 1
     for size in range(last, len(data)):
         for rest in (b"", b"\0" * (len(data) - size)):
-            (tmp_path / published.FILE).write_bytes(data[:size] + rest)
+            (tmp_path / result_index.FILE).write_bytes(data[:size] + rest)
             assert [e.epoch for e in index(tmp_path).entries] == [1, 2, 3, 4], size
-            assert (tmp_path / published.FILE).read_bytes() == data, size
+            assert (tmp_path / result_index.FILE).read_bytes() == data, size
 
 
 def test_a_reader_says_that_a_line_has_become_another(tmp_path: Path) -> None:
     kept, cursor = index(tmp_path), Cursor(tmp_path)
     kept.add(manifest(1, tmp_path))
     assert cursor.more()
-    path = tmp_path / published.FILE
+    path = tmp_path / result_index.FILE
     kept.add(manifest(2, tmp_path))
     path.write_bytes(path.read_bytes().replace(b'"wall":0', b'"wall":1'))
     with pytest.raises(CheckpointError, match=r"published\.log cannot be read: it is cut short"):
@@ -192,14 +196,14 @@ def test_the_newest_epoch_is_never_given_up(tmp_path: Path) -> None:
 
 
 def test_lines_of_what_is_gone_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "FEW", 5)
+    monkeypatch.setattr(result_index, "FEW", 5)
     kept, cursor = index(tmp_path, "2"), Cursor(tmp_path)
     seen = []
     for epoch in range(1, 40):
         kept.add(manifest(epoch, tmp_path))
         seen += [e.epoch for e in cursor.more()]
     assert seen == list(range(1, 40)), "a reader goes on in the file that took the place"
-    assert len((tmp_path / published.FILE).read_bytes().splitlines()) < 12
+    assert len((tmp_path / result_index.FILE).read_bytes().splitlines()) < 12
     late = Cursor(tmp_path)
     assert [e.epoch for e in late.more()] == [38, 39]
     assert late.gone == {"q": 37_000}

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levada.checkpoint.file_read_log import FEW, KEYS, ReadLog, logs_of, path_of, stem_of
 from levada.errors import CheckpointError
-from levada.runtime.store.read_log import FEW, KEYS, ReadLog, logs_of, path_of, stem_of
 
 NAMES = [f"f{i}" for i in range(6 * FEW)]
 EVENTS = st.lists(

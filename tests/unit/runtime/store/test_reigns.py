@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from levada.checkpoint.leadership.commit_log import FOLDER, Driver, Reign
+from levada.checkpoint.manifest import Manifest
 from levada.errors import OvertakenError
-from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.reign.commits import FOLDER, Driver, Reign
 
 
 def begin(root: Path, pid: int) -> Reign:

@@ -14,21 +14,20 @@ from typing import Any
 import pytest
 
 from asking import S, T, element
+from levada.checkpoint import live_files, verify
+from levada.checkpoint.checkpoint_folder import Checkpoint, newest_manifest
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.leadership import rollback as module
+from levada.checkpoint.leadership.rollback import offer, rollback
+from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.cli.main import main
-from levada.emission.formats import Format
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.sinks.file_sink import FileSink
+from levada.core import checkpoint_facts
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError, SourceError
-from levada.model import checkpoint_facts
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store import verify
-from levada.runtime.store.checkpoint import Checkpoint, newest_manifest
-from levada.runtime.store.manifest import Manifest, read_manifest
-from levada.runtime.store.names import kept
-from levada.runtime.store.names.inventory import names_of
-from levada.runtime.store.reign import rollback as module
-from levada.runtime.store.reign.rollback import offer, rollback
-from levada.sinks.files import FileSink
-from levada.testing.streams import write_lines
+from levada.testing.stream_builders import write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
 W = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT0.5S]"
@@ -167,7 +166,7 @@ def test_results_are_those_of_a_run_that_nothing_happened_to(
     """Also over another number of partitions from then on: the intention has its own. Also where
     names stand in an inventory, which is damaged, too.
     """
-    monkeypatch.setattr(kept, "FEW", few)
+    monkeypatch.setattr(live_files, "FEW", few)
     write(tmp_path)
     run(tmp_path, die, keep=keep)
     was = published(tmp_path)
@@ -201,7 +200,7 @@ def test_what_is_told(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_readers_see_each_report_once(copy: Path, whole: dict[str, list[str]]) -> None:
     """One that has read the index before goes on with what is new."""
-    from levada.runtime.store.published import Cursor
+    from levada.checkpoint.result_index import Cursor
 
     cursor = Cursor(copy / "ck")
     first = cursor.more()
@@ -223,7 +222,7 @@ def test_a_death_between_the_steps_loses_nothing(
         raise DiedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.store.reign.commits.Reign.commit", dies)
+        patch.setattr("levada.checkpoint.leadership.commit_log.Reign.commit", dies)
         with pytest.raises(DiedError):
             rollback(copy / "ck", None, wall=5)
     run(copy, keep="1h")
@@ -291,7 +290,7 @@ def test_nothing_to_go_back_to(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_an_engine_at_work_is_not_disturbed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("levada.runtime.store.checkpoint.LOOKED_AT", 0.0)
+    monkeypatch.setattr("levada.checkpoint.checkpoint_folder.LOOKED_AT", 0.0)
     at_work = Checkpoint(copy / "ck", partitions=2)
     try:
         with pytest.raises(CheckpointError, match="Another engine is running"):

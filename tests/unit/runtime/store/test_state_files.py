@@ -7,9 +7,9 @@ from unittest.mock import Mock, patch
 
 import numpy as np
 
-from levada.model.frame import Frame
-from levada.runtime.store import state_files
-from levada.windows.state.checked import checked_parts
+from levada.checkpoint import state_files
+from levada.core.frame import Frame
+from levada.operators.state.checksummed_frames import checked_parts
 
 
 def test_what_another_process_has_now_is_closed(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from levada.checkpoint import query_totals
+from levada.checkpoint.manifest import Manifest, encode_manifest
+from levada.checkpoint.result_counts import Reported
+from levada.core.frame import Frame
 from levada.errors import CheckpointError
-from levada.model.frame import Frame
-from levada.plan.sealed.plan import Plan
-from levada.runtime.reported import Reported
-from levada.runtime.store.manifest import Manifest, encode_manifest
-from levada.runtime.store.totals import kept
+from levada.plan.execution.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
     plan, last = changed(Planned(0, {}, {}), rng), Manifest(0, 0)
     known: dict[tuple[str, int], list[int]] = {}
     most = 0
-    with patch.object(kept, "FEW", 6):
+    with patch.object(query_totals, "FEW", 6):
         for epoch in range(1, 60):
             plan = changed(plan, rng) if rng.random() < 0.4 else plan
             some = rng.sample(sorted(plan.queries), rng.randrange(len(plan.queries) + 1))
@@ -132,17 +132,17 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
                 known[place.name, place.since] = [had[0] + n, had[1] + reports]
             told = told_of(counts)
             assert told.solutions == sum(n for n, _ in counts.values())
-            totals, files = kept.keep(root, cast(Plan, plan), last, epoch, told)
+            totals, files = query_totals.keep(root, cast(Plan, plan), last, epoch, told)
             last = Manifest(epoch, plan.version, totals=totals, totalled=files)
             assert len(totals) <= 6
             most = max(most, len(files))
             here = cast(Plan, plan)
             for query in plan.queries.values():
-                found = kept.total_of(root, last, cast(Any, query))
+                found = query_totals.total_of(root, last, cast(Any, query))
                 assert list(found) == known.get((query.name, query.since), [0, 0])
             there = [(q.name, q.since) for q in plan.queries.values()]
             expected = {key[0]: known[key][0] for key in there if key in known}
-            assert kept.solutions_of(root, last, here) == expected
+            assert query_totals.solutions_of(root, last, here) == expected
     assert 1 < most < 6
 
 
@@ -153,10 +153,10 @@ def test_a_manifest_does_not_grow_by_queries(tmp_path: Path) -> None:
         node = Node(Places([Place(f"query-{i}", 3, i, 1) for i in range(many)]))
         plan = cast(Plan, Planned(1, {3: node}, {place.name: place for place in node.members}))
         told = told_of(dict.fromkeys(node.members, (5, 2)))
-        totals, files = kept.keep(str(tmp_path), plan, Manifest(0, 1), 1, told)
+        totals, files = query_totals.keep(str(tmp_path), plan, Manifest(0, 1), 1, told)
         sizes.append(len(encode_manifest(Manifest(1, 1, totals=totals, totalled=files))))
         last = Manifest(1, 1, totals=totals, totalled=files)
-        assert kept.total_of(str(tmp_path), last, cast(Any, node.members[-1])) == (5, 2)
+        assert query_totals.total_of(str(tmp_path), last, cast(Any, node.members[-1])) == (5, 2)
     assert abs(sizes[1] - sizes[0]) < 16
 
 
@@ -169,6 +169,6 @@ def test_what_is_deleted_meanwhile_is_read_by_a_newer_manifest() -> None:
             raise CheckpointError("It is deleted.")
         return manifest.epoch
 
-    assert kept.of_last(lambda: now.pop(0), read) == 2
+    assert query_totals.of_last(lambda: now.pop(0), read) == 2
     with pytest.raises(CheckpointError, match="deleted"):
-        kept.of_last(lambda: old, read)
+        query_totals.of_last(lambda: old, read)

@@ -11,15 +11,15 @@ import pytest
 
 from asking import S, query, register
 from cases import Clause
+from levada.checkpoint import reader_leases, request_files
+from levada.checkpoint.checkpoint_folder import newest_manifest
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.manifest import read_manifest
+from levada.checkpoint.request_files import Answer, Content, Request
+from levada.checkpoint.verify import verify
+from levada.connectors.spool.push_spool import PushLog
+from levada.connectors.spool.spool_folder import spool_folder
 from levada.engine.engine import Engine
-from levada.runtime.spool.folder import spool_folder
-from levada.runtime.spool.push import PushLog
-from levada.runtime.store import requests, tails
-from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.manifest import read_manifest
-from levada.runtime.store.names.inventory import names_of
-from levada.runtime.store.requests import Answer, Content, Request
-from levada.runtime.store.verify import verify
 
 QUERY = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="q", windows={"w": (S, Clause("range", 1000))}
@@ -54,9 +54,9 @@ def ck(tmp_path: Path) -> Path:
     run(tmp_path)
     push(tmp_path, 2)
     wanted = Request("1", content=Content(None))
-    requests.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
-    requests.put_answer(root, "0", Answer(["done"]))
-    tails.Sign(root, "reader", lambda: 0.0).needs(1)
+    request_files.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
+    request_files.put_answer(root, "0", Answer(["done"]))
+    reader_leases.Sign(root, "reader", lambda: 0.0).needs(1)
     return root
 
 
@@ -143,10 +143,10 @@ def test_what_a_request_brings_is_refused_if_it_is_damaged(tmp_path: Path) -> No
         engine.static(["<http://e/a> <http://e/b> <http://e/d> ."], replaceable=True)
         register(engine, [QUERY])
         wanted = Request("1", content=Content(None))
-        requests.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
-        flip(requests.brought(root, "1"), 100)
+        request_files.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
+        flip(request_files.brought(root, "1"), 100)
         engine.start(once=True, keep_open=True)
         engine.await_end()
-        answer = requests.take_answer(root, "1")
+        answer = request_files.take_answer(root, "1")
     assert answer is not None
     assert "1.nt cannot be read: it is cut short or altered" in answer.refused

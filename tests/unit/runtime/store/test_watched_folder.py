@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from levada.runtime.store.watched_folder import STEP, WatchedFolder
+from levada.checkpoint.watched_folder import STEP, WatchedFolder
 
 
 def set_time(folder: Path, seconds: float) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
-from levada.syntax.cql.ast import (
+from levada.language.cql.ast import (
     Column,
     Combination,
     Constant,
@@ -16,7 +16,7 @@ from levada.syntax.cql.ast import (
     WindowWord,
     show,
 )
-from levada.syntax.cql.parser import parse_cql, parse_script
+from levada.language.cql.parser import parse_cql, parse_script
 
 W1 = (
     "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] "

@@ -8,7 +8,7 @@ import pytest
 
 from levada import Engine
 from levada.engine.query import Query
-from levada.plan.install.sharing import Sharing
+from levada.plan.sharing.sharing_modes import Sharing
 
 BIG = 2**53
 INTEGERS = (BIG - 1, BIG, BIG + 1, BIG + 2, 5)

@@ -14,10 +14,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra import nodes
-from levada.model.expression import AggregateFunction, Call, Const, Function, Var
-from levada.model.term import XSD
-from levada.translation.cql.translate import translate_cql
+from levada.core.expressions import AggregateFunction, Call, Const, Function, Var
+from levada.core.rdf_terms import XSD
+from levada.language.translate.cql.translate import translate_cql
+from levada.plan.logical import nodes
 
 STREAMS = {
     "A": {"k": "integer", "j": "integer", "v": "double", "s": "string"},

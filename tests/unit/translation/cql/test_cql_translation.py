@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from levada.algebra.options import QueryOptions
-from levada.algebra.show import show
+from levada.core.event_time import Window, WindowKind
+from levada.core.query_model import Output
 from levada.errors import QueryError, Span, UnknownNameError
-from levada.model.query import Output
-from levada.model.time import Window, WindowKind
-from levada.translation.cql.translate import translate_cql
+from levada.language.translate.cql.translate import translate_cql
+from levada.plan.logical.print_logical import show
+from levada.plan.logical.query_options import QueryOptions
 
 STREAMS = {
     "A": {"k": "integer", "v": "double", "s": "string"},

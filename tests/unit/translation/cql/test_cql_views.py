@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra import nodes
-from levada.algebra.options import QueryOptions
-from levada.algebra.tree import level
+from levada.core.event_time import WindowKind
+from levada.core.query_model import Output
 from levada.errors import QueryError, UnsupportedError
-from levada.model.query import Output
-from levada.model.time import WindowKind
-from levada.translation.cql.translate import translate_cql
+from levada.language.translate.cql.translate import translate_cql
+from levada.plan.logical import nodes
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.logical.traversal import level
 
 STREAMS = {
     "A": {"k": "integer", "v": "double"},

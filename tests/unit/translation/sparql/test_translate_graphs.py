@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra import nodes as a
-from levada.algebra.show import show_node
 from levada.errors import QueryError, Span, UnknownNameError
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical import nodes as a
+from levada.plan.logical.print_logical import show_node
 
 GRAPHS = ("http://e/g", "http://e/h")
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from levada.algebra.options import QueryOptions
 from levada.errors import LevadaError, QueryError, Span, UnknownNameError, UnsupportedError
-from levada.syntax import parse
-from levada.syntax.sparql import ast
-from levada.translation.cql.translate import translate_cql
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.sparql import ast
+from levada.language.translate.cql.translate import translate_cql
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.query_options import QueryOptions
 
 PROLOGUE = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 WINDOW = "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S]"

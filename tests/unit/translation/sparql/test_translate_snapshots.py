@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.show import show
-from levada.syntax import parse
-from levada.translation.sparql.translate import translate
+from levada.language import parse
+from levada.language.translate.sparql.translate import translate
+from levada.plan.logical.print_logical import show
 
 WINDOWS = {
     "@W": "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] ",

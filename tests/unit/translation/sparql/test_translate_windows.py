@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.options import QueryOptions, options_of, report_policy
-from levada.algebra.show import show
+from levada.core.event_time import Window, WindowKind
+from levada.core.query_model import Output
 from levada.errors import UsageError
-from levada.model.query import Output
-from levada.model.time import Window, WindowKind
-from levada.syntax import parse
-from levada.syntax.sparql import ast
-from levada.translation.sparql.translate import translate
-from levada.translation.sparql.windows import reporting, window
+from levada.language import parse
+from levada.language.sparql import ast
+from levada.language.translate.sparql.translate import translate
+from levada.language.translate.sparql.windows import reporting, window
+from levada.plan.logical.print_logical import show
+from levada.plan.logical.query_options import QueryOptions, options_of, report_policy
 
 SLIDING = ast.Range(4_000, 2_000)
 ROLLING = ast.Range(4_000, None)

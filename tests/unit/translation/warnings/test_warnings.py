@@ -11,10 +11,10 @@ import pytest
 import levada
 from levada.cli.main import main
 from levada.errors import Span
-from levada.syntax import parse
-from levada.translation.warnings.cql import warnings_of_cql
-from levada.translation.warnings.sparql import warnings_of
-from levada.translation.warnings.warning import QueryWarning
+from levada.language import parse
+from levada.language.warnings.cql import warnings_of_cql
+from levada.language.warnings.sparql import warnings_of
+from levada.language.warnings.warning import QueryWarning
 
 W = "FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S]"
 READ = "WINDOW <w> { ?s <p> ?o }"

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.windows.state.cancel import uncancelled
+from levada.core.frame import Frame
+from levada.operators.state.retractions import uncancelled
 
 rows = st.lists(
     st.tuples(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import xxhash
 
+from levada.core.frame import Frame
 from levada.errors import CheckpointError
-from levada.model.frame import Frame
-from levada.windows.state import checked
-from levada.windows.state.checked import (
+from levada.operators.state import checksummed_frames
+from levada.operators.state.checksummed_frames import (
     BLOCK,
     CheckedFrames,
     checked_parts,
@@ -60,7 +60,9 @@ def test_sums_are_those_of_all_bytes_however_they_are_cut(cuts: tuple[int, ...])
 
 
 def test_the_sums_of_a_frame_are_taken_by_one_call() -> None:
-    with patch.object(checked, "hash_blocks", wraps=checked.hash_blocks) as kernel:
+    with patch.object(
+        checksummed_frames, "hash_blocks", wraps=checksummed_frames.hash_blocks
+    ) as kernel:
         data = b"".join(checked_parts({"large": FRAMES["large"]}))
         assert kernel.call_count == 1
         frames = opened(data)
@@ -121,7 +123,10 @@ def test_a_file_without_its_last_sums_is_cut_short() -> None:
 
 
 def test_each_altered_byte_of_small_blocks_is_found() -> None:
-    with patch.object(checked, "LARGE", 64), patch.object(checked, "BLOCK", 6):
+    with (
+        patch.object(checksummed_frames, "LARGE", 64),
+        patch.object(checksummed_frames, "BLOCK", 6),
+    ):
         frames = {"a": Frame({"x": np.arange(40), "g": np.arange(40).astype(np.uint16)})}
         data = b"".join(checked_parts(frames))
         start = len(data) - 8 * 7 - 40 * 8 - 128

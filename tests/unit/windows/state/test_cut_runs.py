@@ -12,13 +12,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.keyed.keyed import avalanche
-from levada.model.frame import Frame
-from levada.windows.state import runs
-from levada.windows.state.checked import unpack_checked
-from levada.windows.state.pieces import Bounded, State
-from levada.windows.state.ranges import Range
-from levada.windows.state.run import range_of, row_bytes
+from levada.core.frame import Frame
+from levada.kernels.keyed.bucket_layout import avalanche
+from levada.operators.state import lsm_runs
+from levada.operators.state.checksummed_frames import unpack_checked
+from levada.operators.state.key_ranges import Range
+from levada.operators.state.run import range_of, row_bytes
+from levada.operators.state.state_parts import Bounded, State
 
 FILES: dict[str, bytes] = {}
 
@@ -36,18 +36,18 @@ def bounded(theta: int) -> State:
     return State(None, "", opened, Bounded(theta, written))
 
 
-def epoch(keys: list[int], first: int, at: int, lasts: int) -> runs.Run:
+def epoch(keys: list[int], first: int, at: int, lasts: int) -> lsm_runs.Run:
     """Rows of these keys, numbered from ``first``, that count from ``at`` for ``lasts``."""
     k = np.array([avalanche(np.uint64(key + 1)) for key in keys], np.uint64)
     s = np.full(len(keys), at, np.int64)
     rows = Frame({"id": np.arange(first, first + len(keys)), "key": np.array(keys, np.int64)})
-    return runs.arranged(runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
+    return lsm_runs.arranged(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
 
 
-def met(state: State, probe: runs.Run, horizon: int) -> list[tuple[int, int]]:
+def met(state: State, probe: lsm_runs.Run, horizon: int) -> list[tuple[int, int]]:
     """Which rows a run meets, both by row and by bucket."""
     found = []
-    for run in runs.live(state, "x", horizon):
+    for run in lsm_runs.live(state, "x", horizon):
         b = probe.buckets
         at, places = run.met(b.k, b.h, b.s, b.ends)
         ids = probe.rows["id"][probe.at(at.astype(np.int32))]
@@ -72,7 +72,7 @@ def test_what_is_alive_is_met_once(
         alive += [(key, number + i, now + lasts) for i, key in enumerate(keys)]
         if keys:
             new = epoch(keys, number, now, lasts)
-            runs.insert(state, "x", new, max(lasts // 4, 1), horizon=now)
+            lsm_runs.insert(state, "x", new, max(lasts // 4, 1), horizon=now)
             number += len(keys)
         probe = epoch([0, 1, 7, 40], 0, now, 1)
         want = [(i, n) for i, key in enumerate((0, 1, 7, 40)) for k, n, end in alive
@@ -95,7 +95,7 @@ def test_pieces_are_no_larger_than_two_theta() -> None:
     theta, state = 4000, bounded(4000)
     rng = np.random.default_rng(5)
     for at in range(40):
-        runs.insert(state, "x", epoch(rng.integers(0, 500, 100).tolist(), at * 100, at, 10**6),
+        lsm_runs.insert(state, "x", epoch(rng.integers(0, 500, 100).tolist(), at * 100, at, 10**6),
                     10**6 // 4, horizon=at)  # fmt: skip
     pieces = [p for p in state.pieces("x") if p.level > 1]
     each = row_bytes(state.frame(pieces[0]))
@@ -109,13 +109,13 @@ def test_pieces_are_no_larger_than_two_theta() -> None:
 def test_buddies_come_together_again_and_a_key_alone_is_cut_by_time() -> None:
     state = bounded(30_000)
     for at in range(33):  # one key
-        runs.insert(state, "x", epoch([3] * 100, at * 100, at, 10**6), 10**6, horizon=at)
+        lsm_runs.insert(state, "x", epoch([3] * 100, at * 100, at, 10**6), 10**6, horizon=at)
     (merged,) = {p.run for p in state.pieces("x") if p.level == 2}
     own = [p for p in state.pieces("x") if p.run == merged]
     assert len(own) > 2
     assert len({range_of(p) for p in own}) == 1  # all of one range
     bare = State(None, "", opened)  # the bound is gone: what was cut is merged as it comes
     bare._pieces = {"x": [p for p in state.pieces("x") if p.file]}
-    one = runs._one(bare, bare.pieces("x"), -1, (), alive=None)
+    one = lsm_runs._one(bare, bare.pieces("x"), -1, (), alive=None)
     assert sum(p.rows for p in one) == sum(p.rows for p in bare.pieces("x"))
     assert len(one) == 1

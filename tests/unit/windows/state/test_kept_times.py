@@ -14,15 +14,22 @@ from hypothesis import strategies as st
 
 from asking import S, element, query, register
 from cases import Clause
+from levada.core.event_time import MAX, MIN, Times, Window, WindowKind
+from levada.core.frame import Frame
 from levada.engine.engine import Engine
-from levada.model.frame import Frame
-from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.testing.streams import write_lines
-from levada.windows.element_times import Seen, occurrences, retain, span, steps, times
-from levada.windows.state import kept_times
-from levada.windows.state.checked import unpack_checked
-from levada.windows.state.kept_times import KeptTimes
-from levada.windows.state.pieces import State, read_head
+from levada.operators.state import element_time_log
+from levada.operators.state.checksummed_frames import unpack_checked
+from levada.operators.state.element_time_log import KeptTimes
+from levada.operators.state.state_parts import State, read_head
+from levada.operators.windowing.element_times import (
+    Seen,
+    occurrences,
+    retain,
+    span,
+    steps,
+    times,
+)
+from levada.testing.stream_builders import write_lines
 
 K = WindowKind
 KEY = "times.0"
@@ -77,7 +84,7 @@ def seen_by(pairs: list[tuple[int, int]]) -> Frame:
     return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])
 
 
-@pytest.mark.parametrize("few", [0, 2, kept_times.FEW])
+@pytest.mark.parametrize("few", [0, 2, element_time_log.FEW])
 @given(pairs=moments, watermarks=cuts, m=st.integers(1, 4), start=st.sampled_from((MIN, 0, 3)))
 def test_steps_are_each_mth_distinct_triple(
     few: int, pairs: list[tuple[int, int]], watermarks: list[int], m: int, start: int
@@ -87,7 +94,7 @@ def test_steps_are_each_mth_distinct_triple(
     expected = sorted(set(ordered[m - 1 :: m]))
     files, found, low = Files(), list[int](), MIN
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kept_times, "FEW", few)
+        patched.setattr(element_time_log, "FEW", few)
         for w in [*watermarks, MAX]:
             now = [p for p in pairs if low <= p[0] < w]
             ahead = [p for p in pairs if p[0] >= w][:1]  # read early, and again by another task
@@ -150,7 +157,7 @@ def test_what_is_kept_says_what_all_times_would(window: Window, random_seed: int
         right = np.array(sorted(t for t in all_ts if t < w), np.int64)
         assert instants(seen.ts, low, w) == instants(right, low, w), n
         rows = sum(p.rows for p in state.pieces(KEY))
-        assert rows < 4 * min(len(all_ts), 330) + 2 * kept_times.FEW
+        assert rows < 4 * min(len(all_ts), 330) + 2 * element_time_log.FEW
         assert len(state.pieces(KEY)) < 16
 
 

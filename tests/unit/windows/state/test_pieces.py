@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from levada.model.frame import Frame
-from levada.operators.border import report_buffer
-from levada.terms.table import Terms
-from levada.windows.state import term_runs
-from levada.windows.state.checked import unpack_checked
-from levada.windows.state.pieces import State, read_head
+from levada.core.frame import Frame
+from levada.kernels.terms.term_dictionary import Terms
+from levada.operators.reporting import report_buffer
+from levada.operators.state import term_retention
+from levada.operators.state.checksummed_frames import unpack_checked
+from levada.operators.state.state_parts import State, read_head
 
 
 class Files:
@@ -85,32 +85,32 @@ def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
     state = State(None, "", files.read)
     counting = rows(1).with_(**{"#s": np.array([5]), "#e": np.array([9])})
     report_buffer.remember(state, "7.live", counting, terms("<a>"))
-    term_runs.insert(state, terms("<b>"), 9, 0)
+    term_retention.insert(state, terms("<b>"), 9, 0)
     state = files.close(state, "one")
     state.replace("7.live", [])
-    term_runs.insert(state, terms("<c>"), 30, 20)
+    term_retention.insert(state, terms("<c>"), 30, 20)
     assert known(report_buffer.own_terms(state)) == {"<a>"}
-    assert known(term_runs.tables(state)) == {"<b>"}
+    assert known(term_retention.tables(state)) == {"<b>"}
     state = files.close(state, "two")
     assert known(report_buffer.own_terms(state)) == set()
-    assert known(term_runs.tables(state)) == {"<c>"}
+    assert known(term_retention.tables(state)) == {"<c>"}
 
 
 def test_terms_live_as_long_as_the_last_rows_that_came_with_them() -> None:
     files = Files()
     state = State(None, "", files.read)
     for at in range(40):
-        term_runs.insert(state, terms(f"<{at:04}>"), at + 20, at)
+        term_retention.insert(state, terms(f"<{at:04}>"), at + 20, at)
         state = files.close(state, str(at))
-        texts = known(term_runs.tables(state))
+        texts = known(term_retention.tables(state))
         assert {f"<{n:04}>" for n in range(max(at - 19, 0), at + 1)} <= texts
-        assert len(state.pieces(term_runs.KEY)) <= 8
+        assert len(state.pieces(term_retention.KEY)) <= 8
 
 
 def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(term_runs, "FEW", 3)
+    monkeypatch.setattr(term_retention, "FEW", 3)
     files = Files()
     state, names = State(None, "", files.read), [f"<{i:03}>" for i in range(100)]
     for epoch, name in enumerate(names):
@@ -130,8 +130,8 @@ def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(
             "6.live",
             [state.put({"": Frame(one)}, 1, (2**62, 0, 0))],
         )
-        term_runs.insert(state, terms(name), 2**62, 0)
+        term_retention.insert(state, terms(name), 2**62, 0)
         state = files.close(state, str(epoch))
-        found = known(term_runs.tables(state))
+        found = known(term_retention.tables(state))
         assert {name, *names[max(epoch - 1, 0) : epoch]} <= found
         assert len(found) <= 8

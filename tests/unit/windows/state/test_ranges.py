@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.windows.state.ranges import ALL, DEEPEST, HOT, Range, common, leaves
+from levada.operators.state.key_ranges import ALL, DEEPEST, HOT, Range, common, leaves
 
 few = st.integers(0, 15).map(lambda n: n << 60)
 keys = st.lists(few | st.integers(0, 2**64 - 1), max_size=200)

@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.terms.table import Terms
-from levada.windows.state import tallies, term_runs
-from levada.windows.state.checked import unpack_checked
-from levada.windows.state.group_sets import decode, encode
-from levada.windows.state.moved.taken_over import Part, Taken, taken_over
-from levada.windows.state.pieces import State, read_head
+from levada.core.frame import Frame
+from levada.kernels.terms.term_dictionary import Terms
+from levada.operators.state import counters, term_retention
+from levada.operators.state.checksummed_frames import unpack_checked
+from levada.operators.state.key_group_sets import decode, encode
+from levada.operators.state.state_handover import Part, Taken, taken_over
+from levada.operators.state.state_parts import State, read_head
 
 GROUPS = 6
 owners = st.lists(st.integers(0, 2), min_size=GROUPS, max_size=GROUPS)
@@ -83,13 +83,13 @@ def test_each_key_stands_in_one_place(
             own = {k: n for k, n in counts.items() if owner[k % GROUPS] == p}
             state = there.open(p)
             if own:
-                merge = lambda rows: tallies.add(rows, (), ("#n",))  # noqa: E731
-                tallies.insert(state, "t", change(own), merge)
+                merge = lambda rows: counters.add(rows, (), ("#n",))  # noqa: E731
+                counters.insert(state, "t", change(own), merge)
             there.close(p, state)
         expected.update(counts)
         for key in range(18):
             state, k = there.open(owner[key % GROUPS]), np.array([key], np.uint64)
-            found = tallies.sum_(tallies.find(state, "t", k, k), 1, "#n")
+            found = counters.sum_(counters.find(state, "t", k, k), 1, "#n")
             assert found.tolist() == [expected[key]]
         scanned = Counter[int]()
         for p in there.names:
@@ -135,7 +135,7 @@ def test_texts_come_from_all_once_and_instants_from_one() -> None:
     none = np.empty(0, np.int64)
     for p in (0, 1):
         state = there.open(p)
-        term_runs.insert(state, _terms(f"<{p}>"), 90, 0)
+        term_retention.insert(state, _terms(f"<{p}>"), 90, 0)
         state.replace("times.0", [state.put({"": Frame({"ts": none}, 0)}, 1, (90, 0, 0))])
         there.close(p, state)
     parts = [Part(read_head(there.read(n)[1]), n, Taken(None)) for n in there.names.values()]

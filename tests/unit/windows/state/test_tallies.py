@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.windows.state import tallies
-from levada.windows.state.pieces import State
+from levada.core.frame import Frame
+from levada.operators.state import counters
+from levada.operators.state.state_parts import State
 
-MERGE = partial(tallies.add, by=("#i",), sums=("#n",))
+MERGE = partial(counters.add, by=("#i",), sums=("#n",))
 
 
 def state() -> State:
@@ -49,10 +49,10 @@ def test_each_key_stands_at_the_sum_of_its_changes(
         changes = Counter[tuple[int, int]]()
         for key, part, n in epoch:
             changes[key, part] += n
-        tallies.insert(kept, "t", rows(changes), MERGE)
+        counters.insert(kept, "t", rows(changes), MERGE)
         expected.update(changes)
     wanted = np.arange(10)
-    found = tallies.find(kept, "t", (wanted // 2).astype(np.uint64), wanted.astype(np.uint64))
+    found = counters.find(kept, "t", (wanted // 2).astype(np.uint64), wanted.astype(np.uint64))
     got = Counter[tuple[int, int]]()
     if found is not None:
         for place, part, n in zip(
@@ -65,7 +65,7 @@ def test_each_key_stands_at_the_sum_of_its_changes(
 def test_pieces_stay_few_and_zeros_vanish() -> None:
     kept = state()
     for i in range(200):
-        tallies.insert(kept, "t", rows(Counter({(i, 0): 1})), MERGE)
+        counters.insert(kept, "t", rows(Counter({(i, 0): 1})), MERGE)
     assert len(kept.pieces("t")) <= 8 and sum(p.rows for p in kept.pieces("t")) == 200
-    tallies.insert(kept, "t", rows(Counter({(i, 0): -1 for i in range(200)})), MERGE)
+    counters.insert(kept, "t", rows(Counter({(i, 0): -1 for i in range(200)})), MERGE)
     assert kept.pieces("t") == []

@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.keyed.keyed import avalanche
-from levada.model import columns as col
-from levada.model.frame import Frame
-from levada.windows.state import checked, runs
-from levada.windows.state.checked import CheckedFrames, unpack_checked
-from levada.windows.state.group_sets import decode, encode
-from levada.windows.state.moved import wanted
-from levada.windows.state.moved.wanted import Wanted, met
-from levada.windows.state.pieces import Bounded, Head, State
-from levada.windows.state.run import Run, open_
+from levada.core import column_names as col
+from levada.core.frame import Frame
+from levada.kernels.keyed.bucket_layout import avalanche
+from levada.operators.state import checksummed_frames, lsm_runs, restricted_lookup
+from levada.operators.state.checksummed_frames import CheckedFrames, unpack_checked
+from levada.operators.state.key_group_sets import decode, encode
+from levada.operators.state.restricted_lookup import Wanted, met
+from levada.operators.state.run import Run, open_
+from levada.operators.state.state_parts import Bounded, Head, State
 
 GROUPS = 64
 FILES: dict[str, bytes] = {}
@@ -44,7 +43,7 @@ def rows_of(keys: list[int], at: int, *, even: bool) -> Run:
     e = s + (50 if even else 1 + np.arange(len(keys)) % 50)
     group = (np.array(keys) * 7 % GROUPS).astype(np.uint16)
     rows = Frame({"op": np.zeros(len(keys), np.int32), col.PLACE: group, "id": s * 3})
-    return runs.arranged(runs.keyed(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1)))
+    return lsm_runs.arranged(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1)))
 
 
 def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = False) -> State:
@@ -53,9 +52,9 @@ def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = Fals
     """
     state = State(None, "", opened, Bounded(theta, written) if theta else None)
     for run in () if apart else epochs:
-        runs.insert(state, "x", run, 40, horizon=-1)
+        lsm_runs.insert(state, "x", run, 40, horizon=-1)
     if apart:
-        state.replace("apart", [p for run in epochs for p in runs.put(state, run, 1)])
+        state.replace("apart", [p for run in epochs for p in lsm_runs.put(state, run, 1)])
     name = written(state.finish())
     mask = np.isin(np.arange(GROUPS), list(groups))
     here = [
@@ -93,10 +92,10 @@ def test_as_of_the_run_as_it_is(
 ) -> None:
     now = 40 * len(epochs)
     with (
-        patch.object(wanted, "FEW", 0), patch.object(wanted, "MANY", 0),
-        patch.object(wanted, "MOSTLY", 2.0),
-        patch.object(checked, "LARGE", 64 if small else 1 << 17),
-        patch.object(checked, "BLOCK", 6 if small else 13),
+        patch.object(restricted_lookup, "FEW", 0), patch.object(restricted_lookup, "MANY", 0),
+        patch.object(restricted_lookup, "MOSTLY", 2.0),
+        patch.object(checksummed_frames, "LARGE", 64 if small else 1 << 17),
+        patch.object(checksummed_frames, "BLOCK", 6 if small else 13),
     ):  # fmt: skip
         came = [rows_of(keys, 40 * i, even=even) for i, keys in enumerate(epochs)]
         state = taken(theta, came, groups)
@@ -127,17 +126,17 @@ def test_of_a_large_run_a_few_blocks_are_read() -> None:
     probe = rows_of([64, 128, 65], 10, even=True)
     (piece,) = state.pieces("x")
     seen = list[int]()
-    check = checked._Blocks._check
+    check = checksummed_frames._Blocks._check
 
-    def counted(blocks: checked._Blocks, at: np.ndarray) -> None:
+    def counted(blocks: checksummed_frames._Blocks, at: np.ndarray) -> None:
         check(blocks, at)
-        seen.append(len(np.unique(at >> checked.BLOCK)))
+        seen.append(len(np.unique(at >> checksummed_frames.BLOCK)))
 
-    with patch.object(checked._Blocks, "_check", counted):
+    with patch.object(checksummed_frames._Blocks, "_check", counted):
         run = met(state, piece, Wanted([(probe.rows[col.KEY], probe.rows)]))
     assert run is not None
     assert sorted(run.rows["id"].tolist()) == [3 * 64, 3 * 65, 3 * 128]
-    assert sum(seen) << checked.BLOCK < 0.2 * len(FILES[piece.file])
+    assert sum(seen) << checksummed_frames.BLOCK < 0.2 * len(FILES[piece.file])
 
 
 def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
@@ -162,7 +161,7 @@ def test_what_is_put_together_is_known_to_be_of_whom_its_parts_are() -> None:
         pieces = [msgspec.structs.replace(p, kept=0, within=at, level=1)
                   for p, at in zip(state.pieces("x"), places, strict=False)]  # fmt: skip
         state.replace("x", pieces)
-        runs.insert(state, "x", rows_of([5], 900, even=True), 10_000, horizon=-1)
+        lsm_runs.insert(state, "x", rows_of([5], 900, even=True), 10_000, horizon=-1)
         one, new = state.pieces("x")
         assert (one.rows, one.kept, new.kept, new.within) == (80, 0, 0, 0)
         found = None if not one.within else decode(state._sets[one.within - 1])
@@ -176,13 +175,13 @@ def test_large_runs_of_others_wait() -> None:
     theirs = [rows_of(list(range(200)), 1000 * i, even=True) for i in range(20)]
     state = taken(0, theirs, set(range(GROUPS)), apart=True)
     many = len(state.pieces("x"))
-    assert runs.MOST_RUNS < many <= 2 * runs.MOST_RUNS
-    runs.insert(state, "x", rows_of([1, 2], 30_000, even=True), 40, horizon=-1)
+    assert lsm_runs.MOST_RUNS < many <= 2 * lsm_runs.MOST_RUNS
+    lsm_runs.insert(state, "x", rows_of([1, 2], 30_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) == many + 1
-    runs.insert(state, "x", rows_of(list(range(60)), 60_000, even=True), 40, horizon=-1)
+    lsm_runs.insert(state, "x", rows_of(list(range(60)), 60_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) == many + 2, "they have just come"
     state.file = written(state.finish())
-    runs.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
+    lsm_runs.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) <= many, "now they are small beside it"
 
 
@@ -192,10 +191,10 @@ def test_inputs_put_together_one_after_the_other() -> None:
     state = taken(0, theirs, set(range(GROUPS)), apart=True)
     state.replace("y", state.pieces("x"))
     state.file, new = "it was here before", rows_of(list(range(30)), 50_000, even=True)
-    with patch.object(runs, "LITTLE", 0):
+    with patch.object(lsm_runs, "LITTLE", 0):
         for key in "xy":
-            runs.insert(state, key, new, 40, horizon=-1)
+            lsm_runs.insert(state, key, new, 40, horizon=-1)
     assert [len(state.pieces(key)) for key in "xy"] == [11, 14]
     state = State(Head(state._pieces, 100, state._sets), written(state.finish()), opened)
-    runs.insert(state, "y", rows_of(list(range(30)), 90_000, even=True), 40, horizon=-1)
+    lsm_runs.insert(state, "y", rows_of(list(range(30)), 90_000, even=True), 40, horizon=-1)
     assert len(state.pieces("y")) == 12, "it is its turn"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from levada.model.term import STRING, XSD, Blank, Iri, Literal, Term
+from levada.core.rdf_terms import STRING, XSD, Blank, Iri, Literal, Term
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.durations import Duration
 from levada.operators.expressions.scalar.literals import (

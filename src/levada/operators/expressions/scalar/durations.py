@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from levada.frozen import frozen
+from levada.core.frozen import frozen
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
 SECOND = 10**18

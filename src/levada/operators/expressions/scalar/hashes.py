@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from levada.model.term import Literal, Term
+from levada.core.rdf_terms import Literal, Term
 from levada.operators.expressions.scalar.strings import simple
 
 

@@ -19,8 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from levada.frozen import frozen
-from levada.model.term import (
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import (
     LANG_STRING,
     MOST_CHARACTERS,
     STRING,
@@ -181,7 +181,7 @@ def show_float(value: np.float32 | np.float64) -> str:
 
 def facets(term: Term | None) -> tuple[int, float, int, int]:
     """The value facets of a term: kind, double, mantissa (or ms), decimal scale (see
-    ``model.term.Kind``).
+    ``core.rdf_terms.Kind``).
 
     >>> facets(Literal("-1.50", DECIMAL))
     (<Kind.DECIMAL: 11>, -1.5, -15, 1)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from levada.model.term import MOST_CHARACTERS
+from levada.core.rdf_terms import MOST_CHARACTERS
 
 FRACTION_DIGITS = 18
 EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))

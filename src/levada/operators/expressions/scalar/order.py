@@ -10,7 +10,7 @@ number never needs a text.
 
 from __future__ import annotations
 
-from levada.model.term import Literal, Term
+from levada.core.rdf_terms import Literal, Term
 from levada.operators.expressions.scalar import durations, numbers, times
 from levada.operators.expressions.scalar.durations import Duration
 from levada.operators.expressions.scalar.literals import Text, Value, is_number, read, value_of

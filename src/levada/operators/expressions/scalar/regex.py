@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 import regex as tries
 
-from levada.frozen import frozen
-from levada.model import limits
-from levada.model import xpath_patterns as syntax
+from levada.core import query_limits
+from levada.core import xpath_patterns as syntax
+from levada.core.expression_budget import Account, nobody
+from levada.core.frozen import frozen
 from levada.operators.expressions.scalar.numbers import ExpressionError
-from levada.terms.spent import Account, nobody
 
 MOST_SECONDS = 1.0
 """How long a text may take on the engine that tries."""
@@ -79,7 +79,7 @@ class Regex:
         parts = [p for p in template if isinstance(p, str)]
         most = 1 + len(template) - len(parts) + sum(len(p.encode()) for p in parts)
         sizes = texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
-        if int(sizes.max(initial=0)) * most <= limits.LONGEST_TEXT // max(len(texts), 1):
+        if int(sizes.max(initial=0)) * most <= query_limits.LONGEST_TEXT // max(len(texts), 1):
             account.add(0)
             return texts
         if self.linear is not None:

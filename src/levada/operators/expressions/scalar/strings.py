@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import polars as pl
 
-from levada.model import limits
-from levada.model.term import STRING, Literal, Term
+from levada.core import query_limits
+from levada.core.rdf_terms import STRING, Literal, Term
 from levada.operators.expressions.scalar import regex
 from levada.operators.expressions.scalar.literals import Text, literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
@@ -36,7 +36,7 @@ def simple(term: Term) -> str:
 
 def check_length(size: int) -> None:
     """An error for a text that would be longer than texts may be."""
-    if size > limits.LONGEST_TEXT:
+    if size > query_limits.LONGEST_TEXT:
         raise ExpressionError("a text that is too long")
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pyoxigraph
 
-from levada.model.term import LANG_STRING, Blank, Iri, Literal, Term
+from levada.core.rdf_terms import LANG_STRING, Blank, Iri, Literal, Term
 from levada.operators.expressions.scalar import durations, numbers, times
 from levada.operators.expressions.scalar.durations import SECOND, Duration
 from levada.operators.expressions.scalar.literals import literal_of, value_of

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from levada.frozen import frozen
+from levada.core.frozen import frozen
 from levada.operators.expressions.scalar.durations import (
     DAY,
     DAY_TIME,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from levada.plan.physical.forms.choose import TWO, Choice, candidates, choose
-from levada.plan.physical.forms.costs import (
+from levada.plan.statistics.choose_join_strategy import TWO, Choice, candidates, choose
+from levada.plan.statistics.join_cost import (
     Part,
     Problem,
     Two,
@@ -16,7 +16,7 @@ from levada.plan.physical.forms.costs import (
     parts_of,
     two_at_a_time,
 )
-from levada.plan.physical.forms.figures import Values, agree
+from levada.plan.statistics.statistics import Values, agree
 
 SECONDS = 10  # that windows are long
 

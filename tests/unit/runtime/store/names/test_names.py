@@ -14,18 +14,17 @@ import msgspec
 import numpy as np
 import pytest
 
+from levada.checkpoint import live_files, state_files
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.file_delta import tell
+from levada.checkpoint.file_inventory import names_of
+from levada.checkpoint.leadership.orphan_files import orphans
+from levada.checkpoint.manifest import Manifest, read_manifest
+from levada.core import column_names as col
+from levada.core.frame import Frame
 from levada.errors import OvertakenError
-from levada.model import columns as col
-from levada.model.frame import Frame
-from levada.runtime.context import Done
-from levada.runtime.store import state_files
-from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Manifest, read_manifest
-from levada.runtime.store.names import kept
-from levada.runtime.store.names.inventory import names_of
-from levada.runtime.store.names.told import tell
-from levada.runtime.store.reign.leavings import orphans
-from levada.windows.state.pieces import Head, Piece, State, read_head
+from levada.operators.state.state_parts import Head, Piece, State, read_head
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 9
 STEPS = 30
@@ -250,7 +249,7 @@ class World:
 def test_files_are_there_as_long_as_the_last_two_manifests_name_them(
     few: int, tmp_path: Path, random_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "FEW", few)
+    monkeypatch.setattr(live_files, "FEW", few)
     monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
     for case in range(CASES // 3):
         World(tmp_path / str(case), random_seed + case).run()

@@ -1,1 +1,0 @@
-"""A whole application: the app file, and running it to its end."""

@@ -1,1 +1,0 @@
-"""What each operator of an application's queries costs, measured on a sample of its streams."""

@@ -1,0 +1,1 @@
+"""The checkpoint folder on disk: intentions, manifests, plans, state files, leadership."""

@@ -1,0 +1,385 @@
+"""The checkpoint folder: who may use it, its plans, manifests and files.
+
+levada.json    format version, id, seed: fixed when the folder is made
+lock           held while an engine runs on it
+plans/         a sealed plan and the catalog that it came from, per version: all of it, or what is
+               new after the version before; group tables; setups
+commits/       takeovers and manifests in one sequence (``checkpoint.leadership.commit_log``)
+manifests/     one per epoch, the last two kept: for readers
+state/ results/ side/ graph/    files that manifests name; what none names is deleted
+static/        static triples that the Python API was given as lines; static files that may be
+               replaced, by their content
+positions/     what was read of many files, as far as positions in manifests say
+intentions/    the intention that is written ahead and not yet done; that it failed with an error;
+               the last one that was done; the one whose results are still being published
+requests/      what other processes ask of the engine (``requests``)
+tails/         which epochs they still read (``tails``)
+
+Processes cache plans, group tables and setups by path, so their names hold the checkpoint's id: one
+that is made anew in the same place has other names.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import filelock
+import msgspec
+import xxhash
+
+from levada.checkpoint.epoch_context import Setup, encode_setup, load_plan, load_setup
+from levada.checkpoint.key_group_tables import GroupTables
+from levada.checkpoint.leadership.commit_log import Driver, Reign
+from levada.checkpoint.leadership.new_checkpoint import check_free
+from levada.checkpoint.leadership.orphan_files import leavings, orphans, previous
+from levada.checkpoint.live_files import Names
+from levada.checkpoint.manifest import Manifest, read_manifest
+from levada.checkpoint.object_store.folder_mirror import mirror_of
+from levada.checkpoint.object_store.object_client import Objects
+from levada.checkpoint.reader_leases import epochs_there, needed_from
+from levada.core.atomic_file import make_folders
+from levada.core.checkpoint_facts import FORMAT, Facts, facts_of
+from levada.core.checkpoint_files import MODES, set_mode, sync_folder
+from levada.core.checksummed_files import seal
+from levada.core.durable_files import delete, make_alike, replace_file, unwritable, write_once
+from levada.core.frozen import frozen
+from levada.core.names import is_derived
+from levada.core.size_thresholds import register
+from levada.errors import CheckpointError, unreadable
+from levada.plan.encoding.plan_codec import encode_plan
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.plan_delta import PlanChange
+from levada.plan.topology.catalog_file import encode_catalog, read_catalog
+from levada.plan.topology.topology import Topology
+
+# epochs between two looks for what attempts have left of which nobody knows
+SWEEP = register(f"{__name__}.SWEEP", 256)
+CHAIN = register(f"{__name__}.CHAIN", 128)  # versions of the plan after one that is written whole
+SHARE = 2  # a chain is at most so many times smaller than that
+LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
+TABLES = "tables"  # what relations hold that are published as states
+FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
+
+
+@frozen
+class _Chain:
+    """The versions of a plan that are written as what is new in them, after one that is whole:
+    the last one, the bytes of the whole, how many there are, their bytes.
+    """
+
+    version: int
+    whole: int
+    length: int = 0
+    size: int = 0
+
+    def longer(self, version: int, size: int) -> _Chain:
+        """With one more."""
+        return _Chain(version, self.whole, self.length + 1, self.size + size)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the next version is to be whole."""
+        return self.length >= CHAIN or self.size * SHARE > self.whole
+
+
+class Checkpoint:
+    """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
+    one begins with so many ``partitions``. ``locked``: only if nobody has its lock, ``behind`` (as
+    of ``Reign``) only if it is one's turn. ``objects``: where it is kept, if ``root`` is only where
+    it is worked on. ``mends``: to go back; the last manifest's files may be damaged, none is swept.
+    ``mode``: of its folders (``model.modes``); None: as it is, a new one is its owner's alone.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        partitions: int,
+        seed: int | None = None,
+        wall: int = 0,
+        locked: bool = True,
+        behind: int | None = None,
+        objects: Objects | None = None,
+        mends: bool = False,
+        mode: int | None = None,
+    ) -> None:
+        self.root = root
+        self._wholes: list[int] = []  # plan versions that are written whole, of this run
+        self._chain: _Chain | None = None
+        try:
+            make_folders(root)
+        except OSError as error:
+            message = f"The checkpoint {root} cannot be made: {error.strerror}."
+            raise CheckpointError(message) from error
+        # whichever thread closes it
+        self._lock = filelock.FileLock(str(root / "lock"), thread_local=False)
+        self.lock(LOOKED_AT, needed=locked)
+        try:
+            driver = Driver(platform.node(), os.getpid(), wall)
+            mirror = mirror_of(root, objects, str(driver))
+            self._set_mode(mode)
+            self._facts(seed)
+            self._make_folders()
+            self.reign = Reign(root, driver, mirror, behind)  # before anything is deleted
+            self.facts = facts_of(root)
+            self.reign.show()
+            self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
+            if not self.tables.current:
+                self.tables.deal(partitions)
+            self.has_orphans = False  # an attempt has failed since the last commit
+            self.kept_from = needed_from(root)  # the first epoch that is kept for readers
+            self.indexed = 0  # the last epoch in the index, if there is one
+            if not mends:
+                self._sweep()
+            if mirror is not None:
+                mirror.sweep()
+        except BaseException:
+            self._lock.release()
+            raise
+        self.root = root.absolute()  # tasks may stand in another directory
+
+    @property
+    def last(self) -> Manifest | None:
+        """The last manifest; None before the first."""
+        return self.reign.last
+
+    def lock(self, patience: float, *, needed: bool) -> None:
+        """Takes the lock, if it is ``needed`` or nobody else has it. Raises ``CheckpointError``."""
+        if self._lock.is_locked:
+            return
+        try:
+            self._lock.acquire(timeout=patience)
+        except filelock.Timeout as error:
+            if needed:
+                raise CheckpointError(
+                    f"Another engine is running on the checkpoint {self.root}."
+                ) from error
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpoint {self.root} cannot be used: {error.filename}: {error.strerror}."
+            ) from error
+
+    def _facts(self, seed: int | None) -> Facts:
+        path = self.root / "levada.json"
+        if not path.exists():
+            check_free(self.root)
+            seed = secrets.randbits(63) if seed is None else seed
+            facts = Facts(FORMAT, seed, secrets.token_hex(8))
+            write_once(path, seal(msgspec.json.encode(facts)))
+        return facts_of(self.root)
+
+    def _set_mode(self, mode: int | None) -> None:
+        if not (self.root / "levada.json").exists():
+            check_free(self.root)  # else it is no folder of ours
+            mode = mode or MODES["owner"]
+        if mode is not None:
+            set_mode(self.root, mode)
+
+    def _make_folders(self) -> None:
+        try:
+            for folder in FOLDERS:
+                make_alike(self.root / folder)
+            sync_folder(self.root)  # also what a run that was killed has made
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
+    def _sweep(self) -> None:
+        """Deletes what no manifest names: leavings of attempts that did not come to an end."""
+        before = previous(self.root, self.last)
+        try:
+            self.names = Names(self.root, self.last, before)
+        except CheckpointError as error:
+            raise self.reign.overtaken() or error from error
+        found = leavings(self.root, self.last, before, self.names.of_last_two)
+        oldest = 0 if self.last is None else self.last.epoch - 1
+        old = (e for e in epochs_there(self.root) if e < oldest and not self._is_kept(e))
+        found += [self.root / "manifests" / str(epoch) for epoch in old]
+        self.reign.check()
+        for path in found:
+            delete(path)
+
+    def commit(self, manifest: Manifest) -> None:
+        """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
+        before, manifest.indexed = self.last, self.indexed
+        self._sync(self.names.folders(manifest))
+        try:
+            self.reign.commit(manifest, lambda: self._needed(manifest))
+        finally:
+            if self.last is manifest:  # also if something fails behind the commit
+                self.names.take(manifest)
+        if before is not None and before.groups < manifest.groups:
+            self.tables.forget(before.groups)
+        if self.has_orphans or manifest.epoch % SWEEP == 0:
+            self.has_orphans = False
+            self.unlink(orphans(self.root, manifest, self.names.of_last_two))
+
+    def _needed(self, manifest: Manifest) -> set[str]:
+        plan, groups = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
+        return self.names.needed(manifest, plan, groups)
+
+    def _sync(self, folders: Iterable[str]) -> None:
+        """Makes the names of what tasks have made durable, as their content is."""
+        try:
+            for folder in folders:
+                sync_folder(f"{self.root}/{folder}")
+        except OSError as error:
+            raise self.reign.overtaken() or unwritable(self.root, error) from error
+
+    def check_follows(self, epoch: int) -> None:
+        """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
+        intention begins behind what no manifest tells of.
+        """
+        last = self.last.epoch if self.last is not None else 0
+        if epoch != last + 1:
+            raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
+
+    def forget_before(self, manifest: Manifest) -> None:
+        """Deletes the manifest before the last two, unless a reader needs it
+        (``checkpoint.live_files``).
+        """
+        if not self._is_kept(manifest.epoch - 2):
+            delete(f"{self.root}/manifests/{manifest.epoch - 2}")
+
+    def _is_kept(self, epoch: int) -> bool:
+        return self.kept_from is not None and epoch >= self.kept_from
+
+    def unlink(self, files: Iterable[str | Path]) -> None:
+        """Deletes files of the checkpoint."""
+        for name in files:
+            delete(f"{self.root}/{name}" if isinstance(name, str) else name)
+
+    def forget_plans(self, before: int) -> None:
+        """Deletes the versions before this one, which nothing to be run or published names, and on
+        which none does that is written as what is new after another.
+        """
+        wholes = [version for version in self._wholes if version <= before]
+        if not wholes:
+            return  # it goes back to a version of a run before
+        self._wholes = [version for version in self._wholes if version >= wholes[-1]]
+        for path in (self.root / "plans").glob("[0-9]*"):
+            if int(path.name.split("-", 1)[0]) < wholes[-1]:
+                delete(path)
+
+    def plan_path(self, version: int) -> Path:
+        """The file of a sealed plan."""
+        return _plan_path(self.root, self.facts, version)
+
+    def _catalog_path(self, version: int) -> Path:
+        return self.plan_path(version).with_suffix(".catalog")
+
+    def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> bool:
+        """Keeps a plan version and its catalog, which knows each query's identity: as what is new
+        in it, if the one before has been kept by this driver, else whole; and so now and then.
+        False: there is one of this number already, which processes may know.
+        """
+        change = self._change(topology)
+        sealed = encode_plan(change or plan)
+        if not write_once(self.plan_path(plan.version), sealed):
+            return False
+        catalog = encode_catalog(topology, identities, change)
+        replace_file(self._catalog_path(plan.version), catalog)
+        size = len(sealed) + len(catalog)
+        if change is None:
+            self._wholes.append(plan.version)
+            self._chain = _Chain(plan.version, size)
+        elif self._chain is not None:
+            self._chain = self._chain.longer(plan.version, size)
+        return True
+
+    def _change(self, topology: Topology) -> PlanChange | None:
+        """What is new in a version, if that is to be written."""
+        change, chain = topology.change, self._chain
+        if change is None or chain is None or chain.spent or change.base != chain.version:
+            return None
+        return change
+
+    def load_plan(self, version: int) -> Plan:
+        """A sealed plan."""
+        return plan_of(self.root, self.facts, version)
+
+    def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
+        """The catalog of a plan version, and the identities of its queries."""
+        return catalog_of(self.root, self.facts, version)
+
+    def streams(self) -> tuple[str, ...]:
+        """The streams that have numbers here: those of the last catalog that was written; but for
+        what a driver that was overtaken wrote after a version that is gone.
+        """
+        named = self.last.plan if self.last is not None else 0
+        for version in sorted(self._catalogs(), reverse=True):
+            try:
+                return self.load_topology(version)[0].streams
+            except CheckpointError:
+                if version <= named:
+                    raise
+        return ()
+
+    def newest_plan(self) -> int:
+        """The last plan version that was written, whether an epoch had it or not; 0: none."""
+        return max(self._catalogs(), default=0)
+
+    def _catalogs(self) -> Iterator[int]:
+        for path in (self.root / "plans").glob("[0-9]*.catalog"):
+            yield int(path.name.split("-", 1)[0])
+
+    def ordered(self, streams: Iterable[str], left: Collection[str] = ()) -> list[str]:
+        """These streams in the order of the plans, which number them; new ones behind. Raises
+        ``CheckpointError`` if one is missing that has not ``left``.
+        """
+        names, known = list(streams), [n for n in self.streams() if not is_derived(n)]
+        missing = [n for n in known if n not in names and n not in left]
+        if missing:
+            raise CheckpointError(
+                f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now."
+            )
+        return [*(n for n in known if n in names), *(n for n in names if n not in known)]
+
+    def save_setup(self, setup: Setup) -> str:
+        """Keeps the streams and static files of a run; returns the path in the folder, which is
+        another for another content.
+        """
+        data = encode_setup(setup)
+        digest = xxhash.xxh3_64_hexdigest(data)
+        # of this reign: a driver that was overtaken deletes none of them
+        name = f"plans/setup-{self.facts.id}-{digest}-{self.reign.number}"
+        replace_file(self.root / name, data)
+        return name
+
+    def setup(self, name: str) -> Setup:
+        """A setup that is kept here."""
+        return load_setup(str(self.root / name))
+
+    def forget_setups(self, *kept: str) -> None:
+        """Deletes all setups of this reign and those before, but these."""
+        for path in (self.root / "plans").glob("setup-*"):
+            ours = int(path.name.rpartition("-")[2]) <= self.reign.number
+            if ours and f"plans/{path.name}" not in kept:
+                delete(path)
+
+    def close(self) -> None:
+        """Gives the checkpoint free."""
+        self._lock.release()
+
+
+def newest_manifest(root: Path) -> Manifest | None:
+    """The manifest of a checkpoint's last epoch; None before the first."""
+    epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
+    return read_manifest(root / "manifests" / str(max(epochs))) if epochs else None
+
+
+def catalog_of(root: Path, facts: Facts, version: int) -> tuple[Topology, dict[str, str]]:
+    """The catalog of a plan version, and the identities of its queries."""
+    return read_catalog(_plan_path(root, facts, version).with_suffix(".catalog"))
+
+
+def plan_of(root: Path, facts: Facts, version: int) -> Plan:
+    """A sealed plan of a checkpoint."""
+    return load_plan(str(_plan_path(root, facts, version)))
+
+
+def _plan_path(root: Path, facts: Facts, version: int) -> Path:
+    return root / "plans" / f"{version}-{facts.id}.plan"

@@ -1,0 +1,78 @@
+"""How often an epoch has ended its process and nothing that it reads was to blame
+(docs/decisions/0016-what-kills-is-set-aside.md): ``intentions/deaths``, written after a death only.
+And how often the last one that did has lost tasks: ``intentions/lost``, for whoever asks.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.durable_files import replace_file
+from levada.core.msgspec_warmup import prepared
+from levada.errors import CheckpointError, unreadable
+
+DEATHS, LOST = "intentions/deaths", "intentions/lost"
+
+
+class Deaths(msgspec.Struct):
+    """``times``: how often this epoch died."""
+
+    epoch: int
+    times: int
+
+
+def one_more(root: Path, epoch: int) -> int:
+    """Notes a death of an epoch, durably; how many that makes. Raises ``CheckpointError``."""
+    path, known = root / DEATHS, Deaths(epoch, 0)
+    if path.exists():
+        try:
+            known = msgspec.json.decode(read_sealed(path), type=Deaths)
+        except msgspec.MsgspecError as error:
+            raise unreadable(path, str(error)) from error
+    times = known.times + 1 if known.epoch == epoch else 1
+    replace_file(path, seal(msgspec.json.encode(Deaths(epoch, times))))
+    return times
+
+
+def forget(root: Path) -> None:
+    """The epoch is dropped."""
+    (root / DEATHS).unlink(missing_ok=True)
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """An epoch that has lost tasks so many ``times``, the last time for this reason. ``again``: it
+    is run again, or was; else the engine has ended.
+    """
+
+    epoch: int
+    times: int
+    why: str
+    again: bool
+
+    def __str__(self) -> str:
+        times = "once" if self.times == 1 else f"{self.times} times"
+        then = "and is run again" if self.again else "and has ended the engine"
+        return f"Epoch {self.epoch} has lost tasks {times}, {then}: {self.why}"
+
+
+def note_loss(root: Path, epoch: int, why: str, *, again: bool) -> Losses:
+    """Notes that an epoch has lost tasks; how often that makes. Raises ``CheckpointError``."""
+    known = read_losses(root)
+    times = known.times + 1 if known is not None and known.epoch == epoch else 1
+    found = Losses(epoch, times, why, again)
+    replace_file(root / LOST, seal(msgspec.json.encode(found)))
+    return found
+
+
+def read_losses(root: Path) -> Losses | None:
+    """The last epoch that has lost tasks; None: there was none, or it is not known."""
+    with suppress(CheckpointError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_sealed(root / LOST), type=Losses)
+    return None
+
+
+prepared(Deaths, Losses)

@@ -1,0 +1,418 @@
+"""What every task of an epoch knows: small, JSON, sent once per job. The plan and the group table
+are files that workers cache per version.
+"""
+
+from __future__ import annotations
+
+import threading
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_hexdigest
+
+from levada.checkpoint.result_counts import NONE, Reported
+from levada.checkpoint.send_graph_options import FINEST
+from levada.connectors.config.feed_config import FeedConfig
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.config.row_mapping import Part, RowMapping
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.static_files import StaticFile
+from levada.connectors.ingest.static_load_report import Loaded
+from levada.connectors.sources.splits import Measured
+from levada.core.array_types import Bools
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.gc_control import Collected
+from levada.core.query_limits import Limited, Memory, QueryLimits
+from levada.plan.encoding.document import encode as encode_value
+from levada.plan.encoding.document import read_file
+from levada.plan.encoding.plan_codec import read_groups, read_plan
+from levada.plan.encoding.tag_registry import Registry
+from levada.plan.execution.key_group_table import GroupTable
+from levada.plan.execution.plan import Plan
+
+TIMES, ROWS = 1, 2
+"""What tasks tell of their load: how long they took, also the rows of each group."""
+
+
+_LOADING = threading.RLock()
+_READ = Collected(cycles=False)  # of the plans that this process has read
+
+
+class StreamState(msgspec.Struct):
+    """A stream as an epoch begins, and what the epoch does with it.
+
+    ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that
+    are not read in this epoch and not finished (MAX: none such; MIN: one is known and unread).
+    ``reading``: partitions read now that go on after it, with their largest time so far. ``ended``:
+    after this epoch nothing can come. ``idle``: silent, follows the others. ``known``: how far it
+    is complete, where an epoch before has stopped short of that. ``latest``: its largest time.
+    ``clock``: how far it is complete by the clock (MIN: that says nothing).
+    """
+
+    watermark: int = MIN
+    floor: int = MAX
+    reading: dict[str, int] = {}
+    lateness: int = 0
+    ended: bool = False
+    idle: bool = False
+    known: int = MIN
+    latest: int = MIN
+    clock: int = MIN
+
+
+class Replacement(msgspec.Struct):
+    """Static graphs that an epoch replaces (None: the default graph).
+
+    ``before``: the setup that says what they were. ``instant``: the first at which they are what
+    the epoch's setup says.
+    """
+
+    graphs: list[str | None]
+    before: str
+    instant: int
+
+
+class Context(msgspec.Struct):
+    """One epoch, for tasks."""
+
+    epoch: int
+    root: str
+    plan: str
+    seed: int
+    wall: int
+    partitions: int
+    groups: str  # the group table, by its file
+    streams: list[StreamState]
+    state: dict[str, str]
+    setup: str = ""
+    shared: list[list[int]] = []  # for each stream the streams that it shares a query with
+    first: bool = (
+        False  # the first epoch of its plan: static data and constants of new members come, once
+    )
+    replacement: Replacement | None = None
+    until: int = MAX  # the watermarks do not rise beyond it
+    limits: QueryLimits = QueryLimits()  # of one query
+    counted: int = 0  # by how many groups what tasks send is counted (0: it is not)
+    lies: str = ""  # the group table by which the state lies, if that is another
+    measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
+    own: dict[str, QueryLimits] = {}  # lower limits, of some queries
+    placed: bool = False  # tasks are wanted at some executors, and tell where they ran
+    memory: Memory = Memory()  # of a task
+    whole: bool = False  # stage tasks tell of all files that their partitions need
+    going: list[str] = []  # files that nobody needs any more, for tasks to delete
+
+    @property
+    def tells_places(self) -> bool:
+        """Whether what tasks send each other is told by the executors, too, at which they ran."""
+        return bool(self.counted) or self.placed
+
+    @property
+    def limited(self) -> Limited:
+        """What each query may have."""
+        return Limited(self.limits, self.own)
+
+    @property
+    def replaced(self) -> frozenset[str | None]:
+        """The static graphs that this epoch replaces."""
+        return frozenset(self.replacement.graphs if self.replacement else ())
+
+
+class Control(msgspec.Struct, array_like=True):
+    """What an intake task saw: the head of each of its blobs (docs/architecture.md#a-triples-way),
+    without the names of fields, since it goes to every partition.
+
+    ``accounted``: of how many of the elements that the driver counted in the reference it is known
+    what became of them. ``reaches``: the time that the partition's watermark follows, where it is
+    beyond ``max_ts``, because its producer has said how far it is. ``other``: the host on which its
+    file is gone, or another one than was found. ``reports``: of a made stream that several tasks
+    read, the times of its elements. ``lead``: where the element of ``max_ts`` stands. ``digest``:
+    the hash of what was read, and ``measured`` what else was found, where the driver has not read
+    it.
+    """
+
+    stream: int
+    partition: str
+    max_ts: int
+    elements: int = 0
+    triples: int = 0
+    late: int = 0
+    dead: int = 0
+    cut: int = 0
+    passed: int = 0
+    matched: int = 0
+    accounted: int = 0
+    unit: str = ""  # that the times seem to be in, if it is another than the stream's
+    reasons: list[str] = []  # of some dead letters
+    nulls: int = 0  # messages without a value
+    reaches: int = MIN
+    hits: dict[str, int] = {}  # pattern -> the triples that matched it
+    side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
+    other: str = ""
+    reports: str = ""
+    lead: str = ""
+    digest: str = ""
+    measured: Measured | None = None
+
+
+_USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))
+_FOUND: dict[str, Any] = {
+    "hits": {},
+    "side": [],
+    "reasons": [],
+    "reports": "",
+    "lead": "",
+    "measured": None,
+}
+
+
+def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:
+    """What blobs carry of controls, without what is as usual at their end. The driver hears of
+    partition 0 what was found; to others (not ``whole``) a control says how far a partition is, and
+    what all of them mark alike (``Done.hear``).
+    """
+    return [_cut(_head(control, whole=whole)) for control in controls]
+
+
+def _head(control: Control, *, whole: bool) -> list[Any]:
+    told = control if whole else msgspec.structs.replace(control, **_FOUND)
+    found: list[Any] = msgspec.to_builtins(told)
+    return found
+
+
+def _cut(told: list[Any]) -> list[Any]:
+    last = len(told)
+    while told[last - 1] == _USUAL[last - 1] and last > 3:
+        last -= 1
+    return told[:last]
+
+
+class Counted(msgspec.Struct, array_like=True):
+    """What a task has sent to a node, or given to operators: so many rows of each of some groups
+    ("": of all), in so many bytes. ``sources``: of what group the rows were before, where that is
+    known. ``of``: there are so many groups. Columns are texts (``text_of``), as which they go from
+    task to task and into manifests; few of them are ever read.
+    """
+
+    node: int
+    groups: str  # 16 bits each
+    rows: str  # of so many bytes each
+    size: int
+    width: int = 4
+    sources: str = ""  # 16 bits each
+    of: int = FINEST
+
+
+def text_of(column: npt.NDArray[Any]) -> str:
+    """A column as base64."""
+    return b2a_base64(column.tobytes(), newline=False).decode()
+
+
+def column_of(text: str, width: int) -> npt.NDArray[Any]:
+    """Unsigned numbers of so many bytes each."""
+    return np.frombuffer(a2b_base64(text), f"u{width}")
+
+
+class Done(msgspec.Struct, omit_defaults=True):
+    """What a stage's task made: names that the manifest will hold."""
+
+    stage: int
+    partition: int
+    # of a stage's: the state's file, if it is another than before; files that its partition needs
+    # and did not before, and those that it needed (of readers: those of the job); or all (``told``)
+    state: str | None = None
+    files: list[str] = []
+    gone: list[str] = []
+    whole: bool = False
+    segment: str | None = None
+    counts: Reported = NONE  # of queries with results
+    sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
+    rows_in: int = 0  # rows that operators were given
+    rows_state: int = 0  # rows of state that were read, looked up or written
+    shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
+    # CPU seconds, of which each node's (with what becomes of its rows in the task), which was given
+    # so many rows
+    cpu: float = 0.0
+    nodes: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked]
+    met: dict[str, list[int]] = {}
+    # "node member" of what is joined, or of a join -> the rows that it has put out
+    flows: dict[str, int] = {}
+    # node of a join whose form is chosen -> what is told of it (``plan/sealed/joins``)
+    forms: dict[str, list[int]] = {}
+    # where what is sent is counted: the name of one that reads, bytes of the segment, by sender
+    # what it got: [rows, bytes, blobs]; rows by group
+    reader: str = ""
+    segment_size: int = 0
+    received: dict[str, list[int]] = {}
+    sent: list[Counted] = []
+    # where it counts which executors send to which: the same by the executor of the sender
+    came: dict[str, list[int]] = {}
+    # what it got from other processes: blobs by file, their bytes, blobs by shuffle, their bytes
+    carried: list[int] = []
+    seconds: float = 0.0  # of a stage's: that passed, of which ``cpu``
+    # where load is measured: ``rows_in`` by group; what of these joins got where groups may divide
+    given: Counted | None = None
+    joined: Counted | None = None
+    at: str = ""  # the executor by which it ran, on a cluster
+    heard: str = ""  # a stage's: a mark of what it goes by, from the intake on
+    loaded: Loaded | None = None  # an intake's: what it has read of static data
+    most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
+
+    def hear(self, controls: Sequence[Control], before: Collection[str]) -> None:
+        """Marks what its task goes by: what was found in each reference, and ``before``: the marks
+        of who has sent to it.
+        """
+        if len(marks := sorted(filter(None, before))) == 1:
+            self.heard = marks[0]
+            return
+        told = [msgspec.structs.replace(c, **_FOUND) for c in controls]
+        self.heard = xxh3_64_hexdigest(msgspec.json.encode([told, marks]))
+
+
+def encode(value: msgspec.Struct) -> bytes:
+    """JSON of a struct."""
+    return msgspec.json.encode(value)
+
+
+def decode_context(data: bytes) -> Context:
+    """The context of a job."""
+    return _decode(data)
+
+
+@lru_cache(maxsize=4)
+def _decode(data: bytes) -> Context:
+    return msgspec.json.decode(data, type=Context)
+
+
+def load_plan(path: str) -> Plan:
+    """A sealed plan from its file; cached per process, with the one that it comes after, if it is
+    written as what is new in it. Threads that want the same one wait for it. Raises
+    ``CheckpointError``.
+    """
+    with _LOADING:
+        return cached_plan(path)
+
+
+@lru_cache(maxsize=4)
+def cached_plan(path: str) -> Plan:
+    """``load_plan`` in one thread."""
+    plan = read_plan(Path(path), lambda base: cached_plan(str(base)))
+    _READ.after(len(plan.queries))
+    return plan
+
+
+@lru_cache(maxsize=4)
+def load_groups(path: str) -> GroupTable:
+    """A group table from its file; cached per process. Raises ``CheckpointError``."""
+    return read_groups(Path(path))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The streams and static files of an engine: a file beside the plan, another one when static
+    data are replaced.
+    """
+
+    streams: list[StreamConfig]
+    static: list[StaticFile]
+
+
+SETUPS = Registry(
+    {},
+    {
+        "stream": StreamConfig,
+        "row mapping": RowMapping,
+        "part": Part,
+        "static file": StaticFile,
+        "setup": Setup,
+        "topic": KafkaConfig,
+        "feed": FeedConfig,
+    },
+    {"RowMapping": RowMapping},
+)
+
+
+def encode_setup(setup: Setup) -> bytes:
+    """An engine's setup as the bytes of its file, the same in every process."""
+    return encode_value(setup, SETUPS)
+
+
+@lru_cache(maxsize=4)
+def load_setup(path: str) -> Setup:
+    """An engine's setup from its file; cached per process. Raises ``CheckpointError``."""
+    return read_file(Path(path), Setup, SETUPS)
+
+
+def advance(context: Context, controls: Sequence[Control]) -> Times:
+    """W of every stream after the epoch, the same at every target and at the driver: how far it is
+    complete, but not beyond the epoch's ``until``.
+    """
+    complete = completed(context.streams, controls, context.shared)
+    return np.maximum(old_watermarks(context.streams), np.minimum(complete, context.until))
+
+
+def over(context: Context, controls: Sequence[Control]) -> Bools:
+    """The streams that are complete, and all of whose elements are below W after the epoch."""
+    latest = np.array([s.latest for s in context.streams], np.int64)
+    for c in controls:
+        latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
+    complete = completed(context.streams, controls, context.shared)
+    return np.asarray((complete >= MAX) & (latest < advance(context, controls)))
+
+
+def completed(
+    streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]
+) -> Times:
+    """How far every stream is complete after the epoch (docs/architecture.md#a-triples-way). A
+    silent stream follows those of ``shared`` that are not, else those that go by the clock, else
+    those that follow others.
+    """
+    seen: dict[tuple[int, str], int] = {}
+    for c in controls:
+        key = (c.stream, c.partition)
+        seen[key] = max(seen.get(key, MIN), c.max_ts, c.reaches)
+    new = np.array([_advance(s, i, seen) for i, s in enumerate(streams)], np.int64)
+    by_themselves = new.copy()
+    for i, s in enumerate(streams):
+        if s.idle and not s.ended:
+            lively = [j for j in shared[i] if not streams[j].idle]
+            beating = [j for j in shared[i] if streams[j].clock > MIN]
+            if others := lively or beating or list(shared[i]):
+                new[i] = max(int(new[i]), int(by_themselves[others].min()))
+    return new
+
+
+def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int:
+    if s.ended:
+        return MAX
+    least = s.floor
+    for partition, before in s.reading.items():
+        least = min(least, max(before, seen.get((i, partition), MIN)))
+    if least >= MAX or least <= MIN:
+        return max(s.watermark, s.known, s.clock)
+    return max(s.watermark, s.known, s.clock, least - s.lateness)
+
+
+def moves(
+    states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
+) -> bool:
+    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
+    has made what it would.
+    """
+    raised = completed(states, [], shared) > old_watermarks(states)
+    raised[list(unread)] = False
+    return bool(raised.any())
+
+
+def old_watermarks(streams: Sequence[StreamState]) -> Times:
+    """W of every stream before the epoch."""
+    return np.array([s.watermark for s in streams], np.int64)

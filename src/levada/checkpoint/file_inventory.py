@@ -1,0 +1,82 @@
+"""The names of a manifest: the files that it needs, and which of them is whose state.
+
+    inventory  a file with all names, as they were some epochs ago ("": none)
+    files      the names that have come since; without an inventory all of them
+    gone       those of the inventory that nobody has any more
+    state      "STAGE.PARTITION" -> its state's file, where that is another one since ("": it has
+               none any more); without an inventory all of them
+
+So a manifest says what it names by itself and one other file, and an epoch writes what has changed
+since that one. Where names are few they stand in the manifest (``kept.FEW``). An inventory is
+durable before the manifest that says its name; it is named by that as all others are, so it goes
+when neither of the last two manifests has it.
+
+Everybody who asks for the names of a manifest that he has read asks ``names_of``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from xxhash import xxh3_64_hexdigest
+
+from levada.checkpoint import state_files
+from levada.checkpoint.manifest import Manifest
+from levada.core.checksum_messages import OTHER
+from levada.core.checksummed_files import read_sealed
+from levada.core.msgspec_warmup import prepared
+from levada.errors import unreadable
+
+FOLDER, NAME = "state", "names"
+
+
+class Inventory(msgspec.Struct):
+    """The names at one epoch."""
+
+    files: list[str]
+    state: dict[str, str]
+
+
+class Named(NamedTuple):
+    """All files that a manifest names; of each "STAGE.PARTITION" that has state the file of it."""
+
+    files: set[str]
+    state: dict[str, str]
+
+
+def names_of(root: Path, manifest: Manifest) -> Named:
+    """What a manifest names, the inventory too; letters and results it names otherwise. Reads a
+    file, if there is an inventory. Raises ``CheckpointError``.
+    """
+    if not manifest.inventory:
+        return Named({*manifest.files}, dict(manifest.state))
+    before = read_inventory(root / manifest.inventory)
+    files = {*before.files}.difference(manifest.gone)
+    files.update(manifest.files, (manifest.inventory,))
+    state = before.state | manifest.state
+    return Named(files, {key: file for key, file in state.items() if file})
+
+
+def read_inventory(path: Path) -> Inventory:
+    """An inventory from its file. Raises ``CheckpointError``, also for a sound file under another's
+    name.
+    """
+    data = read_sealed(path)
+    if xxh3_64_hexdigest(data) not in path.name:
+        raise unreadable(path, OTHER)
+    try:
+        return msgspec.json.decode(data, type=Inventory)
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error
+
+
+def write_inventory(root: Path, epoch: int, inventory: Inventory) -> str:
+    """Writes an inventory, durably; its name, which has the hash of what it says."""
+    data = msgspec.json.encode(inventory)
+    stem = f"{epoch}-{NAME}-{xxh3_64_hexdigest(data)}"
+    return state_files.write_sealed(str(root), FOLDER, stem, data)
+
+
+prepared(Inventory)

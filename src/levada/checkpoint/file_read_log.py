@@ -1,0 +1,218 @@
+"""What has been read of a stream's files, in a log beside the manifests: of ``files=parallel``,
+where each file that there ever was has a place of its own.
+
+A manifest would grow by every file. So what no take has touched lately moves from a position into
+the log, and the position names how long the log was, with the hash of so much of it: a mark. A
+position with its mark stands for a whole one (``whole``), whatever was appended later: what is
+appended was true at every position that named less of it, since it was in that position itself.
+
+An entry is a line ``[name, {key: value}]``, which replaces earlier ones of the name; an empty one
+says that nothing is known of it any more. The log is durable before a position names it. When half
+of it is replaced, a new one begins (``.1`` behind ``.0``), and the one before the last goes.
+
+Cost: a line for each file that is no longer read from, one fsync for at least ``FEW`` of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from levada.core.checkpoint_files import file_mode, sync_folder
+from levada.core.checksum_messages import ALTERED
+from levada.core.durable_files import make_folder, unwritable
+from levada.core.size_thresholds import register
+from levada.errors import unreadable
+
+Position = dict[str, Any]
+Entry = dict[str, Any]
+
+KEYS = ("files", "rows", "fingerprints", "lives")
+"""What a position says of each file."""
+MARK = "log"
+FEW = register(f"{__name__}.FEW", 32)
+"""How many files that are not read from stay in a position."""
+
+
+class Mark(msgspec.Struct, array_like=True, frozen=True):
+    """Up to where a log counts: its number, its bytes and their hash."""
+
+    number: int
+    length: int
+    digest: str
+
+
+class ReadLog:
+    """The log of one stream; ``stem`` is the path of its files without their number."""
+
+    def __init__(self, stem: Path) -> None:
+        self._stem = stem
+        self._number = self._length = self._lines = 0
+        self._began = False  # the one that it adds to
+        self._hash = xxhash.xxh3_64()
+        self._entries: dict[str, Entry] = {}
+        self._last: tuple[Position, Position] = ({}, {})
+        self._own: list[int] = []  # the numbers of the logs that it has begun, or gone on from
+
+    def whole(self, position: Position) -> Position:
+        """What a position stands for. Raises ``CheckpointError`` if the log is damaged."""
+        if MARK not in position:
+            return position
+        if self._last[0] != position:
+            self._follow(msgspec.convert(position[MARK], Mark))
+            entries = self._entries | _entries_of(position)
+            rest = {k: v for k, v in position.items() if k != MARK and k not in KEYS}
+            self._last = position, rest | _position_of(entries)
+        return self._last[1]
+
+    def short(self, before: Position, after: Position) -> Position:
+        """The position for the whole one ``after``; ``before`` is the one (with its mark) from
+        which it was taken. What the take did not touch moves into the log, if it is much; a file
+        of the log of which nothing is known any more stands in the position with null.
+        """
+        was = _entries_of(self.whole(before))
+        now = _entries_of(after)
+        known = self._entries if MARK in before else {}
+        changed = {n: e for n, e in now.items() if known.get(n) != e}
+        changed |= {n: {} for n in known if n not in now and known[n]}
+        settled = {n: e for n, e in changed.items() if was.get(n, {}) == e}
+        if len(settled) > FEW:
+            self._append(settled, fresh=MARK not in before)
+            changed = {n: e for n, e in changed.items() if n not in settled}
+        elif MARK not in before:
+            return after
+        rest = {k: v for k, v in after.items() if k not in KEYS}
+        kept = _position_of(changed)
+        if gone := dict.fromkeys(n for n, e in changed.items() if not e):
+            kept[KEYS[0]] = {**kept.get(KEYS[0], {}), **gone}
+        # not the mark of before: what an epoch that was dropped has appended is known, too
+        return {**rest, **kept, MARK: [self._number, self._length, self._hash.hexdigest()]}
+
+    def _follow(self, mark: Mark) -> None:
+        """Reads the log up to a mark that is beyond what is known of it."""
+        if mark.number == self._number and mark.length <= self._length:
+            return
+        path = self._path(mark.number)
+        try:
+            with path.open("rb") as file:
+                data = file.read(mark.length)
+        except OSError as error:
+            raise unreadable(path, str(error.strerror)) from error
+        check(path, data, mark)
+        self._number, self._entries, self._lines = mark.number, {}, 0
+        others = self._own or [mark.number - 1] * (mark.number > 0)
+        self._own = [*(n for n in others if n != mark.number), mark.number]
+        self._began = False
+        self._hash = xxhash.xxh3_64(data)
+        self._length = mark.length
+        for line in data.splitlines():
+            name, entry = msgspec.json.decode(line)
+            self._entries[name] = entry
+            self._lines += 1
+
+    def _append(self, entries: Mapping[str, Entry], *, fresh: bool) -> None:
+        """Adds entries, durably; a log of which half is replaced is written anew."""
+        if fresh:
+            self._entries = {}
+        self._entries = {**self._entries, **entries}
+        anew = fresh or not self._began
+        anew = anew or self._lines + len(entries) > 2 * len(self._entries) + FEW
+        if anew:
+            self._begin(0 if fresh else self._number + 1)
+            entries = self._entries = {n: e for n, e in self._entries.items() if e}
+        data = b"".join(msgspec.json.encode([n, e]) + b"\n" for n, e in entries.items())
+        self._write(data)
+        self._hash.update(data)
+        self._length += len(data)
+        self._lines += len(entries)
+        while len(self._own) > 2:
+            self._path(self._own.pop(0)).unlink(missing_ok=True)
+
+    def _begin(self, number: int) -> None:
+        """A log of a number, or of the next one that nobody has."""
+        self._hash, self._length, self._lines = xxhash.xxh3_64(), 0, 0
+        while not self._create(self._path(number)):
+            number += 1
+        self._number, self._began = number, True
+        self._own.append(number)
+
+    def _create(self, path: Path) -> bool:
+        try:
+            make_folder(path.parent)
+            mode = file_mode(path.parent)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise unwritable(path.parent.parent, error) from error
+        return True
+
+    def _write(self, data: bytes) -> None:
+        """Writes behind what counts; what an attempt of before has left there goes."""
+        path = self._path(self._number)
+        try:
+            with path.open("r+b") as file:
+                file.truncate(self._length)
+                file.seek(self._length)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if not self._length:
+                sync_folder(path.parent)
+        except OSError as error:
+            raise unwritable(path.parent.parent, error) from error
+
+    def _path(self, number: int) -> Path:
+        return path_of(self._stem, number)
+
+
+def path_of(stem: Path, number: int) -> Path:
+    """The file of the log with this number."""
+    return stem.with_name(f"{stem.name}.{number}")
+
+
+def stem_of(root: Path, stream: str) -> Path:
+    """Where the logs of a stream are in a checkpoint: names of streams may be no names of files."""
+    return root / "positions" / xxhash.xxh3_64_hexdigest(stream.encode())
+
+
+def check(path: Path, data: bytes, mark: Mark) -> None:
+    """Raises ``CheckpointError`` if these are not the bytes that a mark means."""
+    if len(data) < mark.length or xxhash.xxh3_64_hexdigest(data[: mark.length]) != mark.digest:
+        raise unreadable(path, ALTERED)
+
+
+def logs_of(positions: Mapping[str, Position]) -> dict[str, Mark]:
+    """The logs that positions name, by their names in the checkpoint."""
+    found = {}
+    for stream, position in positions.items():
+        if MARK in position:
+            mark = msgspec.convert(position[MARK], Mark)
+            found[path_of(stem_of(Path(), stream), mark.number).as_posix()] = mark
+    return found
+
+
+def _entries_of(position: Position) -> dict[str, Entry]:
+    """What a position says of each file, by file; of one that nothing is known of any more,
+    nothing.
+    """
+    found: dict[str, Entry] = {}
+    for key in KEYS:
+        for name, value in position.get(key, {}).items():
+            entry = found.setdefault(name, {})
+            if value is not None:
+                entry[key] = value
+    return found
+
+
+def _position_of(entries: Mapping[str, Entry]) -> Position:
+    found: Position = {}
+    for name, entry in entries.items():
+        for key, value in entry.items():
+            found.setdefault(key, {})[name] = value
+    return found

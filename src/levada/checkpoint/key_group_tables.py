@@ -1,0 +1,95 @@
+"""The group tables of a checkpoint: a file for each version, beside the plans.
+
+A table never changes; another dealing of groups to partitions, or another number of partitions, is
+the next version. An intention names the version by which its rows go, so a replay routes alike; its
+state lies by the version that the last manifest names. ``dealing`` is asked before each epoch
+whether there is to be another table: here is where balance and placement, and tests, decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from levada.checkpoint.epoch_context import load_groups
+from levada.core.array_types import Ints
+from levada.core.durable_files import write_once
+from levada.plan.encoding.plan_codec import encode_groups
+from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.splittable_joins import fitting
+
+GROUPS = 1 << 16  # fine enough that keys can follow their readers (decision 26)
+Dealing = Callable[[int, GroupTable], GroupTable | None]
+"""Of an epoch's number and the present table: the table from that epoch on; None: the same."""
+
+
+def as_it_is(epoch: int, table: GroupTable) -> GroupTable | None:
+    """Nothing moves."""
+    return None
+
+
+class GroupTables:
+    """The tables in the checkpoint ``root`` of this ``id``; ``current``: the version by which the
+    next epoch goes (0: there is none yet), ``known``: one that there must be.
+    """
+
+    def __init__(self, root: Path, id_: str, known: int) -> None:
+        self._root, self._id = root.absolute(), id_  # tasks may stand in another directory
+        self.dealing: Dealing = as_it_is
+        self.current = max([known, *self._versions()])
+
+    def path(self, version: int) -> Path:
+        """The file of a table."""
+        return Path(self.file(version))
+
+    def file(self, version: int) -> str:
+        """The same as a text."""
+        return f"{self._root}/{name_of(self._id, version)}"
+
+    def load(self, version: int) -> GroupTable:
+        """A table. Raises ``CheckpointError``."""
+        return load_groups(self.file(version))
+
+    def deal(self, partitions: int) -> None:
+        """Has the next epochs go over so many partitions, round robin unless they do already."""
+        if not self.current or self.load(self.current).partitions != partitions:
+            self._write(dealt(GROUPS, partitions))
+
+    def place(self, moved: Ints, to: Ints) -> None:
+        """Has the next epochs go with these groups in these partitions, the others round robin."""
+        now = self.load(self.current)
+        wanted = GroupTable(1, now.groups, now.partitions, moved, to)
+        if (wanted.partition != now.partition).any():
+            self._write(wanted)
+
+    def of_epoch(self, epoch: int, plan: Plan) -> int:
+        """The version by which an epoch of a plan is to go."""
+        now = self.load(self.current)
+        table = fitting(self.dealing(epoch, now) or now, plan)
+        if table is not now:
+            self._write(table)
+        return self.current
+
+    def forget(self, before: int) -> None:
+        """Deletes the versions before this one, which nothing names any more."""
+        for version in self._versions():
+            if version < before:
+                self.path(version).unlink(missing_ok=True)
+
+    def _write(self, table: GroupTable) -> None:
+        version = self.current + 1
+        # a driver that was overtaken may have left one of this number
+        while not write_once(self.path(version), encode_groups(replace(table, version=version))):
+            version += 1
+        self.current = version
+
+    def _versions(self) -> list[int]:
+        names = (p.name for p in (self._root / "plans").glob(f"groups-*-{self._id}"))
+        return [int(name.split("-", 2)[1]) for name in names]
+
+
+def name_of(id_: str, version: int) -> str:
+    """The file of a group table, by its name in the folder of the checkpoint of this id."""
+    return f"plans/groups-{version}-{id_}"

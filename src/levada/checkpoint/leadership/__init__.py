@@ -1,0 +1,1 @@
+"""Which driver may commit: takeovers, heartbeats, rollback, and files that no manifest names."""

@@ -1,0 +1,174 @@
+"""Going back to the manifest before the last one, where the last one's state is damaged
+(docs/decisions/0050-state-that-moves.md).
+
+Commits are one sequence, so going back is a commit, too: the manifest of epoch E - 1 takes the next
+number. The intention of E, which is kept as ``intentions/done`` until the next one is (until E is
+published: as ``intentions/publishing-E``), becomes the open one again, with references that must be
+what they were (``Reference.sure``). So the next start does E again, from the same references on the
+same state, and what it publishes is what it has published, under the same names and report times;
+only then something new is read.
+
+An engine that dies between the two steps here finds E committed and its intention open: it
+publishes E again, as after any crash. Older manifests cannot be gone back to: what they name is
+deleted as soon as two later ones are there. Cost: the state of E - 1 is read once, to see that it
+is whole, and what E reads.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from levada.checkpoint import verify
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.file_read_log import check as check_log
+from levada.checkpoint.file_read_log import logs_of
+from levada.checkpoint.leadership.commit_log import check_newest, newest
+from levada.checkpoint.manifest import PUBLISHING, Intention, Manifest, read_manifest
+from levada.checkpoint.object_store.folder_mirror import kept_at
+from levada.connectors.sources.fingerprint import check_same
+from levada.connectors.sources.read_split import read_range
+from levada.connectors.sources.splits import AnyReference, MadeReference, Reference
+from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import file_mode
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.durable_files import delete, replace_file
+from levada.errors import CheckpointError, DamagedError, LevadaError
+
+DONE, OPEN, TOLD = "intentions/done", "intentions/open", "intentions/told"
+
+
+def rollback(root: Path, to: int | None, *, wall: int) -> int:
+    """Makes the manifest before the last one the last; gives its epoch. ``to``: the one that is
+    meant. Raises ``CheckpointError``, and then nothing has changed.
+    """
+    facts_of(root)
+    checkpoint = Checkpoint(root, partitions=1, wall=wall, mends=True)
+    try:
+        last = checkpoint.last
+        if last is None:
+            raise CheckpointError(f"No epoch of the checkpoint {root} is committed.")
+        before, intention = _before(root, last)
+        if to not in (None, before.epoch):
+            raise CheckpointError(
+                f"The checkpoint {root} can go back to epoch {before.epoch} alone, not to {to}.",
+                hint="What older manifests name is deleted.",
+            )
+        _check(root, before, intention)
+        sure = [_sure(r) if isinstance(r, Reference) else r for r in intention.references]
+        again = msgspec.structs.replace(intention, references=sure)
+        (root / TOLD).touch(file_mode(root))  # there is nothing to be found out about it
+        replace_file(root / OPEN, seal(msgspec.json.encode(again)))
+        delete(root / "manifests" / str(last.epoch))
+        checkpoint.reign.commit(before)
+        delete(root / DONE)
+        return before.epoch
+    finally:
+        checkpoint.close()
+
+
+def offer(root: Path) -> str:
+    """What to do where a file of the last manifest is damaged: "" if the one before is not whole
+    either, or what was done since is not known.
+    """
+    with suppress(LevadaError, OSError, ValueError):
+        if there := kept_at(root):
+            return f"Start again with --checkpoint {there}: it is brought from there anew."
+        found = newest(root)  # going back is a commit behind it
+        check_newest(root, 0 if found is None else found[1].epoch)
+        last = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
+        before, intention = _before(root, read_manifest(root / "manifests" / str(last)))
+        _check(root, before, intention)
+        return (
+            f"The manifest before, of epoch {before.epoch}, is whole: "
+            f"`levada rollback {shlex.quote(str(root))}` goes back to it."
+        )
+    return ""
+
+
+def offering(root: Path, error: DamagedError) -> DamagedError:
+    """The error, with what to do about it if something can be done."""
+    hint = offer(root)
+    return DamagedError(error.message, hint=hint) if hint else error
+
+
+def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:
+    """The manifest before the last one, and what was done since."""
+    try:
+        before = read_manifest(root / "manifests" / str(last.epoch - 1))
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"The checkpoint {root} has no whole manifest before that of epoch {last.epoch}: "
+            "there is nothing to go back to."
+        ) from error
+    beside = (f"intentions/{path.name}" for path in (root / OPEN).parent.glob(PUBLISHING))
+    for name in (OPEN, DONE, *beside):
+        with suppress(CheckpointError, msgspec.MsgspecError):
+            intention = msgspec.json.decode(read_sealed(root / name), type=Intention)
+            if intention.epoch == last.epoch:
+                return before, _as_read(intention, last)
+    raise CheckpointError(
+        f"The checkpoint {root} cannot go back to epoch {before.epoch}: it is not kept what epoch "
+        f"{last.epoch} has read."
+    )
+
+
+def _as_read(intention: Intention, last: Manifest) -> Intention:
+    """An intention with the hashes of what tasks have read of its references."""
+    read = {(stream, m.name, m.start): m.digest for stream, own in last.pieces.items() for m in own}
+    references = list[AnyReference]()
+    for r in intention.references:
+        if isinstance(r, Reference) and (digest := read.get((r.stream, r.name, r.start))):
+            r = msgspec.structs.replace(r, pieces=((r.start, r.stop, digest),))
+        references.append(r)
+    return msgspec.structs.replace(intention, references=references)
+
+
+def _check(root: Path, before: Manifest, intention: Intention) -> None:
+    """Raises ``CheckpointError`` unless the epoch can be done again."""
+    facts = facts_of(root)
+    items = dict.fromkeys([*verify.named(root, facts, before), *verify.of(root, facts, intention)])
+    marks = logs_of(before.positions) | logs_of(intention.positions)
+    try:
+        for item in items:
+            if item.kind == "positions":
+                check_log(root / item.name, (root / item.name).read_bytes(), marks[item.name])
+            elif item.kind not in ("letters", "results"):  # these are published
+                verify.check(root, item)
+        verify.pieces_are_there(root, before)
+        for name in _read_again(before, intention):
+            verify.check(root, verify.Item("results", name))
+        for reference in intention.references:
+            _check_reference(reference)
+    except (LevadaError, OSError) as error:
+        said = error.message if isinstance(error, LevadaError) else str(error)
+        raise CheckpointError(
+            f"The checkpoint {root} cannot go back to epoch {before.epoch}: {said}"
+        ) from error
+
+
+def _read_again(before: Manifest, intention: Intention) -> Iterator[str]:
+    """Results that are still to be published, or that queries have made for others."""
+    for held in before.held:
+        yield from held.segments
+    for reference in intention.references:
+        if isinstance(reference, MadeReference):
+            yield from reference.segments
+
+
+def _check_reference(reference: AnyReference) -> None:
+    """Raises ``SourceError`` if a file is not what was read of it; brokers are not asked."""
+    if isinstance(reference, Reference):
+        text = reference.format != "parquet"
+        stop = reference.stop if text else 0
+        check_same(
+            _sure(reference), read_range(reference.path, reference.start if text else 0, stop)
+        )
+
+
+def _sure(reference: Reference) -> Reference:
+    return msgspec.structs.replace(reference, sure=True)

@@ -1,0 +1,389 @@
+"""Intentions and manifests: what an epoch will do, and that it is done
+(docs/architecture.md#an-epoch).
+
+An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A
+manifest is a file that is created only if it is absent: it is the commit
+(``checkpoint.leadership.commit_log``). Everything that it names is durable before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.checkpoint.epoch_context import Control, Counted, Replacement, StreamState
+from levada.checkpoint.executor_affinity import Stayed
+from levada.checkpoint.rebalance_report import Balanced
+from levada.checkpoint.result_counts import NONE, Reported
+from levada.checkpoint.send_graph_options import Slicing, slicing_of
+from levada.connectors.ingest.static_load_report import Loaded
+from levada.connectors.sources.splits import AnyReference, Measured
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.event_time import MAX, MIN
+from levada.core.msgspec_warmup import prepared
+from levada.core.query_limits import TOLD
+from levada.errors import unreadable
+
+PUBLISHING = "publishing-*"
+"""In ``intentions``: that of an epoch which is still published while the next one runs."""
+
+
+class Resized(msgspec.Struct, frozen=True):
+    """From ``epoch`` on there are so many ``partitions``, ``before`` as many as that, and ``why``.
+    ms of an epoch: as it ``was`` over those before, as ``expected`` over these, and as ``seen``
+    (None: that is not known yet).
+    """
+
+    epoch: int
+    before: int
+    partitions: int
+    was: float
+    expected: float
+    why: str
+    seen: float | None = None
+
+
+class Intention(msgspec.Struct):
+    """What epoch N will do."""
+
+    epoch: int
+    plan: int
+    wall: int
+    references: list[AnyReference] = []
+    positions: dict[str, dict[str, Any]] = {}
+    streams: list[StreamState] = []
+    finished: dict[str, list[str]] = {}
+    static: bool = False
+    ended: bool = False
+    flush: bool = False  # publishes what is held back for fuller files
+    setup: str = ""  # the streams and static files, by the file's name
+    replacement: Replacement | None = None
+    overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
+    gone: dict[str, list[str]] = {}  # stream -> files that went before all of them was read
+    broken: dict[str, dict[str, str]] = {}  # stream -> files that cannot be read, and why
+    deadly: list[tuple[AnyReference, str]] = []  # what ended a process that read it, and how
+    until: int = MAX  # the instant beyond which no report is made
+    groups: int = 1  # the version of the group table by which rows go
+    slices: str = ""  # those whose send graphs are counted (``checkpoint.send_graph_options``)
+    balanced: Balanced | None = None  # what the reorganization before it tells
+    resized: Resized | None = None  # what the model has decided of the number of partitions
+
+    @property
+    def slicing(self) -> Slicing:
+        """How what tasks send is counted."""
+        return slicing_of(self.slices)
+
+
+class Held(msgspec.Struct):
+    """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes
+    of its segments.
+    """
+
+    epoch: int
+    plan: int
+    segments: list[str]
+    shown_reports: dict[str, list[int]]
+    wall: int
+    size: int
+
+
+class Lead(msgspec.Struct, frozen=True):
+    """An element that the watermark of a stream follows: where it stands, its time, the clock of
+    the epoch that read it (ms), and how many elements were ``late`` from then on, while it did.
+    """
+
+    place: str
+    ts: int
+    wall: int
+    late: int = 0
+
+
+class StreamRecord(msgspec.Struct):
+    """A stream after an epoch: W, largest event times, counts since the start.
+
+    ``partitions``: the largest times of those that are ahead of what is complete; the others say
+    nothing to the watermark.
+
+    ``missing``: elements of references of which tasks have not said what became of them, or more
+    than there are: 0, unless something is wrong.
+    """
+
+    watermark: int = MIN
+    max_ts: int = MIN
+    partitions: dict[str, int] = {}
+    ended: bool = False
+    ahead: int = 0
+    elements: int = 0
+    triples: int = 0
+    late: int = 0
+    dead: int = 0
+    cut: int = 0
+    overtaken: int = 0  # files that came too late to be read; each is a dead letter, too
+    gone: int = 0  # files that went before all of them was read; each is a dead letter, too
+    replaced: int = 0  # files that were read anew: another one came under the name
+    missing: int = 0
+    unit: str = ""  # that times seem to be in, if it is another than the stream's
+    reasons: list[str] = []  # of the first dead letters
+    nulls: int = 0  # messages without a value: no elements
+    known: int = MIN  # how far it is complete: beyond W where an epoch has stopped short of it
+    lead: Lead | None = None
+    costly: Lead | None = None  # of those before, the one that made most elements late
+
+    def add(self, own: Sequence[Control], finished: Sequence[str], wall: int) -> StreamRecord:
+        """The record with an epoch's controls of the stream added, without these partitions."""
+        partitions = dict(self.partitions)
+        for c in own:
+            partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts, c.reaches)
+        for name in finished:
+            partitions.pop(name, None)
+        lead, costly = self._leads(own, partitions, wall)
+        read = [c for c in own if c.elements + c.late + c.dead]
+        new = [reason for c in own for reason in c.reasons]
+        return StreamRecord(
+            self.watermark,
+            max([self.max_ts, *(c.max_ts for c in own)]),
+            partitions,
+            self.ended,
+            self.ahead,
+            self.elements + sum(c.elements for c in own),
+            self.triples + sum(c.triples for c in own),
+            self.late + sum(c.late for c in own),
+            self.dead + sum(c.dead for c in own),
+            self.cut + sum(c.cut for c in own),
+            unit=read[-1].unit if read else self.unit,
+            reasons=[*self.reasons, *new][:TOLD],
+            nulls=self.nulls + sum(c.nulls for c in own),
+            lead=lead,
+            costly=costly,
+        )
+
+    def _leads(
+        self, own: Sequence[Control], partitions: dict[str, int], wall: int
+    ) -> tuple[Lead | None, Lead | None]:
+        """The element that the watermark follows after an epoch (of the partition that is least
+        far), and which of the former made most late.
+        """
+        old, costly = self.lead, self.costly
+        if old is not None and (late := sum(c.late for c in own)):
+            old = msgspec.structs.replace(old, late=old.late + late)
+        slowest = min(partitions, key=lambda name: partitions[name], default="")
+        of_it = [c for c in own if c.partition == slowest and c.lead and not c.reports]
+        new = max(of_it, key=lambda c: c.max_ts, default=None)
+        if new is None or (old is not None and new.max_ts <= old.ts):
+            return old, costly
+        if old is not None and old.late > (costly.late if costly is not None else 0):
+            costly = old
+        return Lead(new.lead, new.max_ts, wall), costly
+
+
+class Lesson(msgspec.Struct):
+    """A step of a placement that is learned: from this ``slice``, for the epochs from ``epoch`` on.
+    Shares of the rows that cross machines: ``before`` it, as ``predicted`` with it, as ``measured``
+    in the next slice (-1: not yet). ``moved``: groups, ``readers``: those on other machines than
+    before; ``told``: what is to be said of it.
+    """
+
+    slice: str
+    epoch: int
+    before: float = -1.0
+    predicted: float = -1.0
+    measured: float = -1.0
+    moved: int = 0
+    readers: int = 0
+    told: str = ""
+
+
+class Preferences(msgspec.Struct):
+    """What became of a placement's preferences in a run: of the file ``name``, on so many
+    ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
+    the bytes of the ``blobs`` that tasks have got from other executors, of all that they ``read``.
+    ``executors``: of each machine ("": it has none). ``lessons``: of a placement that is learned.
+    ``predicted``: the share that is to cross machines, as the file says it (-1: it does not), and
+    ``between``: the share that each machine is to send to each ([]: it is not said).
+    """
+
+    name: str
+    machines: int
+    wanted: int = 0
+    missed: int = 0
+    remote: int = 0
+    read: int = 0
+    executors: list[str] = []
+    lessons: list[Lesson] = []
+    predicted: float = -1.0
+    blobs: int = 0
+    between: list[list[float]] = []
+
+
+class Carried(msgspec.Struct):
+    """How blobs have come to the tasks of each stage (``stages``): [blobs by file, their bytes,
+    blobs through Spark's shuffle, their bytes]. ``missed``: how many jobs did not find such a file,
+    and were run again by value; ``rest``: so many of the next ones go by value for that.
+    """
+
+    stages: dict[int, list[int]] = {}
+    missed: int = 0
+    rest: int = 0
+
+
+class Bound(msgspec.Struct):
+    """To which processors the tasks of a run are bound: those of each place, in the order of the
+    machine file ``name``; a task of partition p to place p modulo the places.
+    """
+
+    name: str
+    places: dict[str, list[int]]
+
+
+class Choice(msgspec.Struct):
+    """How an epoch ran and what was expected: of so many ``elements``, ``way`` is here (in the
+    driver's process), one (as one task) or spread, with so many tasks that read; ms that were
+    ``predicted`` for each way ({}: nothing was known yet), and ms that it ``took``; the ms of CPU
+    of its tasks, as ``expected`` (0: nothing was known) and as it was ``worked``; the ms of CPU of
+    all processes that were predicted for each way (``cpu``), and ``why`` the way was taken.
+    """
+
+    epoch: int = 0
+    elements: int = 0
+    way: str = "one"
+    readers: int = 1
+    predicted: dict[str, float] = {}
+    took: float = 0.0
+    expected: float = 0.0
+    worked: float = 0.0
+    cpu: dict[str, float] = {}
+    why: str = ""
+
+
+class Delayed(msgspec.Struct):
+    """How results are to come within a ``delay`` (ms): epochs of so many ``rows``, whose elements
+    are ``expected`` to wait so long at most (0: nothing is known yet); whether that ``keeps`` it.
+    """
+
+    delay: int
+    rows: int
+    expected: float = 0.0
+    keeps: bool = True
+
+
+class Degree(msgspec.Struct):
+    """How many partitions there are, ``by`` whom: model, cores, load (balance), given, placement;
+    of ``most``. What an epoch is ``predicted`` to take over each number, of late, ms; of each
+    number the epochs of this run, ms that were predicted and taken; of each number of tasks that
+    read (``intake``) those of spread epochs; what the model has ``decided`` of late.
+    """
+
+    by: str
+    most: int = 0
+    predicted: dict[int, float] = {}
+    measured: dict[int, list[float]] = {}
+    intake: dict[int, list[float]] = {}
+    decided: list[Resized] = []
+
+
+class Costs(msgspec.Struct):
+    """The last choice; of each way the epochs of this run, ms that were predicted and taken; of the
+    dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
+    for the last epoch and as measured; what an epoch like the last one would take over other
+    numbers of ``partitions`` than it went ``over``, ms, and spread with other numbers of tasks that
+    read (``intake``); the ``delay`` that is kept; ``degree``: who chooses how many partitions;
+    ``interval``: the least time between the starts of two epochs, ms, and ``fixed``: CPU-ms of an
+    epoch without elements.
+    """
+
+    last: Choice
+    sums: dict[str, list[float]] = {}
+    parts: dict[str, list[float]] = {}
+    partitions: dict[int, float] = {}
+    delay: Delayed | None = None
+    over: int = 1
+    intake: dict[int, float] = {}
+    degree: Degree | None = None
+    interval: float = 0.0
+    fixed: float = 0.0
+
+
+class Manifest(msgspec.Struct):
+    """Epoch N is done: what is there now."""
+
+    epoch: int
+    plan: int
+    positions: dict[str, dict[str, Any]] = {}
+    streams: dict[str, StreamRecord] = {}
+    # the files that it names (``checkpoint.file_inventory``)
+    state: dict[str, str] = {}
+    files: list[str] = []
+    segments: list[str] = []
+    side: list[tuple[str, str, int]] = []
+    counts: Reported = NONE  # of queries with results
+    # since they came, or since ``totalled`` has what they had before
+    totals: Reported = NONE
+    shown_reports: dict[str, list[int]] = {}
+    ended: bool = False
+    rows_in: int = 0
+    # stream -> pattern -> the triples that matched it since the beginning
+    hits: dict[str, dict[str, int]] = {}
+    rolled: list[Held] = []  # what this epoch publishes
+    held: list[Held] = []  # what a later one will
+    latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
+    rows_state: int = 0
+    results: int = 0  # solutions of all queries, also of those that have been taken out
+    setup: str = ""  # which static files the state has seen
+    groups: int = 1  # the version of the group table by which the state lies
+    # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
+    slices: dict[str, str] = {}
+    sent: msgspec.Raw = msgspec.Raw(b"null")
+    # slice -> files of what was sent to each group; what is in no file yet, of the last slice
+    by_group: dict[str, list[str]] = {}
+    pending: list[tuple[str, Counted]] = []
+    placed: Preferences | None = None  # of the last run that had a placement
+    bound: Bound | None = None  # of this run, if its tasks are bound to processors
+    reign: int = 0  # that of the driver which committed it
+    balanced: Balanced | None = None  # after the last reorganization
+    costs: Costs | None = None  # how epochs ran, and what was expected
+    sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    crowded: dict[str, int] = {}  # query with more rows of state than it may have -> how many
+    # files of totals, and how many queries each is of (``checkpoint``)
+    totalled: list[tuple[str, int]] = []
+    homes: Stayed | None = None  # of the last run on a cluster
+    carried: Carried | None = None  # since the beginning of the checkpoint
+    # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
+    # late
+    met: dict[str, list[int]] = {}
+    # "node member" of what is joined, or of a join -> [rows, elements of the streams], of late
+    flows: dict[str, list[int]] = {}
+    # node -> [CPU seconds, rows that it was given], since it came; of many those with most seconds
+    charges: dict[int, tuple[float, int]] = {}
+    # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
+    forms: dict[str, list[int]] = {}
+    loaded: Loaded | None = None  # in the last epoch that read static data
+    gone: list[str] = []  # files of the inventory that are named no more
+    inventory: str = ""
+    pieces: dict[str, list[Measured]] = {}  # stream -> what its tasks were the first to read
+    indexed: int = (
+        0  # the last epoch in the index before this one (``checkpoint.result_index``); 0: none
+    )
+
+    @property
+    def behind(self) -> bool:
+        """Whether streams are complete beyond the reports that were made."""
+        return any(s.known > s.watermark for s in self.streams.values())
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """A manifest as the bytes of its file."""
+    return seal(msgspec.json.encode(manifest))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A manifest from its file. Raises ``CheckpointError``."""
+    try:
+        return msgspec.json.decode(read_sealed(path), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error
+
+
+prepared(Intention, Manifest)

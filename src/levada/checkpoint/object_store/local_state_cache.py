@@ -1,0 +1,133 @@
+"""Copies of state files on the host's own disk, where a checkpoint is on storage that hosts share.
+
+A state file never changes once a manifest names it, and what takes its name says so (its name tells
+a part of its content), so a copy is as good. A host copies a file when a task first reads it there:
+a partition that stays at home has its bytes sent once, and one that moves those that moved. What
+was used longest ago goes when copies have more than ``LEVADA_HOST_CACHE`` bytes; without that there
+are none, since the system's pages are such a cache for what fits into memory.
+
+A copy is written beside and renamed, so workers of a host share them without a lock. What cannot be
+copied, or read back, is read from where it is: a cache is never the reason why something fails. A
+full disk is told once a process.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+from levada.core.cache_folder import cache_folder
+from levada.core.query_limits import most_of
+from levada.errors import UsageError
+
+VARIABLE = "LEVADA_HOST_CACHE"
+LARGEST = 4  # a file that takes more than such a part of the room is not copied
+LOOKS = 16  # a process looks at all copies whenever it has added such a part of the room
+
+
+@dataclass(slots=True)
+class HostCopies:
+    """Copies below ``folder``, which have ``most`` bytes at most, give or take what each process of
+    the host has added since it last looked.
+    """
+
+    folder: Path
+    most: int
+    _added: int = field(default=-1, init=False)  # bytes; below 0: it has not looked yet
+    _off: bool = field(default=False, init=False)
+
+    def copy(self, root: str, name: str) -> str:
+        """The copy of a state file of the checkpoint in ``root``, which may be made now; "": there
+        is none.
+        """
+        path = os.path.join(root, name)
+        copy = self._copy_of(path)
+        try:
+            os.utime(copy)  # the last ones used are kept
+            return copy
+        except OSError:
+            return copy if not self._off and self._made(path, copy) else ""
+
+    def forget(self, root: str, name: str) -> None:
+        """A copy is not what it should be."""
+        with suppress(OSError):
+            os.unlink(self._copy_of(os.path.join(root, name)))
+
+    def _copy_of(self, path: str) -> str:
+        own = blake2b(os.path.abspath(path).encode(), digest_size=16).hexdigest()
+        return os.path.join(self.folder, own)
+
+    def _made(self, path: str, copy: str) -> bool:
+        beside = f"{copy}.{secrets.token_hex(4)}"
+        try:
+            size = os.path.getsize(path)
+            if size * LARGEST > self.most:
+                return False
+            self._make_room(size)
+            shutil.copyfile(path, beside)
+            os.rename(beside, copy)
+            return True
+        except FileNotFoundError:
+            return False  # whoever reads it says so
+        except OSError as error:
+            self._off = True
+            with suppress(OSError):
+                os.unlink(beside)
+            warnings.warn(
+                f"State cannot be kept in {self.folder} ({os.strerror(error.errno or 0)}): it is "
+                f"read from the checkpoint. Make room there, or say less in {VARIABLE}.",
+                stacklevel=2,
+            )
+            return False
+
+    def _make_room(self, size: int) -> None:
+        """Deletes what was used longest ago, now and then."""
+        if 0 <= self._added < self.most // LOOKS:
+            self._added += size
+            return
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = []
+        for entry in os.scandir(self.folder):
+            with suppress(OSError):  # another process has deleted it
+                told = entry.stat()
+                found.append((told.st_mtime_ns, told.st_size, entry.path))
+        over = sum(one[1] for one in found) + size - self.most
+        for _, freed, path in sorted(found):
+            if over <= 0:
+                break
+            with suppress(OSError):
+                os.unlink(path)
+            over -= freed
+        self._added = size
+
+
+@cache
+def host_copies() -> HostCopies | None:
+    """This host's copies, if there are to be any. Raises ``UsageError``."""
+    most = bytes_of(os.environ)
+    return HostCopies(cache_folder() / "state", most) if most else None
+
+
+def bytes_of(environ: Mapping[str, str]) -> int:
+    """How much copies may have; 0: there are none.
+
+    >>> bytes_of({"LEVADA_HOST_CACHE": "10GB"}), bytes_of({})
+    (10000000000, 0)
+    """
+    text = environ.get(VARIABLE, "")
+    if text in ("", "0"):
+        return 0
+    try:
+        return most_of(VARIABLE, text, sized=True)
+    except UsageError:
+        raise UsageError(
+            f"{VARIABLE} is {text!r}.", hint=f"Say a size: {VARIABLE}=10GB, or 0 for none."
+        ) from None

@@ -1,0 +1,209 @@
+"""Files of a folder as parts of objects.
+
+Small files that are new go into one object together, in the order of their names; a large one is
+an object of its own. An object of which less than half is named is written anew with the others:
+so what lies in the store is at most twice what is named, and a byte is written twice on average.
+
+An object is brought in one piece: with ``LARGE`` of small files, or one large file, which is in
+memory meanwhile.
+
+A file is known by its place, size and time: checkpoints replace files and append to them, and never
+write within one. One that is not known so is read, and known by its hash.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from levada.checkpoint.object_store.object_client import Objects
+from levada.core.atomic_file import make_folders
+from levada.core.durable_files import replace_file, unwritable
+from levada.core.size_thresholds import register
+from levada.errors import DamagedError, unreadable
+
+# bytes from which a file is an object of its own, and of which one is full
+LARGE = register(f"{__name__}.LARGE", 16 << 20)
+BLOCK = 8 << 20
+Sign = tuple[int, int, int]
+"""A file's number, size and time of change."""
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """A file: ``size`` bytes of an object from ``offset`` on, with this hash."""
+
+    path: str
+    object: str
+    offset: int
+    size: int
+    digest: str
+
+
+class Packs:
+    """The files of ``root`` in the objects of a store."""
+
+    def __init__(self, root: Path, objects: Objects) -> None:
+        self._root, self._objects = root, objects
+        self._pieces: dict[str, Piece] = {}
+        self._sizes: dict[str, int] = {}
+        self._signs: dict[str, Sign] = {}
+
+    def know(self, pieces: Iterable[Piece], sizes: dict[str, int]) -> None:
+        """What is committed is this."""
+        self._pieces, self._sizes = {piece.path: piece for piece in pieces}, dict(sizes)
+        self._signs = {path: sign for path, sign in self._signs.items() if path in self._pieces}
+
+    def objects(self) -> set[str]:
+        """The objects that the last commit names."""
+        return {*self._sizes}
+
+    def save(self, number: int, files: Iterable[Path]) -> tuple[list[Piece], dict[str, int]]:
+        """Writes what is new of these files; where all of them are, and the objects' sizes."""
+        kept: list[Piece] = []
+        new: list[tuple[str, Sign]] = []
+        for path in files:
+            name = path.relative_to(self._root).as_posix()
+            try:
+                sign = _sign(path)
+                piece = self._known(name, path, sign)
+            except FileNotFoundError:  # it was being replaced, or goes with an answer
+                continue
+            except OSError as error:
+                raise unwritable(self._root, error) from error
+            if piece is None:
+                new.append((name, sign))
+            else:
+                kept.append(piece)
+        kept, again = self._thin(kept)
+        written = _Writing(self._root, self._objects, number)
+        for name, sign in sorted([*new, *((name, self._signs[name]) for name in again)]):
+            written.add(name, sign)
+        written.flush()
+        self._signs |= written.signs
+        named = {piece.object for piece in kept}
+        sizes = {name: size for name, size in self._sizes.items() if name in named}
+        return [*kept, *written.pieces], sizes | written.sizes
+
+    def _known(self, name: str, path: Path, sign: Sign) -> Piece | None:
+        piece = self._pieces.get(name)
+        if piece is None or piece.size != sign[1]:
+            return None
+        if self._signs.get(name) != sign:
+            if digest_of(path) != piece.digest:
+                return None
+            self._signs[name] = sign
+        return piece
+
+    def committed(self, names: Iterable[str]) -> list[Piece]:
+        """Where these files are in the last commit. Raises ``DamagedError`` if one is not."""
+        for name in names:
+            if name not in self._pieces:
+                raise unreadable(self._root / name, "it was deleted before it was committed")
+        return [self._pieces[name] for name in names]
+
+    def is_whole(self, piece: Piece) -> bool:
+        """Whether the file is there as it was committed. It is read."""
+        path = self._root / piece.path
+        try:
+            return self._known(piece.path, path, _sign(path)) is not None
+        except OSError:
+            return False
+
+    def _thin(self, kept: Sequence[Piece]) -> tuple[list[Piece], list[str]]:
+        """What stays where it is, and the files to be written anew."""
+        named: Counter[str] = Counter()
+        for piece in kept:
+            named[piece.object] += piece.size
+        thin = {name for name, size in named.items() if 2 * size < self._sizes[name]}
+        again = [piece.path for piece in kept if piece.object in thin]
+        return [piece for piece in kept if piece.object not in thin], again
+
+    def bring(self, pieces: Sequence[Piece]) -> None:
+        """Writes files from an object, in the order in which they are there. Raises
+        ``AbsentError``, ``DamagedError``.
+        """
+        first, last = pieces[0].offset, pieces[-1].offset + pieces[-1].size
+        data = self._objects.part(pieces[0].object, first, last) if first < last else b""
+        for piece in pieces:
+            begin = piece.offset - first
+            self._place(piece, data[begin : begin + piece.size])
+
+    def _place(self, piece: Piece, data: bytes) -> None:
+        if xxhash.xxh3_128_hexdigest(data) != piece.digest:
+            raise DamagedError(
+                f"The object {piece.object} of the checkpoint {self._objects.address}, which has "
+                f"{piece.path}, is cut short or altered."
+            )
+        path = self._root / piece.path
+        try:
+            make_folders(path.parent)
+            replace_file(path, data)
+            self._signs[piece.path] = _sign(path)
+        except OSError as error:
+            raise unwritable(self._root, error) from error
+
+
+class _Writing:
+    """Objects that are being filled for a commit."""
+
+    def __init__(self, root: Path, objects: Objects, number: int) -> None:
+        self._root, self._objects, self._number = root, objects, number
+        self._name, self._data = "", bytearray()
+        self.pieces: list[Piece] = []
+        self.sizes: dict[str, int] = {}
+        self.signs: dict[str, Sign] = {}
+
+    def add(self, name: str, sign: Sign) -> None:
+        """A file, unless it is gone."""
+        path = self._root / name
+        if sign[1] >= LARGE:
+            self._add_large(name, sign)
+            return
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return
+        if not self._name:
+            self._name = self._drawn()
+        digest = xxhash.xxh3_128_hexdigest(data)
+        self.pieces.append(Piece(name, self._name, len(self._data), len(data), digest))
+        self.signs[name] = sign
+        self._data += data
+        if len(self._data) >= LARGE:
+            self.flush()
+
+    def _add_large(self, name: str, sign: Sign) -> None:
+        path, drawn = self._root / name, self._drawn()
+        digest = digest_of(path)
+        self._objects.put(drawn, path)
+        self.pieces.append(Piece(name, drawn, 0, sign[1], digest))
+        self.signs[name], self.sizes[drawn] = sign, sign[1]
+
+    def flush(self) -> None:
+        """Puts the object that is being filled."""
+        if self._name:
+            self._objects.put(self._name, bytes(self._data))
+            self.sizes[self._name] = len(self._data)
+            self._name, self._data = "", bytearray()
+
+    def _drawn(self) -> str:
+        return f"data/{self._number:015}-{secrets.token_hex(8)}"
+
+
+def digest_of(path: Path) -> str:
+    """The hash of a file."""
+    hashed = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            hashed.update(block)
+    return str(hashed.hexdigest())
+
+
+def _sign(path: Path) -> Sign:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns

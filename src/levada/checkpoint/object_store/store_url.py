@@ -1,0 +1,88 @@
+"""Where a checkpoint is: in a folder, or on an object store (``s3://BUCKET/PREFIX``) and worked on
+in a folder of this machine.
+
+That folder is below ``LEVADA_CHECKPOINTS``, else below the cache folder; its name follows from the
+address and the endpoint. What is in it may be deleted while no engine runs: a start brings it back.
+Credentials are no part of an address, so that nothing that prints one can print them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from levada.core.cache_folder import cache_folder
+from levada.core.frozen import frozen
+from levada.errors import UsageError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+HINT = "Say --checkpoint DIR, or --checkpoint s3://BUCKET/PREFIX."
+
+
+@frozen
+class Address:
+    """A checkpoint on an object store.
+
+    >>> str(Address.of("s3://data/engines/one/"))
+    's3://data/engines/one'
+    """
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def of(cls, text: str) -> Address | None:
+        """The address that a text is; None: it is a folder's path. Raises ``UsageError`` for what
+        is neither.
+        """
+        found = _SCHEME.match(text)
+        if found is None or found[1] == "file":
+            return None
+        if found[1] != "s3":
+            raise UsageError(
+                f"A checkpoint is a folder or s3://BUCKET/PREFIX, and not {found[1]}://.", hint=HINT
+            )
+        # s3:/ is what is left of s3:// in a path
+        bucket, _, prefix = text[len("s3:") :].lstrip("/").partition("/")
+        if "@" in bucket or "?" in text:
+            raise UsageError(
+                "A checkpoint's address has a bucket and a prefix, and nothing of who may read it.",
+                hint="Credentials are taken from AWS_ACCESS_KEY_ID and the like.",
+            )
+        parts = [part for part in prefix.split("/") if part]
+        if not _BUCKET.fullmatch(bucket) or not parts or {".", ".."} & {*parts}:
+            raise UsageError(f"{text} is not s3://BUCKET/PREFIX.", hint=HINT)
+        return cls(bucket, "/".join(parts))
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    def folder(self, environ: Mapping[str, str] | None = None) -> Path:
+        """Where it is worked on.
+
+        >>> Address("b", "a/one").folder({"LEVADA_CHECKPOINTS": "/work"}).parent.as_posix()
+        '/work'
+        """
+        given = os.environ if environ is None else environ
+        below = given.get("LEVADA_CHECKPOINTS", "")
+        named = f"{self} {given.get('AWS_ENDPOINT_URL', '')}".encode()
+        name = f"{self.prefix.rpartition('/')[2]}-{hashlib.sha256(named).hexdigest()[:12]}"
+        return (Path(below) if below else cache_folder(given) / "checkpoints") / name
+
+
+def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
+    """The folder of a checkpoint, wherever that is. Raises ``UsageError``."""
+    address = Address.of(os.fspath(checkpoint))
+    return Path(checkpoint) if address is None else address.folder()
+
+
+def located(checkpoint: str | os.PathLike[str] | None) -> tuple[Address | None, Path]:
+    """Its address if it is on an object store, and its folder; None: a new temporary one."""
+    if checkpoint is None:
+        return None, Path(tempfile.mkdtemp(prefix="levada-"))
+    return Address.of(os.fspath(checkpoint)), folder_of(checkpoint)

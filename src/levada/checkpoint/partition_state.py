@@ -1,0 +1,150 @@
+"""A partition's state as an epoch begins: its own list of pieces, or, where groups have moved,
+what the new table says of the lists of all who had its groups (``windows/state/moved/taken_over``).
+
+What is kept of a divided group, and who takes it:
+
+    by a join in which it is divided   all who share it have all of it; who begins to takes it from
+                                       the first of them
+    by what follows from that join     each has what it has put out; when the group is shared by
+                                       others, or by nobody any more, all goes to its own partition
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Context, load_groups
+from levada.core.array_types import Bools
+from levada.core.frame import Frame
+from levada.operators.state.state_handover import Part, Taken, taken_over
+from levada.operators.state.state_parts import Bounded, State, read_head
+from levada.plan.execution.key_group_table import Division, GroupTable, Heavy
+
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+Some = tuple[bool, Taken]
+"""Whether anything is taken, and what."""
+
+
+def open_state(context: Context, stage: int, partition: int, opener: Opener) -> State:
+    """The state of a partition in a stage. Raises ``CheckpointError``."""
+    had = partial(_had, context, stage, opener)
+    if context.lies and (moved := _moved(context, partition, had)) is not None:
+        alike, parts = moved
+        head = taken_over(alike, parts) if alike or parts else None
+        return State(head, "", opener, _bounded(context, stage, partition))
+    own = had(partition)
+    bounded = _bounded(context, stage, partition)
+    return State(own and own.head, own.file if own else "", opener, bounded)
+
+
+def _bounded(context: Context, stage: int, partition: int) -> Bounded | None:
+    """Where memory is bounded: how pieces are written at once."""
+    if not context.memory.bytes:
+        return None
+    stem = f"{context.epoch}-{stage}-{partition}"
+    return Bounded(context.memory.theta, partial(state_files.write, context.root, "state", stem))
+
+
+def _moved(
+    context: Context, partition: int, had: Callable[[int], Part | None]
+) -> tuple[Part | None, list[Part]] | None:
+    """From whom a partition takes what all have alike, and from whom groups; None: it has what it
+    had.
+    """
+    before, now = load_groups(context.lies), load_groups(context.groups)
+    takes = list(_takes(before, now, partition))
+    if [t.owner for t in takes] == [partition] and takes[0].is_all:
+        return None
+    parts = [
+        part._replace(taken=take.taken, joins=take.joins)
+        for take in takes
+        if (part := had(take.owner)) is not None
+    ]
+    return had(partition if partition < before.partitions else 0), parts
+
+
+class _Take(NamedTuple):
+    """What is taken from an old owner, as in ``Part``."""
+
+    owner: int
+    taken: Taken
+    joins: Mapping[int, Taken]
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it is all that the owner had."""
+        return all(taken.groups is None for taken in (self.taken, *self.joins.values()))
+
+
+def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Take]:
+    """From whom a partition takes something."""
+    mine = now.partition == partition
+    ways = _ways(before.division, now.division)
+    for owner in range(before.partitions):
+        theirs = before.partition == owner
+        rest = _taken(theirs, mine, _passed_on(before, now, owner, partition))
+        joins = {
+            node: _taken(theirs, mine, _shared(before, now, node, owner, partition))
+            for node in ways
+        }
+        if rest[0] or any(some for some, _ in joins.values()):
+            yield _Take(owner, rest[1], {node: taken for node, (_, taken) in joins.items()})
+
+
+def _ways(before: Division, now: Division) -> list[int]:
+    """The joins in which groups are divided, or were."""
+    there = {join for by in (before, now) if by.heavy for join in by.joins}
+    return sorted(there)
+
+
+Heavies = Iterator[tuple[int, bool, bool]]
+"""Of each group that is divided or was: whether the owner had rows of it, whether these go."""
+
+
+def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
+    groups, had = theirs & mine, theirs.copy()
+    for group, was, goes in heavy:
+        had[group], groups[group] = was, goes
+    is_all = groups.any() and (groups == had).all()
+    return bool(groups.any()), Taken(None if is_all else groups, had)
+
+
+def _passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
+    """What follows from divided joins."""
+    old, new = _by_group(before), _by_group(now)
+    for group in sorted({*old, *new}):
+        had = owner in _parts(before, old, group)
+        if old.get(group) == new.get(group):
+            yield group, had, had and owner == partition
+        else:
+            yield group, had, had and partition == int(now.partition[group])
+
+
+def _shared(
+    before: GroupTable, now: GroupTable, node: int, owner: int, partition: int
+) -> Heavies:  # fmt: skip
+    """What a divided join keeps."""
+    old = _by_group(before) if node in before.division.joins else {}
+    new = _by_group(now) if node in now.division.joins else {}
+    for group in sorted({h.group for t in (before, now) for h in t.division.heavy}):
+        had, has = _parts(before, old, group), _parts(now, new, group)
+        source = partition if partition in had else had[0]
+        yield group, owner in had, partition in has and owner == source
+
+
+def _by_group(table: GroupTable) -> dict[int, Heavy]:
+    return {h.group: h for h in table.division.heavy}
+
+
+def _parts(table: GroupTable, heavy: Mapping[int, Heavy], group: int) -> tuple[int, ...]:
+    """The partitions that have rows of a group, its own one first."""
+    return heavy[group].parts if group in heavy else (int(table.partition[group]),)
+
+
+def _had(context: Context, stage: int, opener: Opener, partition: int) -> Part | None:
+    """All that a partition had; None: nothing."""
+    name = context.state.get(f"{stage}.{partition}")
+    return None if name is None else Part(read_head(opener(name)[1]), name, Taken(None))

@@ -1,0 +1,144 @@
+"""Totals: how many solutions and reports each query has had since it came.
+
+    manifest  totals    of the queries that have had some of late: ``FEW`` at most
+              totalled  files, each with those of all that went before: columns of node, member,
+                        solutions, reports, ascending by the first two
+
+What a query has had is the sum of all of these. When too many are in the manifest they become a
+file; two files become one where the newer is half as large, so there are few, and a row is
+rewritten as often. A query is told by its Emit: a node and a member, which are of no other ever
+(``plan/topology/members``); where another takes its place, it has what that had. Rows of those that
+are gone are left out when files become one. So an epoch writes what it has counted, however many
+queries there are.
+
+Files are durable before the manifest that names them, and one of an attempt that failed is named by
+none: they are ``files`` of the manifest, and deleted as state is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from levada.checkpoint import state_files
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.result_counts import NONE, Reported, living, moved, names_of, together
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.errors import CheckpointError
+from levada.operators.state.checksummed_frames import checked_parts
+from levada.plan.execution.plan import Plan, QueryPlan
+
+FEW = register(f"{__name__}.FEW", 1024)
+"""Queries whose totals stand in a manifest."""
+FOLDER, NAME = "state", "totals"
+
+T = TypeVar("T")
+Files = list[tuple[str, int]]
+
+
+def keep(
+    root: str, plan: Plan, last: Manifest, epoch: int, counts: Reported
+) -> tuple[Reported, Files]:
+    """The totals after an epoch, in which queries have reported so much: of late, and files."""
+    recent, gone = last.totals, plan.version != last.plan
+    if not len(counts) and not gone:
+        return recent, last.totalled
+    parts = [_totals(told) for told in (recent, counts) if len(told)]
+    rows = together(parts)[0] if parts else _totals(NONE)
+    files = last.totalled
+    if gone:
+        rows, files = _moved(root, plan, last, rows)
+        rows = rows.where(living(plan, rows))
+    if rows.n <= FEW:
+        return Reported.of(rows), files
+    return NONE, _written(root, plan, files, epoch, rows)
+
+
+def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]:
+    """The solutions and reports of a query of the manifest's plan, or of the next one. Raises
+    ``CheckpointError``.
+    """
+    parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
+    found = [_total(rows, one) for rows in parts for one in query.each]
+    return sum(n for n, _ in found), sum(reports for _, reports in found)
+
+
+def _total(rows: Frame, query: QueryPlan) -> tuple[int, int]:
+    """What rows that ascend say of an Emit."""
+    first, last = np.searchsorted(rows["node"], [query.node, query.node + 1])
+    at = first + int(np.searchsorted(rows["op"][first:last], query.member))
+    if at == last or rows["op"][at] != query.member:
+        return 0, 0
+    return int(rows["n"][at]), int(rows["reports"][at])
+
+
+def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
+    """The solutions of each query of the manifest's plan that has had some. Raises
+    ``CheckpointError``.
+    """
+    found = Counter[str]()
+    for rows in (_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)):
+        there = rows.where(living(plan, rows))
+        for name, n in zip(names_of(plan, there), there["n"].tolist(), strict=True):
+            found[name] += n
+    return dict(found)
+
+
+def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
+    """What ``read`` finds by the last manifest, of a run that goes on meanwhile and deletes what
+    the one before the last names alone. Raises ``CheckpointError``.
+    """
+    while True:
+        now = last()
+        try:
+            return read(now)
+        except CheckpointError:
+            if last() is now:
+                raise
+
+
+def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, Files]:
+    """Of late and files, where queries have other Emits than by the last manifest: what they had is
+    theirs. Files are read for that, and where one has such a query all are put together anew.
+    """
+    if not any(until > last.plan for q in plan.switched for until, _, _ in q.manner.formers):
+        return rows, last.totalled
+    parts = [_read(root, name) for name, _ in last.totalled]
+    found = [moved(plan, last.plan, part) for part in parts]
+    same = all(
+        np.array_equal(part[column], own[column])
+        for part, own in zip(parts, found, strict=True)
+        for column in ("node", "op")
+    )
+    rows = moved(plan, last.plan, rows)
+    return (rows, last.totalled) if same else (together([*found, rows])[0], [])
+
+
+def _totals(told: Reported) -> Frame:
+    """Of what is told what is added up; the reports that came first and last are not."""
+    rows, none = told.frame(), np.broadcast_to(np.int64(0), len(told))
+    return rows.with_(least=none, most=none)
+
+
+def _written(root: str, plan: Plan, files: Files, epoch: int, rows: Frame) -> Files:
+    """The files with one more, and with those that it is put together with."""
+    files = list(files)
+    parts, size = [rows], rows.n
+    while files and files[-1][1] <= 2 * size:
+        name, own = files.pop()
+        parts.append(_read(root, name))
+        size += own
+    whole = together(parts)[0]
+    whole = whole.where(living(plan, whole))
+    if not whole.n:
+        return files
+    data = checked_parts({NAME: whole}, {})
+    return [*files, (state_files.write(root, FOLDER, f"{epoch}-{NAME}", data), whole.n)]
+
+
+def _read(root: str, name: str) -> Frame:
+    return state_files.map_(root, name)[0][NAME]

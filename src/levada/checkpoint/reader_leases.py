@@ -1,0 +1,182 @@
+"""Readers in other processes (``levada tail``), and what is kept for them.
+
+    tails/ID    the next epoch that a reader needs, sealed; written anew as it goes on, and while it
+                waits
+
+A reader goes from manifest to manifest. So manifests, results and plans from the least such epoch
+on are kept (``Kept``), as long as its reader gives signs of life, and up to ``MOST_BYTES`` and
+``MOST_EPOCHS`` in all: a reader that is slower misses epochs, and sees by their numbers that it
+does. A file is there before its reader looks for the newest manifest: so none after that one goes.
+
+Without a reader this costs one call of ``stat`` an epoch (``watched_folder``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from levada.checkpoint.manifest import Manifest, read_manifest
+from levada.checkpoint.watched_folder import WatchedFolder
+from levada.core.checkpoint_files import create
+from levada.core.checksummed_files import seal, unsealed
+from levada.core.durable_files import make_folder
+from levada.errors import CheckpointError
+
+FOLDER = "tails"
+ALIVE = 30.0  # s without a sign after which a reader is given up
+SIGN = 5.0  # s between two signs of a reader that waits
+MOST_BYTES = 256 << 20
+MOST_EPOCHS = 10_000
+
+
+class KeptEpoch(NamedTuple):
+    """An epoch that is kept for readers; ``size``: the bytes of its results."""
+
+    epoch: int
+    plan: int
+    size: int
+
+
+@dataclass
+class Kept:
+    """The epochs that an engine keeps for readers. ``clock`` is in seconds."""
+
+    root: Path
+    clock: Callable[[], float]
+    most_bytes: int = MOST_BYTES
+    _epochs: deque[KeptEpoch] = field(default_factory=deque)
+    _signs: dict[str, tuple[tuple[int, str], float]] = field(default_factory=dict)
+    _begun: bool = False
+    _folder: WatchedFolder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._folder = WatchedFolder(f"{self.root}/{FOLDER}")
+
+    def follow(self, manifest: Manifest) -> KeptEpoch | None:
+        """The oldest epoch that is kept, now that this one is there; None: no reader needs any.
+
+        Manifests of before that are not kept any more are deleted.
+        """
+        least = self._least()
+        if least is None and not self._epochs and self._begun:
+            return None
+        if not self._epochs:
+            self._begin(manifest.epoch)
+        if not self._epochs or self._epochs[-1].epoch < manifest.epoch:
+            self._epochs.append(_kept(self.root, manifest))
+        self._drop(manifest.epoch + 1 if least is None else least, manifest.epoch - 2)
+        return self._epochs[0] if self._epochs else None
+
+    def _begin(self, newest: int) -> None:
+        """What is there, of this run or of one before."""
+        self._begun = True
+        for epoch in sorted(e for e in epochs_there(self.root) if e < newest):
+            with suppress(CheckpointError):
+                self._epochs.append(
+                    _kept(self.root, read_manifest(self.root / "manifests" / str(epoch)))
+                )
+
+    def _drop(self, least: int, older: int) -> None:
+        """Gives up what is not needed, or too much. Of the manifest ``older`` the engine still
+        looks up what went with it, and those behind it are its own.
+        """
+        kept = self._epochs
+        size = sum(k.size for k in kept)
+        while kept and (kept[0].epoch < least or size > self.most_bytes or len(kept) > MOST_EPOCHS):
+            gone = kept.popleft()
+            size -= gone.size
+            if gone.epoch < older:
+                (self.root / "manifests" / str(gone.epoch)).unlink(missing_ok=True)
+
+    def _least(self) -> int | None:
+        """The first epoch that a living reader needs."""
+        now = self.clock()
+        if not self._folder.may_have_changed(now) and not self._signs:
+            return None
+        found = readers(self.root)
+        if not found and not self._signs:
+            return None
+        before, self._signs = self._signs, {}
+        for name, sign in found.items():
+            last, since = before.get(name, (sign, now))
+            since = now if last != sign else since
+            if now - since > ALIVE:
+                (self.root / FOLDER / name).unlink(missing_ok=True)
+            else:
+                self._signs[name] = sign, since
+        needed = [int(text) for (_, text), _ in self._signs.values() if text.isdigit()]
+        return min(needed, default=None)
+
+
+def readers(root: Path) -> dict[str, tuple[int, str]]:
+    """The readers of a checkpoint: when each last gave a sign, and the epoch that it needs."""
+    found = {}
+    try:
+        names = os.listdir(root / FOLDER)
+    except OSError:
+        return {}  # nobody has read yet
+    for name in names:
+        path = root / FOLDER / name
+        if not name.startswith("."):
+            with suppress(OSError):
+                said = unsealed(path.read_bytes()) or b""  # one that is damaged says nothing
+                found[name] = path.stat().st_mtime_ns, said.decode()
+    return found
+
+
+def needed_from(root: Path) -> int | None:
+    """The first epoch that a reader says it needs, living or not; None without one."""
+    texts = [text for _, text in readers(root).values()]
+    return min((int(text) for text in texts if text.isdigit()), default=None)
+
+
+def epochs_there(root: Path) -> list[int]:
+    """The epochs whose manifests are there."""
+    return [int(name) for name in os.listdir(root / "manifests") if name.isdigit()]
+
+
+class Sign:
+    """A reader's own file: which epoch it needs next. ``clock`` is in seconds."""
+
+    def __init__(self, root: Path, name: str, clock: Callable[[], float]) -> None:
+        self._path, self._clock = root / FOLDER / name, clock
+        self._said, self._when = -1, 0.0
+
+    def needs(self, epoch: int) -> None:
+        """Says so, where it is another one or the last sign was long ago. Raises
+        ``CheckpointError``.
+        """
+        now = self._clock()
+        if epoch == self._said and now - self._when < SIGN:
+            return
+        hidden = self._path.with_name(f".{self._path.name}")
+        try:
+            make_folder(self._path.parent)
+            with create(hidden) as file:
+                file.write(seal(str(epoch).encode()))
+            hidden.replace(self._path)
+        except OSError as error:
+            raise CheckpointError(
+                f"The results of {self._path.parent.parent} cannot be followed: {error.strerror}.",
+                hint="Who may write to the checkpoint's folder may follow them.",
+            ) from error
+        self._said, self._when = epoch, now
+
+    def close(self) -> None:
+        """Nothing is to be kept for it any more."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+
+def _kept(root: Path, manifest: Manifest) -> KeptEpoch:
+    size = 0
+    for name in manifest.segments:
+        with suppress(OSError):
+            size += os.stat(root / name).st_size
+    return KeptEpoch(manifest.epoch, manifest.plan, size)

@@ -1,0 +1,239 @@
+"""How much queries have reported, by columns: no object for a query, from the task that counts to
+the manifest.
+
+A query is told by its Emit: a node and a member, which are of no other ever
+(``plan/topology/members``). Rows ascend by both. So an epoch is counted, added up and written by
+columns, however many queries have results in it; who asks for one query looks it up, and who asks
+for names gets them from the plan (docs/decisions/0090-counts-are-columns.md).
+
+In JSON a column is its bytes, as base64; where all values are the same, one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Bools, Ints, Longs
+from levada.core.frame import Column, Frame, concat
+from levada.plan.execution.plan import Plan, QueryPlan
+
+Counts = tuple[int, int, int, int]
+"""Of a query: solutions, least report, greatest report, reports."""
+_FOLDS = {"n": np.add, "least": np.minimum, "most": np.maximum, "reports": np.add}
+_COLUMNS = tuple(_FOLDS)
+
+
+class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of queries with results so many solutions (``n``), the ``least`` and the greatest report
+    (``most``), and how many ``reports``. Of totals the two in the middle are 0.
+
+    >>> rows = {"node": [3, 3], "op": [1, 4], "n": [5, 6], "least": [7, 7], "most": [7, 9],
+    ...         "reports": [1, 2]}
+    >>> told = Reported.of(Frame({name: np.array(own) for name, own in rows.items()}, 2))
+    >>> told.at(3, 4), told.at(3, 2), len(told), len(told.node)
+    ((6, 7, 9, 2), None, 2, 4)
+    """
+
+    op: bytes = b""
+    node: bytes = b""
+    n: bytes = b""
+    least: bytes = b""
+    most: bytes = b""
+    reports: bytes = b""
+
+    @staticmethod
+    def of(rows: Frame) -> Reported:
+        """These columns, one row for each member, ascending."""
+        if not rows.n:
+            return NONE
+        own = {name: _packed(rows[name]) for name in _COLUMNS if name in rows.columns}
+        op = rows["op"].astype(np.int32).tobytes()
+        return Reported(op, _packed(rows["node"].astype(np.int32)), **own)
+
+    def __len__(self) -> int:
+        return len(self.op) // 4
+
+    @property
+    def solutions(self) -> int:
+        """Those of all queries."""
+        return int(self._longs("n").sum()) if self.op else 0
+
+    def frame(self) -> Frame:
+        """The columns ``node``, ``op`` and those of the counts."""
+        op = self._ops()
+        columns: dict[str, Column] = {"node": self._nodes(), "op": op}
+        return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, op.size)
+
+    def at(self, node: int, member: int) -> Counts | None:
+        """What the query of this Emit has, if it has results."""
+        first, last = np.searchsorted(self._nodes(), [node, node + 1]).tolist()
+        ops = self._ops()
+        at = first + int(np.searchsorted(ops[first:last], member))
+        if at == last or ops[at] != member:
+            return None
+        n, least, most, reports = (int(self._longs(name)[at]) for name in _COLUMNS)
+        return n, least, most, reports
+
+    def of_query(self, query: QueryPlan | None) -> Counts | None:
+        """What a query has, if it has results."""
+        return None if query is None or not self.op else self.at(query.node, query.member)
+
+    def by_name(self, plan: Plan) -> dict[str, Counts]:
+        """What each query has, by its name in the plan by which it was counted."""
+        lists = [self._longs(name).tolist() for name in _COLUMNS]
+        return dict(zip(names_of(plan, self.frame()), zip(*lists, strict=True), strict=True))
+
+    def _nodes(self) -> Ints:
+        found: Ints = _spread(np.frombuffer(self.node, np.int32), len(self.op) // 4)
+        return found
+
+    def _ops(self) -> Ints:
+        found: Ints = np.frombuffer(self.op, np.int32)
+        return found
+
+    def _longs(self, name: str) -> Longs:
+        held: bytes = getattr(self, name) or bytes(8)
+        found: Longs = _spread(np.frombuffer(held, np.int64), len(self.op) // 4)
+        return found
+
+
+NONE = Reported()
+
+
+def names_of(plan: Plan, rows: Frame) -> Iterator[str]:
+    """The query of each row's member, which the plan has."""
+    for node, part in by_node(rows):
+        members = plan.nodes[node].members
+        yield from map(members.query_at, part["op"].tolist())
+
+
+def by_node(rows: Frame) -> Iterator[tuple[int, Frame]]:
+    """The rows of each node."""
+    if not rows.n:
+        return
+    node = rows["node"]
+    borders = [0, *(np.flatnonzero(node[1:] != node[:-1]) + 1).tolist(), rows.n]
+    for first, last in pairwise(borders):
+        yield int(node[first]), rows.slice(first, last)
+
+
+def together(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
+    """One row for each member of these, ascending: solutions and reports are added up. Which rows
+    are of several.
+    """
+    whole = concat(parts)
+    order = np.lexsort((whole["op"], whole["node"]))
+    rows = whole.take(order)
+    node, op = rows["node"], rows["op"]
+    new = np.ones(rows.n, np.bool_)
+    new[1:] = (node[1:] != node[:-1]) | (op[1:] != op[:-1])
+    first = np.flatnonzero(new)
+    columns: dict[str, Column] = {"node": node[first], "op": op[first]}
+    for name, fold in _FOLDS.items():
+        columns[name] = fold.reduceat(rows[name], first) if rows.n else rows[name]
+    return Frame(columns, len(first)), np.diff(first, append=rows.n) > 1
+
+
+def living(plan: Plan, rows: Frame) -> Bools:
+    """Which rows are of queries of the plan."""
+    node, op = rows["node"], rows["op"]
+    found = np.zeros(rows.n, np.bool_)
+    for number in np.unique(node).tolist():
+        if number in plan.nodes:
+            own = np.flatnonzero(node == number)
+            found[own] = plan.nodes[number].alive[op[own]]
+    return found
+
+
+def moved(plan: Plan, since: int, rows: Frame) -> Frame:
+    """Rows of the Emits of former versions under those that took their places after the plan
+    version ``since``, ascending.
+    """
+    now = {
+        (node, member): (query.node, query.member)
+        for query in plan.switched
+        for until, node, member in query.manner.formers
+        if until > since
+    }
+    if not now:
+        return rows
+    node, op = rows["node"].copy(), rows["op"].copy()
+    for (old, member), (number, own) in now.items():
+        at = (rows["node"] == old) & (rows["op"] == member)
+        node[at], op[at] = number, own
+    return together([rows.with_(node=node, op=op)])[0]
+
+
+class Sums:
+    """What queries have had over several epochs, by node and member: 16 bytes for each number that
+    a node has given to a member.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[int, Longs] = {}
+        self.solutions = self.reports = 0
+
+    def add(self, told: Reported) -> None:
+        """Of one more epoch."""
+        if not told.op:
+            return
+        for node, rows in by_node(told.frame()):
+            own = self._reaching(node, int(rows["op"][-1]))
+            own[0, rows["op"]] += rows["n"]
+            own[1, rows["op"]] += rows["reports"]
+            self.solutions += int(rows["n"].sum())
+            self.reports += int(rows["reports"].sum())
+
+    def of(self, query: QueryPlan | None) -> tuple[int, int]:
+        """The solutions and reports of a query, by all Emits that it has had."""
+        if query is None:
+            return 0, 0
+        found = [self._of_emit(one) for one in query.each]
+        return sum(n for n, _ in found), sum(reports for _, reports in found)
+
+    def _of_emit(self, query: QueryPlan) -> tuple[int, int]:
+        own = self._of.get(query.node)
+        if own is None or query.member >= own.shape[1]:
+            return 0, 0
+        n, reports = own[:, query.member].tolist()
+        return n, reports
+
+    def above(self, reports: int) -> Frame:
+        """Those with more reports: ``node``, ``op`` and ``reports``."""
+        found = [(node, np.flatnonzero(own[1] > reports)) for node, own in sorted(self._of.items())]
+        columns: dict[str, Column] = {
+            "node": np.repeat(
+                np.array([node for node, _ in found], np.int64), [len(op) for _, op in found]
+            ),
+            "op": np.concatenate([np.zeros(0, np.int64), *(op for _, op in found)]),
+            "reports": np.concatenate(
+                [np.zeros(0, np.int64), *(self._of[node][1, op] for node, op in found)]
+            ),
+        }
+        return Frame(columns, len(columns["op"]))
+
+    def _reaching(self, node: int, member: int) -> Longs:
+        """The sums of a node, as far as this member."""
+        own = self._of.get(node)
+        if own is None or member >= own.shape[1]:
+            size = 0 if own is None else own.shape[1]
+            wider = np.zeros((2, max(member + 1, size + size // 2)), np.int64)
+            if own is not None:
+                wider[:, :size] = own
+            self._of[node] = own = wider
+        return own
+
+
+def _packed(values: npt.NDArray[np.integer[Any]]) -> bytes:
+    constant = values.size > 1 and bool((values == values[0]).all())
+    return (values[:1] if constant else values).tobytes()
+
+
+def _spread(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    return values if values.size == size else values.repeat(size)

@@ -1,0 +1,452 @@
+"""The index of published epochs: what readers in other processes, and of later runs, may still read
+(docs/decisions/0025-readers-are-cursors.md).
+
+    published.log    a line an epoch with results: JSON, a blank, the hash of that; only added to
+
+A line says where the results of its epoch are (plan, segments), the first and last report of each
+query in it, and from which epoch on everything is kept. So a reader is a cursor: a report time says
+where to go on, whoever reads. Reports of a query ascend, each in one epoch.
+
+A line is written when the epoch's manifest is there, before the epoch's intention goes: a death in
+between has it published again, and what the index lacks of the manifests is added at a start. Lines
+of what is not kept any more go when they are more than the others: then the file is another one.
+
+A crash and a disk leave different things. A crash can cut short the last line alone, and only that
+of the newest manifest's epoch: each manifest names the epoch of the last line before it. So the
+next start cuts off a last line that is not whole if the manifest does not name it. All else is
+damage: a line that is not whole before one that is, a line that does not name the one before it,
+and a file without the line that the manifest names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from levada.checkpoint.delivery_progress import forget_deliveries
+from levada.checkpoint.manifest import Manifest, read_manifest
+from levada.core.checkpoint_files import create, sync_folder
+from levada.core.checksum_messages import ALTERED
+from levada.core.durable_files import replace_file, unwritable
+from levada.core.durations import parse_duration
+from levada.core.event_time import MAX, TIMELESS
+from levada.core.frozen import frozen
+from levada.core.integer_options import parse_count
+from levada.core.msgspec_warmup import prepared
+from levada.core.query_limits import SIZES
+from levada.core.size_thresholds import register
+from levada.errors import CheckpointError, UsageError, unreadable
+from levada.plan.execution.plan import Plan
+
+FILE = "published.log"
+FEW = register(f"{__name__}.FEW", 1000)  # lines of what is gone that do no harm
+_HASH = 16
+WAY = "run once without outputs and --keep: that gives up the results that were kept"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An epoch with results. ``wall``: when it was published (ms); ``size``: the bytes of its
+    segments; ``shown``: due reports of queries that show empty ones; ``queries``: the first and the
+    last report of each, and how many; ``first``: the oldest epoch that is kept with it; ``gone``:
+    the ids of the last reports that were given up with it. ``sizes``: the bytes of each query's
+    results, where these have a limit.
+    """
+
+    epoch: int
+    plan: int
+    wall: int
+    size: int
+    segments: list[str]
+    shown_reports: dict[str, list[int]]
+    queries: dict[str, tuple[int, int, int]]
+    first: int = 0
+    gone: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    before: int = 0
+
+    def last(self, query: str) -> int:
+        """The id of a query's last report: its time; of an answer, which has none, the epoch."""
+        report = self.queries[query][1]
+        return self.epoch if report == TIMELESS else report
+
+
+@frozen
+class Keep:
+    """How much is kept: ``age`` in ms, ``size`` in bytes, ``reports``; None: without bound."""
+
+    age: int | None = None
+    size: int | None = None
+    reports: int | None = None
+
+    @staticmethod
+    def of(text: str) -> Keep:
+        """A duration, a size or a number of reports, or several of them.
+
+        >>> Keep.of("1h,256MB,5k")
+        Keep(age=3600000, size=256000000, reports=5000)
+        """
+        found: dict[str, int] = {}
+        for word in (part.strip() for part in text.split(",")):
+            number = word.rstrip("BKMGT")
+            if word.isdecimal() or word.rstrip("kM").isdecimal():
+                found["reports"] = parse_count(word, "the number of reports", least=0)
+            elif word.endswith("B") and number.isdecimal() and word[len(number) :] in SIZES:
+                found["size"] = int(number) * SIZES[word[len(number) :]]
+            else:
+                found["age"] = _age(word)
+        if 0 in found.values():
+            raise UsageError("Something is to be kept: 0 keeps nothing.", hint="Leave --keep out.")
+        return Keep(**found)
+
+
+def _age(word: str) -> int:
+    try:
+        return parse_duration(word)
+    except UsageError as error:
+        raise UsageError(
+            f"{word or 'An empty text'} does not say how much is kept.",
+            hint="Say a duration, a size or a number of reports, such as 1h, 256MB, 5000 or "
+            "1h,256MB.",
+        ) from error
+
+
+@dataclass
+class Index:
+    """The index as the engine writes it. ``clock`` is the wall clock in ms. ``plans`` gives a
+    version of the plan, which has the names of queries. ``needed``: the first epoch that an output
+    still needs: it stays, and so do those behind it, beyond all bounds.
+    """
+
+    root: Path
+    keep: Keep
+    clock: Callable[[], int]
+    plans: Callable[[int], Plan]
+    needed: Callable[[], int] = lambda: MAX
+    entries: list[Entry] = field(default_factory=list)
+    gone: dict[str, int] = field(default_factory=dict)  # by query: the last that is not kept
+    newest: int = 0  # the epoch of the last line
+    _gone: int = 0  # lines in the file of what is not kept
+    _size: int = 0
+    _reports: int = 0
+    sizes: Counter[str] = field(default_factory=Counter)  # of what is kept, by query
+
+    def __post_init__(self) -> None:
+        least = indexed_epoch(self.root)
+        found, whole, size = _read_whole(self.root)
+        _check_reaches(self.root, found, least)
+        if whole < size:
+            _cut(self.root / FILE, whole)
+        for entry in found:
+            self.gone |= entry.gone
+            self._hold(entry)
+        self.newest = found[-1].epoch if found else 0
+        self._gone = self._drop_before(found[-1].first if found else 0)
+        for manifest in _manifests_behind(self.root, self.newest):
+            self.add(manifest)
+
+    @property
+    def first(self) -> Entry | None:
+        """The oldest epoch that is kept."""
+        return self.entries[0] if self.entries else None
+
+    def add(self, manifest: Manifest) -> list[Entry]:
+        """One more epoch, durably, unless it is there or has no results; what is kept no more.
+        Raises ``CheckpointError``.
+        """
+        if self.entries and manifest.epoch <= self.entries[-1].epoch:
+            self._again(manifest)
+            return []
+        entry = entry_of(self.root, manifest, self.clock(), self.plans)
+        if not entry.queries:
+            return []
+        self._hold(entry)
+        gone = self._over()
+        lost = {query: old.last(query) for old in gone for query in old.queries}
+        self.gone |= lost
+        entry = msgspec.structs.replace(
+            entry, first=self.entries[0].epoch, gone=lost, before=self.newest
+        )
+        self.entries[-1] = entry
+        if self._gone > FEW + len(self.entries):
+            self._replace()
+        else:
+            _append(self.root / FILE, _line(entry), begins=not self.newest)
+        self.newest = entry.epoch
+        return gone
+
+    def _replace(self) -> None:
+        """Writes the file anew, without the lines of what is not kept any more."""
+        self.entries[0] = msgspec.structs.replace(self.entries[0], gone=self.gone, before=0)
+        replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
+        self._gone = 0
+
+    def _again(self, manifest: Manifest) -> None:
+        """The last epoch was done again: its results are the same, in other files."""
+        last = self.entries[-1]
+        if manifest.epoch == last.epoch and manifest.segments != last.segments:
+            self.entries[-1] = msgspec.structs.replace(last, segments=manifest.segments)
+            self._replace()
+
+    def _hold(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._size += entry.size
+        self._reports += _reports(entry)
+        self.sizes.update(entry.sizes)
+
+    def _over(self) -> list[Entry]:
+        """Gives up what is beyond the bounds, the newest epoch never."""
+        least, needed, now = 0, self.needed(), self.clock()
+        size, reports = self._size, self._reports
+        for entry, following in pairwise(self.entries):
+            if entry.epoch >= needed or not self._exceeds(entry, size, reports, now):
+                break
+            size -= entry.size
+            reports -= _reports(entry)
+            least = following.epoch
+        gone = self.entries[: _place(self.entries, least)]
+        self._gone += self._drop_before(least)
+        return gone
+
+    def _exceeds(self, oldest: Entry, size: int, reports: int, now: int) -> bool:
+        """Whether entries from this one on, of so much in all, are beyond the bounds."""
+        keep = self.keep
+        old = keep.age is not None and oldest.wall < now - keep.age
+        large = keep.size is not None and size > keep.size
+        return old or large or (keep.reports is not None and reports > keep.reports)
+
+    def holds(self) -> bool:
+        """Whether what outputs still need is beyond the bounds: then nothing more is to come."""
+        now = self.clock()
+        if not self.entries or not self._exceeds(self.entries[0], self._size, self._reports, now):
+            return False
+        left = self.entries[_place(self.entries, self.needed()) :]
+        size = sum(entry.size for entry in left)
+        return bool(left) and self._exceeds(left[0], size, sum(map(_reports, left)), now)
+
+    def _drop_before(self, epoch: int) -> int:
+        n = _place(self.entries, epoch)
+        for entry in self.entries[:n]:
+            self._size -= entry.size
+            self._reports -= _reports(entry)
+            self.sizes.subtract(entry.sizes)
+        del self.entries[:n]
+        return n
+
+
+def _place(entries: list[Entry], epoch: int) -> int:
+    """How many of the entries are of epochs before this one."""
+    n = 0
+    while n < len(entries) and entries[n].epoch < epoch:
+        n += 1
+    return n
+
+
+class Cursor:
+    """The index as another process reads it, as it grows."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._path = root, root / FILE
+        self._file, self._read, self._line = 0, 0, 0
+        self._last = 0
+        self._begun = self._absent = False
+        self.first = 0  # the oldest epoch that is kept
+        self.gone: dict[str, int] = {}  # by query: the id of the last report that is not
+
+    def more(self) -> list[Entry]:
+        """What has come since the last look; before it ``first`` may have risen. Raises
+        ``CheckpointError``.
+        """
+        least = 0 if self._begun else indexed_epoch(self._root)  # before it is read
+        found = self._read_more()
+        if not self._begun:
+            _check_reaches(self._root, found, least)
+        self._begun = True
+        new = []
+        for entry in found:
+            if entry.epoch > self._last:
+                self._last = entry.epoch
+                self.first = max(self.first, entry.first)
+                new.append(entry)
+        for entry in found:
+            self.gone |= entry.gone
+        return [entry for entry in new if entry.epoch >= self.first]
+
+    def _read_more(self) -> list[Entry]:
+        """The whole lines behind those that were read."""
+        try:
+            with self._path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                if stat.st_ino != self._file or stat.st_size < self._read:
+                    self._file, self._read, self._line = stat.st_ino, 0, 0
+                if stat.st_size == self._read:
+                    return []
+                file.seek(self._read)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _damaged(self._root, str(error.strerror)) from error
+        found, whole = _parsed(self._root, data, self._line)
+        if b"\n" in data[whole:]:
+            raise _damaged(self._root, ALTERED)
+        self._read += whole
+        self._line = found[-1].epoch if found else self._line
+        return found
+
+    @property
+    def there(self) -> bool:
+        """Whether the checkpoint has an index; also if its file is missing, which ``more`` says."""
+        if self._path.exists():
+            return True
+        if not self._begun and not self._absent:
+            self._absent = not indexed_epoch(self._root)
+        return not self._begun and not self._absent
+
+
+def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], Plan]) -> Entry:
+    """What the index says of an epoch. Raises ``CheckpointError`` if its plan is gone."""
+    counts = manifest.counts.by_name(plans(manifest.plan)) if len(manifest.counts) else {}
+    queries = {name: (least, most, reports) for name, (_, least, most, reports) in counts.items()}
+    for query, times in manifest.shown_reports.items():
+        if times:
+            first, last, n = queries.get(query, (times[0], times[0], 0))
+            queries[query] = min(first, *times), max(last, *times), max(n, len(times))
+    size = 0
+    for name in manifest.segments:
+        try:
+            size += os.stat(root / name).st_size
+        except OSError:
+            continue  # of an epoch of long ago
+    return Entry(
+        manifest.epoch,
+        manifest.plan,
+        wall,
+        size,
+        manifest.segments,
+        manifest.shown_reports,
+        queries,
+        sizes=manifest.sizes,
+    )
+
+
+def forget_index(root: Path) -> None:
+    """A run that keeps nothing for others: what was kept goes."""
+    forget_deliveries(root)
+    if (root / FILE).exists():
+        (root / FILE).unlink()
+        sync_folder(root)  # what it names goes after it
+
+
+def _reports(entry: Entry) -> int:
+    return sum(n for _, _, n in entry.queries.values())
+
+
+def _manifests_behind(root: Path, epoch: int) -> Iterable[Manifest]:
+    """The manifests of later epochs that are there, in their order."""
+    names = (p.name for p in (root / "manifests").iterdir() if p.name.isdigit())
+    for number in sorted(int(name) for name in names):
+        if number > epoch:
+            manifest = read_manifest(root / "manifests" / str(number))
+            if all((root / name).exists() for name in manifest.segments):
+                yield manifest
+
+
+def _line(entry: Entry) -> bytes:
+    data = msgspec.json.encode(entry)
+    return data + b" " + xxhash.xxh3_64_hexdigest(data).encode() + b"\n"
+
+
+def indexed_epoch(root: Path) -> int:
+    """The epoch of the last line that the newest manifest names; 0: it names none."""
+    numbers = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
+    return read_manifest(root / "manifests" / str(max(numbers))).indexed if numbers else 0
+
+
+def check_index(root: Path) -> None:
+    """Reads the index to its end. Raises ``CheckpointError`` for a damaged one; a last line that a
+    crash can have cut short is none.
+    """
+    least = indexed_epoch(root)
+    _check_reaches(root, _read_whole(root)[0], least)
+
+
+def kept_entries(root: Path) -> list[Entry]:
+    """What the index keeps. Raises ``CheckpointError`` for a damaged one."""
+    entries = _read_whole(root)[0]
+    return [entry for entry in entries if entry.epoch >= entries[-1].first]
+
+
+def _read_whole(root: Path) -> tuple[list[Entry], int, int]:
+    """The entries of the file, the bytes of their lines, and the bytes of the file."""
+    try:
+        data = (root / FILE).read_bytes()
+    except FileNotFoundError:
+        return [], 0, 0
+    except OSError as error:
+        raise _damaged(root, str(error.strerror)) from error
+    return *_parsed(root, data, 0), len(data)
+
+
+def _damaged(root: Path, reason: str) -> CheckpointError:
+    return unreadable(root / FILE, reason, way=WAY)
+
+
+def _check_reaches(root: Path, entries: list[Entry], epoch: int) -> None:
+    """Raises ``CheckpointError`` if the line of an epoch that a manifest names is not there."""
+    if epoch > (entries[-1].epoch if entries else 0):
+        raise _damaged(root, f"it lacks what was published in epoch {epoch}")
+
+
+def _parsed(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
+    """The entries of the lines at the beginning that are whole, and the bytes of these. ``line``:
+    the epoch of the line before them. Raises ``CheckpointError`` if a whole line follows one that
+    is not, or a line names another one than that before it.
+    """
+    found: list[Entry] = []
+    at = 0
+    while (end := data.find(b"\n", at)) >= 0 and (text := _text(data[at:end])) is not None:
+        entry = msgspec.json.decode(text, type=Entry)
+        if entry.epoch > line:  # an engine that was overtaken may have added what was there
+            if entry.before != line:
+                raise _damaged(root, f"it lacks what was published in epoch {entry.before}")
+            found.append(entry)
+            line = entry.epoch
+        at = end + 1
+    if any(_text(rest) is not None for rest in data[at:].split(b"\n")[1:]):
+        raise _damaged(root, ALTERED)
+    return found, at
+
+
+def _text(line: bytes) -> bytes | None:
+    """The JSON of a line; None if the line is not whole."""
+    text = line[: -_HASH - 1]
+    return text if line == text + b" " + xxhash.xxh3_64_hexdigest(text).encode() else None
+
+
+def _append(path: Path, line: bytes, *, begins: bool) -> None:
+    try:
+        with create(path, "ab") as file:
+            file.write(line)
+            file.flush()
+            os.fdatasync(file.fileno())
+        if begins:
+            sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
+
+
+def _cut(path: Path, size: int) -> None:
+    try:
+        os.truncate(path, size)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
+
+
+prepared(Entry)

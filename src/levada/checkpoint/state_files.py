@@ -1,0 +1,176 @@
+"""State files: written under names unique to the attempt, read by memory map.
+
+A map holds no descriptor, so there may be as many as there are files. What is read is checked
+where it is first asked for (``operators.state.checksummed_frames``).
+
+A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at
+the next start. The maps of a partition's state stay open from epoch to epoch, those that it names
+no more are dropped: an open map holds a deleted file's memory. Partitions of one process share
+them: what one of them has read and checked, another one to which groups go need not.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+
+from levada.checkpoint.object_store.local_state_cache import host_copies
+from levada.core.checkpoint_files import file_mode
+from levada.core.checksum_messages import OTHER
+from levada.core.checksummed_files import seal
+from levada.core.durable_files import unwritable
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.errors import DamagedError, unreadable
+from levada.operators.state.checksummed_frames import MARKED, mark, unpack_checked
+
+VECTOR = register(f"{__name__}.VECTOR", 512)  # buffers a call
+# epochs after which a process closes a partition's files that it has not used
+UNUSED = register(f"{__name__}.UNUSED", 16)
+# partitions of which a process holds files open
+MOST_OPEN = register(f"{__name__}.MOST_OPEN", 1024)
+SUFFIX = 8  # digits by which names of attempts differ; as many follow from the content
+
+
+def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview]) -> str:
+    """Writes buffers durably as a new file; returns its name relative to ``root``."""
+    name = f"{folder}/{stem}-{secrets.token_hex(SUFFIX // 2)}{mark(data[0])}"
+    path = os.path.join(root, name)
+    try:
+        mode = file_mode(os.path.join(root, folder))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            for first in range(0, len(data), VECTOR):
+                _write_all(fd, data[first : first + VECTOR])
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise unwritable(root, error) from error
+    return name
+
+
+def size_of(root: str, name: str | None) -> int:
+    """The bytes of a file that has just been written; 0: there is none."""
+    return 0 if name is None else os.stat(os.path.join(root, name)).st_size
+
+
+def delete(root: str, names: Collection[str]) -> None:
+    """Deletes files that nobody names, or will name."""
+    for name in names:
+        with suppress(OSError):  # else it is an orphan, as those of an attempt that died
+            os.unlink(os.path.join(root, name))
+
+
+def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:
+    """The same for bytes that ``read_sealed`` reads."""
+    return write(root, folder, stem, [seal(data)])
+
+
+def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
+    """All bytes of some buffers, however many a call takes."""
+    written = os.writev(fd, buffers)
+    for buffer in buffers:
+        if written >= len(buffer):
+            written -= len(buffer)
+            continue
+        rest = memoryview(buffer)[written:]
+        written = 0
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+
+
+class File:
+    """An open file: its frames and its meta. It is closed when no partition holds it."""
+
+    __slots__ = ("__weakref__", "frames", "meta")
+
+    def __init__(self, root: str, name: str) -> None:
+        self.frames, self.meta = _map_copy(root, name)
+
+
+_files: WeakValueDictionary[tuple[str, str], File] = WeakValueDictionary()
+"""Those that some partition of this process holds open, by root and name."""
+
+
+def file_of(root: str, name: str) -> File:
+    """A file, as another partition has it open, if one has. Raises ``DamagedError``."""
+    found = _files.get((root, name))
+    if found is None:
+        found = _files[root, name] = File(root, name)
+    return found
+
+
+class Opened:
+    """The open files of one partition's state in one stage, in this process."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._files: dict[str, File] = {}
+
+    def __call__(self, name: str) -> tuple[Mapping[str, Frame], Any]:
+        """The frames and meta of a file."""
+        if name not in self._files:
+            self._files[name] = file_of(self._root, name)
+        found = self._files[name]
+        return found.frames, found.meta
+
+    def keep(self, names: Collection[str]) -> None:
+        """Closes all others."""
+        for name in [n for n in self._files if n not in names]:
+            del self._files[name]
+
+
+_Place = tuple[str, int, int]
+_opened: dict[_Place, tuple[int, Opened]] = {}  # with the epoch in which they were used last
+
+
+def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
+    """The open files of a partition's state. What this process has not used for some epochs is
+    closed: another one has that partition by now, and its files may be deleted.
+    """
+    key, known = (root, stage, partition), list(_opened.items())
+    unused = [k for k, (last, _) in known if k[0] == root and last < epoch - UNUSED]
+    for other in unused + [k for k, _ in known[: max(len(known) - MOST_OPEN, 0)]]:
+        _opened.pop(other, None)
+    _, found = _opened.pop(key, (0, None))
+    found = Opened(root) if found is None else found
+    _opened[key] = epoch, found  # the last ones were used last
+    return found
+
+
+def _map_copy(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
+    """The same by a copy on this host, if those are kept."""
+    copies = host_copies()
+    if copies is None:
+        return map_(root, name)
+    try:
+        return map_(root, name, copies.copy(root, name))
+    except DamagedError:
+        copies.forget(root, name)
+        return map_(root, name)
+
+
+def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any]:
+    """The frames and meta of a file, as views of a memory map, of a ``copy`` if one is named.
+    Raises ``DamagedError``, also for a sound file under another's name.
+    """
+    path = os.path.join(root, name)
+    try:
+        with pa.memory_map(copy or path) as file:
+            data = np.frombuffer(file.read_buffer(), np.uint8)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else "it is no file"
+        raise unreadable(path, why) from error
+    found = unpack_checked(data, f"{path} (its copy {copy}, to be deleted)" if copy else path)
+    suffix = name.rpartition("-")[2]
+    if len(suffix) == 2 * SUFFIX and suffix[SUFFIX:] != mark(data[:MARKED].tobytes()):
+        raise unreadable(path, OTHER)
+    return found

@@ -1,1 +1,0 @@
-"""What commands tell of files, options and languages, without running anything."""

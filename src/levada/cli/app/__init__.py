@@ -1,0 +1,1 @@
+"""App files: reading them, and running the application that they describe."""

@@ -1,0 +1,398 @@
+"""The app file: a whole application in YAML, and the value that it or the command line becomes.
+
+    streams:
+      http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
+    static:
+      - {path: rooms.ttl, graph: http://example.org/rooms}
+    queries:
+      hot: {file: hot.rq, to: "kafka://127.0.0.1:9092/hot"}
+      pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
+      "warm-{{sensor}}": {file: warm.rq, each: sensors.csv}    # a query for each row
+    options: {out: results, format: ndjson, epoch: 1s}
+
+Invariant: an ``App`` is valid from birth; paths are those of the process (the loader resolves
+relative ones against the file's folder). Every wrong key or value is a ``UsageError`` that says
+where (``streams.temp.lateness``), what there is, and the near misses. Options of a query win over
+those of the application. Cost: linear in the file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+
+from levada.checkpoint.object_store.store_url import Address
+from levada.cli.app.yaml_values import (
+    at,
+    balance_at,
+    count_at,
+    duration_at,
+    flag_at,
+    inside,
+    lifetime_at,
+    limits_at,
+    list_at,
+    mapping_at,
+    memory_at,
+    one_of,
+    plain_time,
+    policy_at,
+    region_at,
+    required,
+    slice_at,
+    text_at,
+    texts_at,
+    time_at,
+    until_at,
+)
+from levada.connectors.config.connector_options import is_way
+from levada.connectors.config.input_formats import PUSH, RDF, STDIN, word_of
+from levada.connectors.config.kafka_config import is_kafka
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import OPTIONS
+from levada.connectors.serialization.result_formats import SHAPES, Format, check_stdout, meant
+from levada.connectors.sources.file_errors import encoding_fault
+from levada.core.checkpoint_files import MODES
+from levada.core.frozen import frozen
+from levada.core.integer_options import check_partitions
+from levada.core.names import check_query_name, check_stream_name, is_iri
+from levada.core.query_limits import MOST_ROWS
+from levada.engine.query_request import Asked
+from levada.errors import UsageError
+from levada.language.dialects.detect import DIALECTS, dialect_of, dialect_of_ending
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.logical.ontology_schema import Regime
+from levada.plan.logical.query_options import WORDS, Bounds, QueryOptions, narrowed, options_of
+from levada.plan.sharing.sharing_modes import DEFAULT, Sharing
+
+if TYPE_CHECKING:
+    from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
+
+FORMATS = tuple(map(str, Format))
+STDOUT = "-"
+_FIELDS = {"as": "shape"}
+
+
+@frozen
+class StaticSource:
+    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says.
+    ``format`` None: by its ending. ``reload``: whenever the file changes, it is read anew.
+    """
+
+    path: str
+    graph: str | None = None
+    format: str | None = None
+    reload: bool = False
+
+
+class To(NamedTuple):
+    """Where a query's reports go, too: a URL, and what is said of it
+    (``connectors.sinks.sink_url``).
+    """
+
+    url: str
+    options: Mapping[str, Any]
+
+
+@frozen
+class QuerySource:
+    """A query's text and the options that it says itself, by the words of
+    ``plan.logical.query_options.WORDS``; the others are the application's. ``to``: its outputs.
+    """
+
+    name: str
+    text: str
+    dialect: str | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
+    to: tuple[To, ...] = ()
+
+    @property
+    def spoken(self) -> str:
+        """The dialect of the text: the one that is given, else the one that the text shows."""
+        return dialect_of(self.text, self.dialect).name
+
+
+@frozen
+class Options:
+    """What holds for the whole application.
+
+    ``epoch``: the least time between the starts of two epochs in ms (None: by the cost of epochs,
+    a second with files as output, a quarter of a delay; 0: at once).
+    ``epoch_rows``: the most elements in one. ``delay``: within which results are to come, ms.
+    ``max_rows``: of an operator in one; ``limits``: of one query.
+    ``max_future``: how far ahead of the clock event times may be, ms, of streams that do not say.
+    ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
+    ``sharing``: off, .. ``join``: binary, .. ``regions``: names, or a machine file;
+    ``share_limit``: of a join's state. ``place``, ``pin``: a placement, a machine file, off.
+    ``checkpoint_mode``: owner, .. ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how
+    long results are held back, ms. ``terms``: tables have N-Triples texts. ``shape``: changes, or
+    state. ``ontology``: its files; none are the static data. ``said``: what holds for queries that
+    do not say, by ``WORDS``.
+    """
+
+    out: str = STDOUT
+    format: str = "ndjson"
+    roll: int = 0
+    terms: bool = False
+    shape: str = "changes"
+    checkpoint: str | None = None
+    master: str | None = None
+    epoch: int | None = None
+    epoch_rows: int = 1_000_000
+    delay: int | None = None
+    max_rows: int = MOST_ROWS
+    max_future: int | None = None
+    limits: str = ""
+    memory: str = ""
+    partitions: int | str | None = None
+    slice: str = ""
+    place: str = ""
+    pin: str = ""
+    checkpoint_mode: str = ""
+    balance: BalanceOptions | None = None
+    sharing: str = DEFAULT
+    join: str = JoinForm.BINARY
+    regions: str = ""
+    share_limit: int = 0
+    summary: str | None = None
+    ontology: tuple[str, ...] = ()
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+    def merged(self, given: Mapping[str, Any]) -> Options:
+        """With these in the places of its own: options and words for queries alike."""
+        words = {word: value for word, value in given.items() if word in WORDS}
+        others = {_FIELDS.get(n, n): value for n, value in given.items() if n not in WORDS}
+        return replace(self, **others, said=narrowed(self.said, words))
+
+
+@frozen
+class App:
+    """A whole application: streams, static data, queries, options."""
+
+    streams: tuple[StreamConfig, ...] = ()
+    static: tuple[StaticSource, ...] = ()
+    queries: tuple[QuerySource, ...] = ()
+    options: Options = field(default_factory=Options)
+
+    def query_options(self, query: QuerySource) -> QueryOptions:
+        """The options under which a query is translated: its own, else the application's.
+
+        >>> app = App(options=Options(said={"t0": 5, "bounds": "(]"}))
+        >>> app.query_options(QuerySource("q", "", said={"t0": 7})).t0
+        7
+        """
+        return options_of(narrowed(self.options.said, query.said))
+
+    def merged(self, other: App) -> App:
+        """This application with another's streams, static data and queries after its own, and its
+        own options. Raises ``UsageError`` if a stream or a query is there twice.
+        """
+        both = replace(
+            self,
+            streams=self.streams + other.streams,
+            static=self.static + other.static,
+            queries=self.queries + other.queries,
+        )
+        _check_once("stream", [stream.name for stream in both.streams])
+        _check_once("query", [query.name for query in both.queries])
+        return both
+
+    def check_output(self) -> None:
+        """Whether standard output, if it is used, can take this format. Raises ``UsageError``."""
+        if self.options.out == STDOUT:
+            if self.options.roll:
+                raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
+            if self.options.shape == "state":
+                raise UsageError("A state is a file.", hint="Say --out DIR with --as state.")
+            check_stdout(Format(self.options.format), len(self.queries))
+
+
+def _check_once(kind: str, names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            hint = f"Give one {kind} another name."
+            raise UsageError(f"The {kind} {name} is there twice.", hint=hint)
+        seen.add(name)
+
+
+def load_app(path: Path) -> App:
+    """The application of an app file. Raises ``UsageError``."""
+    from levada.connectors.config.yaml_file import read_yaml  # here: only app files need YAML
+
+    document = read_yaml(path, "app file")
+    sections = mapping_at(document, "", ("streams", "static", "queries", "options"))
+    base = path.parent
+    streams = mapping_at(sections.get("streams"), "streams")
+    queries = mapping_at(sections.get("queries"), "queries")
+    app = App(
+        streams=tuple(_stream(base, name, value) for name, value in streams.items()),
+        static=tuple(
+            _static(base, i, value)
+            for i, value in enumerate(list_at(sections.get("static"), "static"))
+        ),
+        queries=tuple(q for name, value in queries.items() for q in _queries(base, name, value)),
+        options=_options(base, sections.get("options")),
+    )
+    return app.merged(App())
+
+
+def _stream(base: Path, name: str, value: Any) -> StreamConfig:
+    place = at("streams", name)
+    options = mapping_at(value, place, ("path", *OPTIONS))
+    path = required(options, "path", place)
+    elsewhere = path in (STDIN, PUSH) or is_way(str(path))
+    path = path if elsewhere else _path(base, at(place, "path"), path)
+    given = {key: plain_time(option) for key, option in options.items() if key != "path"}
+    for key in given.keys() & {"mapping", "ca", "cert", "key"}:
+        given[key] = _path(base, at(place, key), given[key])
+    stream = inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given))
+    return cast(StreamConfig, stream)
+
+
+def _static(base: Path, index: int, value: Any) -> StaticSource:
+    place = f"static[{index}]"
+    if isinstance(value, str):
+        return StaticSource(_path(base, place, value))
+    options = mapping_at(value, place, ("path", *_STATIC_VALUES))
+    path = _path(base, place, required(options, "path", place))
+    return StaticSource(path, **_values(options, place, _STATIC_VALUES))
+
+
+def check_graph(text: str) -> str:
+    """A graph's IRI without angle brackets. Raises ``UsageError``."""
+    bare = text[1:-1] if text.startswith("<") and text.endswith(">") else text
+    if not is_iri(bare):
+        raise UsageError(f"{text!r} is not an absolute IRI, as a graph's name is.")
+    return bare
+
+
+def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
+    """A query, or one for each row of a table."""
+    place = at("queries", name)
+    if not isinstance(value, Mapping) or "each" not in value:
+        inside(place, lambda: check_query_name(name))
+        return [_query(base, name, value)]
+    from levada.engine.templates.query_per_row import Each  # here: few files have tables
+
+    table = _path(base, at(place, "each"), value["each"])
+    one = _query(base, name, {key: said for key, said in value.items() if key != "each"})
+    each = Each(one.text, name, one.dialect)
+    asked = cast(list[Asked], inside(place, lambda: each.asked(table, QueryOptions(), str)))
+    return [replace(one, name=query.name, text=query.text) for query in asked]
+
+
+def _query(base: Path, name: str, value: Any) -> QuerySource:
+    place = at("queries", name)
+    options = mapping_at(value, place, ("file", "text", "to", *_QUERY_VALUES))
+    if ("file" in options) == ("text" in options):
+        raise UsageError(f"{place} needs one of file and text.")
+    given = _values(options, place, _QUERY_VALUES)
+    dialect = given.pop("dialect", None)
+    to = _outputs(base, options.get("to"), at(place, "to"))
+    if "text" in options:
+        return QuerySource(name, text_at(options["text"], at(place, "text")), dialect, given, to)
+    file = Path(_path(base, at(place, "file"), options["file"]))
+    return replace(read_query(file, dialect), name=name, said=given, to=to)
+
+
+def _outputs(base: Path, value: Any, place: str) -> tuple[To, ...]:
+    """A URL, a mapping with a ``url``, or a list of such."""
+    several = list_at(value, place) if isinstance(value, list) else [value] * (value is not None)
+    return tuple(_output(base, each, place) for each in several)
+
+
+def _output(base: Path, value: Any, place: str) -> To:
+    if isinstance(value, str):
+        return To(value, {})
+    options = mapping_at(value, place)
+    url = text_at(required(options, "url", place), at(place, "url"))
+    given = {key: option for key, option in options.items() if key != "url"}
+    for key in given.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
+        given[key] = _path(base, at(place, key), given[key])
+    return To(url, given)
+
+
+def read_query(file: Path, dialect: str | None = None) -> QuerySource:
+    """The query of a file, under the file's stem; ``dialect`` None: by its ending, if that says.
+
+    Raises ``UsageError`` if the file cannot be read. The name is not checked here.
+    """
+    try:
+        data = file.read_bytes()
+        if fault := encoding_fault(data):
+            raise UsageError(f"The query file {file} cannot be read. {fault}")
+        # some editors write a byte order mark
+        text = io.StringIO(data.decode("utf-8-sig"), newline=None).read()
+    except OSError as error:
+        raise UsageError(f"The query file {file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The query file {file} is not UTF-8.") from error
+    return QuerySource(file.stem, text, dialect or dialect_of_ending(file.suffix))
+
+
+def _options(base: Path, value: Any) -> Options:
+    given = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
+    files = enumerate(given.get("ontology", ()))
+    given["ontology"] = tuple(_path(base, f"options.ontology[{i}]", file) for i, file in files)
+    stored = Address.of(given.get("checkpoint", ""))
+    for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
+        if name in given and given[name] != STDOUT:
+            given[name] = _path(base, at("options", name), given[name])
+    return Options().merged(given)
+
+
+def _values(
+    options: Mapping[str, Any], place: str, readers: Mapping[str, Callable[[Any, str], Any]]
+) -> dict[str, Any]:
+    return {
+        key: readers[key](value, at(place, key))
+        for key, value in options.items()
+        if key in readers and value is not None
+    }
+
+
+def _path(base: Path, place: str, value: Any) -> str:
+    """A path of the app file; relative ones are relative to its folder."""
+    return str(base / os.path.expanduser(text_at(value, place)))
+
+
+_STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "graph": lambda value, place: check_graph(text_at(value, place)),
+    "format": lambda value, place: one_of(RDF)(word_of(text_at(value, place)), place),
+    "reload": flag_at,
+}
+_WORD_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "bounds": one_of(get_args(Bounds)),
+    "t0": time_at,
+    "report": policy_at,
+    "empty_reports": flag_at,
+    "until": until_at,
+    "lifetime": lifetime_at,
+    "entailment": one_of(tuple(map(str, Regime))),
+    "region": region_at,
+}
+assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"
+_QUERY_VALUES = {"dialect": one_of(tuple(DIALECTS)), **_WORD_VALUES}
+_OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "format": one_of(FORMATS, lambda word, _: meant(word)),
+    "terms": flag_at,
+    "as": one_of(SHAPES),
+    **dict.fromkeys(("roll", "epoch", "delay", "max_future"), duration_at),
+    **dict.fromkeys(("epoch_rows", "max_rows", "share_limit"), count_at),
+    "limits": limits_at,
+    "memory": memory_at,
+    "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
+    "slice": slice_at,
+    **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "regions", "summary"), text_at),
+    "checkpoint_mode": one_of(tuple(MODES)),
+    "balance": balance_at,
+    "sharing": one_of(tuple(map(str, Sharing))),
+    "join": one_of(tuple(map(str, JoinForm))),
+    "ontology": texts_at,
+    **_WORD_VALUES,
+}

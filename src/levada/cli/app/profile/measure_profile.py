@@ -1,0 +1,195 @@
+"""A profile of an application: its queries run over a sample of its streams, in this process, at
+epochs of three sizes.
+
+Each size is a run of its own over the same elements, on a temporary checkpoint. A run before them
+does not count: it compiles and loads. Of each run the first epochs do not count, whose state is
+empty, nor do epochs that read nothing. Windows are left open at the end, as in a run that goes on.
+Costs are of CPU time in one process and one partition: no Spark, no serialisation between machines.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from levada.checkpoint.manifest import Manifest
+from levada.cli.app.app_file import App
+from levada.cli.app.prepare_queries import queries_of
+from levada.cli.app.profile.profile import Cost, Edge, Epoch, Profile
+from levada.cli.app.profile.recorder import EpochWork, Name, Recorder, Sent
+from levada.cli.app.profile.timed_tasks import TimedEngine, around, reader
+from levada.errors import UsageError
+from levada.plan.execution.plan import Plan
+from levada.runtime.cost_model.least_squares import Line
+
+PARTS = (100, 20, 5)
+"""Epochs of a sample at each size."""
+EMPTY = 2
+"""Epochs of a run that do not count."""
+POLL = 0.02
+QUANTILES = (5, 50, 95)
+Runs = dict[int, list[EpochWork]]
+"""The epochs that count, by size."""
+
+
+def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) -> Profile:
+    """Measures so many elements of the application's streams; ``say`` is told what is being done.
+    Raises ``UsageError`` where there are no streams, or too few elements for three sizes.
+    """
+    if not app.streams:
+        raise UsageError("There is no stream to take a sample of.", hint="Name one with --stream.")
+    if sample < PARTS[0]:
+        raise UsageError(f"A sample has at least {PARTS[0]} elements, not {sample}.")
+    sizes = [sample // part for part in PARTS]
+    say("A first run, which does not count")
+    run(app, sample, sizes[-1])
+    runs: Runs = {}
+    whole = 0
+    for i, size in enumerate(sizes):
+        say(f"Epochs of {size:,} elements (run {i + 1} of {len(sizes)})")
+        recorder, plan = run(app, sample, size)
+        runs[size] = [e for e in recorder.epochs[EMPTY:] if e.elements]
+        whole = sum(e.elements for e in recorder.epochs)
+    if not all(runs.values()):
+        read = f"Only {whole} elements were read of a sample of {sample}"
+        hint = "Take a smaller --sample."
+        raise UsageError(f"{read}: epochs of three sizes need more.", hint=hint)
+    names = _names(plan)
+    shares = _rows(runs)
+    costs = tuple(
+        _cost(n, names[n], _stage(plan, n), runs, shares[n]) for n in _ordered(plan, shares)
+    )
+    found = Profile(whole, costs, _edges(runs, names, shares), _driver(runs), ())
+    return replace(found, epochs=tuple(_epoch(found, size, es) for size, es in runs.items()))
+
+
+def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
+    """The application over so many elements in epochs of a size, and its plan."""
+    recorder, enough, clock = Recorder(), threading.Event(), [time.process_time_ns()]
+
+    def see(manifest: Manifest) -> None:
+        now, last = time.process_time_ns(), recorder.epochs[-1]
+        last.driver = max(now - clock[0] - last.ns, 0)
+        clock[0] = now
+        if sum(e.elements for e in recorder.epochs) >= sample:
+            enough.set()
+
+    said = app.options
+    options = {
+        "ontology": said.ontology,
+        "sharing": said.sharing,
+        "join": said.join,
+        "regions": said.regions,
+    }
+    with TimedEngine(recorder, epoch_rows=size, keep_results=False, **options) as engine:
+        for config in app.streams:
+            engine.stream(config.name, config)
+        for static in app.static:
+            engine.static(static.path, static.graph, static.format)
+        engine.register_all(queries_of(app))
+        engine._on_epoch(see)
+        engine.start(once=True, keep_open=True)
+        while not engine.await_end(POLL) and not enough.is_set():
+            pass
+        assert engine._driver is not None, "it has been started"
+        plan = engine._driver.epochs.plan
+    assert plan is not None, "there was an epoch"
+    return recorder, plan
+
+
+def _names(plan: Plan) -> dict[Name, str]:
+    """Nodes by their steps; of several of a kind with a number behind, as ``explain`` has them."""
+    names: dict[Name, str] = {}
+    counts: dict[str, int] = {}
+    for number in plan.order:
+        step = type(plan.nodes[number].step).__name__
+        counts[step] = counts.get(step, 0) + 1
+        names[number] = step + (str(counts[step]) if counts[step] > 1 else "")
+    for stage in range(plan.stages + 1):
+        names[around(stage)] = around(stage)
+    return names | {reader(stream): reader(stream) for stream in plan.streams}
+
+
+def _stage(plan: Plan, name: Name) -> int:
+    if isinstance(name, int):
+        return plan.nodes[name].stage
+    return int(name.rpartition(" ")[2]) if name.startswith("around ") else 0
+
+
+def _ordered(plan: Plan, shares: dict[Name, float]) -> list[Name]:
+    """What was measured, stage by stage: readers, nodes, what is around them."""
+    rank: dict[Name, int] = {number: i for i, number in enumerate(plan.order)}
+    last = len(rank)
+    return sorted(
+        shares,
+        key=lambda n: (
+            _stage(plan, n), rank.get(n, -1 if str(n).startswith("read ") else last), str(n)
+        ),
+    )  # fmt: skip
+
+
+def _rows(runs: Runs) -> dict[Name, float]:
+    """Rows of each operator for each element."""
+    elements = sum(e.elements for epochs in runs.values() for e in epochs)
+    rows: dict[Name, float] = {}
+    for epochs in runs.values():
+        for epoch in epochs:
+            for name, work in epoch.work.items():
+                rows[name] = rows.get(name, 0.0) + work.rows / elements
+    return rows
+
+
+def _cost(name: Name, shown: str, stage: int, runs: Runs, share: float) -> Cost:
+    line, quantiles = Line(), {}
+    for size, epochs in runs.items():
+        works = [e.work[name] for e in epochs if name in e.work]
+        for work in works:
+            line.add(work.rows, work.ns)
+        each = [work.ns / work.rows for work in works if work.rows]
+        if each:
+            p5, p50, p95 = np.percentile(each, QUANTILES).tolist()
+            quantiles[size] = (p5, p50, p95)
+    fixed, b = line.fit()
+    return Cost(shown, stage, share, fixed / 1e3, b, quantiles)
+
+
+def _edges(runs: Runs, names: dict[Name, str], shares: dict[Name, float]) -> tuple[Edge, ...]:
+    """Each edge over the epochs that count."""
+    elements, found = 0, dict[tuple[Name, Name], Sent]()
+    for epoch in (epoch for epochs in runs.values() for epoch in epochs):
+        elements += epoch.elements
+        for at, sent in epoch.edges.items():
+            whole = found.setdefault(at, Sent())
+            whole.rows += sent.rows
+            whole.bytes += sent.bytes
+    return tuple(
+        Edge(
+            names[producer],
+            names[consumer],
+            sent.rows / elements,
+            sent.rows / elements / shares[producer] if shares.get(producer) else 0.0,
+            sent.bytes / sent.rows if sent.rows else 0.0,
+        )
+        for (producer, consumer), sent in found.items()
+    )
+
+
+def _driver(runs: Runs) -> tuple[float, float]:
+    """The driver's side: us an epoch, ns an element."""
+    line = Line()
+    for epochs in runs.values():
+        for epoch in epochs:
+            line.add(epoch.elements, epoch.driver)
+    fixed, each = line.fit()
+    return fixed / 1e3, each
+
+
+def _epoch(found: Profile, size: int, epochs: Sequence[EpochWork]) -> Epoch:
+    """An epoch of a size, measured and predicted."""
+    elements = round(float(np.mean([e.elements for e in epochs])))
+    measured = float(np.mean([e.ns + e.driver for e in epochs])) / 1e6
+    return Epoch(size, len(epochs), measured, found.predict(elements))

@@ -1,0 +1,127 @@
+"""What a profile says: of each operator a line a + b rows and quantiles of its cost, of each edge
+selectivity and bytes; and what follows for an epoch.
+
+B11 to B13 of BriskStream (Zhang et al., SIGMOD 2019, section 3.1: T_e, N, selectivities, the median
+of a sample), with a line in place of the constant T_e, since a row costs less in a large frame. The
+lines feed the model ``epochs`` (``placement/replicas/models``): there an operator is a stage, since
+stages are what runs apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from levada.core.frozen import frozen
+from levada.core.machine_file import Machine
+from levada.placement.replication.dataflow import Graph, Operator, Stream
+from levada.placement.replication.model_arrays import problem
+from levada.placement.replication.throughput_models import EPOCHS, Model, estimate
+
+CLOCK = 1.0
+"""GHz: cycles are ns."""
+LEAST = 1e-6
+"""ns a row: a dataflow has no operator that costs nothing."""
+
+
+@frozen
+class Cost:
+    """CPU time of an operator: ``fixed`` (us an epoch) and ``each`` (ns a row); ``quantiles``: ns a
+    row in the epochs of each size, p5, p50, p95. ``rows``: for each element that is read.
+    """
+
+    name: str
+    stage: int
+    rows: float
+    fixed: float
+    each: float
+    quantiles: Mapping[int, tuple[float, float, float]]
+
+    def at(self, elements: float) -> float:
+        """ns in an epoch of so many elements."""
+        return self.fixed * 1e3 + self.each * self.rows * elements
+
+
+@frozen
+class Edge:
+    """From an operator to another: rows for each row that the first takes in, and bytes of one.
+    ``rows``: for each element that is read.
+    """
+
+    producer: str
+    consumer: str
+    rows: float
+    selectivity: float
+    bytes: float
+
+
+@frozen
+class Epoch:
+    """CPU of an epoch of so many elements, ms: as it was in the mean, and as the lines have it."""
+
+    elements: int
+    epochs: int
+    measured: float
+    predicted: float
+
+
+@frozen
+class Profile:
+    """A profile; ``driver``: us an epoch and ns an element on the driver's side."""
+
+    elements: int
+    costs: tuple[Cost, ...]
+    edges: tuple[Edge, ...]
+    driver: tuple[float, float]
+    epochs: tuple[Epoch, ...]
+
+    def graph(self) -> Graph:
+        """The stages as a dataflow, an element of the streams being a tuple of its spout."""
+        stages = sorted({cost.stage for cost in self.costs})
+        stage_of = {cost.name: cost.stage for cost in self.costs}
+        taken: dict[int, float] = {0: 1.0}
+        sent: dict[tuple[int, int], list[float]] = {}
+        for edge in self.edges:
+            a, b = stage_of[edge.producer], stage_of[edge.consumer]
+            if a < b:
+                taken[b] = taken.get(b, 0.0) + edge.rows
+                both = sent.setdefault((a, b), [0.0, 0.0])
+                both[0] += edge.rows
+                both[1] += edge.rows * edge.bytes
+        return Graph(
+            "profile",
+            [
+                Operator(f"stage {k}", max(self._each(k) / (taken.get(k) or 1.0), LEAST))
+                for k in stages
+            ],
+            [
+                Stream(f"stage {a}", f"stage {b}", rows / taken[a] if taken.get(a) else 0.0,
+                       size / rows if rows else 0.0)
+                for (a, b), (rows, size) in sorted(sent.items())
+            ],
+        )  # fmt: skip
+
+    def _each(self, stage: int) -> float:
+        """ns of a stage for each element."""
+        return sum(cost.each * cost.rows for cost in self.costs if cost.stage == stage)
+
+    def model(self, elements: float) -> Model:
+        """The model ``epochs`` for epochs of so many elements, in one process: what operators and
+        the driver take whatever comes is its overheads.
+        """
+        fixed = sum(cost.fixed for cost in self.costs) * 1e3
+        stages = len({cost.stage for cost in self.costs})
+        driver = self.driver[0] * 1e3 + self.driver[1] * elements
+        return Model(EPOCHS, elements, driver, fixed / stages, 0.0)
+
+    def predict(self, elements: int) -> float:
+        """ms of CPU of an epoch of so many elements in one process, by the model ``epochs``."""
+        given = problem(self.graph(), HERE)
+        counts = np.ones((given.operators, 1), np.int64)
+        taken = estimate(self.model(elements), given, counts).taken[0, 0]
+        return float(elements / taken * 1e3)
+
+
+HERE = Machine("here", CLOCK, 64.0, ("here",), (1,), np.zeros((1, 1)), np.full((1, 1), 1e12))
+"""One place with one core, to which nothing is sent."""

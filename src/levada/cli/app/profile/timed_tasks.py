@@ -1,0 +1,158 @@
+"""The tasks of an epoch with a clock around each operator, in one process; what they do is what
+tasks do, so results are the same.
+
+A clock is CPU time of the thread. What an operator takes from another one lazily (a join's pieces)
+is its own; what happens between operators is the stage's (``around``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from levada.checkpoint.epoch_context import Context, decode_context, load_plan
+from levada.cli.app.profile.recorder import Recorder
+from levada.connectors.sources.splits import AnyReference
+from levada.core.frame import Frame
+from levada.engine.engine import Engine
+from levada.operators.operator_registry import evaluate
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.runtime.executor import Blob, Executor, Job, deliver, outcome
+from levada.runtime.task.ingest_task import IntakeTask, Payload
+from levada.runtime.task.stage_task import StageTask
+
+
+def reader(stream: str) -> str:
+    """The name of what reads a stream."""
+    return f"read {stream}"
+
+
+def around(stage: int) -> str:
+    """The name of what a stage does around its operators."""
+    return f"around {stage}"
+
+
+class TimedIntake(IntakeTask):
+    """An intake task whose work is written down."""
+
+    def __init__(self, context: Context, recorder: Recorder) -> None:
+        super().__init__(context)
+        self.recorder = recorder
+        self.reading, self.coming = "", 0
+
+    def run(self, payload: Payload) -> list[tuple[int, bytes]]:
+        """The blobs of this task."""
+        with self.recorder.timed(around(0), sum(r.elements for r in payload.references)):
+            return super().run(payload)
+
+    def _reference(self, reference: AnyReference) -> None:
+        self.reading, self.coming = reader(reference.stream), reference.elements
+        self.recorder.now.elements += reference.elements
+        with self.recorder.timed(self.reading, reference.elements):
+            super()._reference(reference)
+
+    def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
+        n, coming = 0, iter(rows)
+        while (found := self._first(coming)) is not None:
+            node, frame = found
+            n += frame.n
+            self._local(node, frame)
+        return n
+
+    def _first(self, coming: Iterator[tuple[PlanNode, Frame]]) -> tuple[PlanNode, Frame] | None:
+        """The next rows of a first node; its time is known before its name."""
+        own = Recorder()
+        with own.timed("matching"):
+            found = next(coming, None)
+        ns = own.now.work["matching"].ns
+        self.recorder.counted += ns
+        name = self.reading if found is None else found[0].id
+        with self.recorder.timed(name) as work:
+            work.ns += ns
+        if found is not None:
+            work.rows += self.coming
+            work.out += found[1].n
+        return found
+
+    def _local(self, node: PlanNode, frame: Frame) -> None:
+        """As ``stage_zero.local``."""
+        for consumer, rows in self.exchange.along(node, frame):
+            target = self.plan.nodes[consumer.node]
+            self.recorder.sent(node.id, target.id, rows)
+            with self.recorder.timed(target.id, rows.n) as work:
+                out = evaluate(target, (rows,), self.env)
+            if out is not None and out.n:
+                work.out += out.n
+                self._local(target, out)
+
+
+class TimedStage(StageTask):
+    """A stage's task whose work is written down."""
+
+    def __init__(
+        self, context: Context, plan: Plan, stage: int, partition: int, *, recorder: Recorder
+    ) -> None:
+        self.recorder = recorder
+        with recorder.timed(around(stage)):
+            super().__init__(context, plan, stage, partition)
+
+    def run(self, blobs: Sequence[Any]) -> list[tuple[int, Any]]:
+        """The blobs for the next stage, or the outcome."""
+        with self.recorder.timed(around(self.stage)) as work:
+            found = super().run(blobs)
+        work.rows += self.touched
+        return found
+
+    def _made(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
+        folded = self.env.partials.get(node.id, ())
+        rows = self.recorder.take(node.id, node.inputs, frames)
+        for partial in folded:
+            self.recorder.sent(node.inputs[0], node.id, partial)
+            rows += partial.n
+        made = super()._made(node, frames)
+        while True:
+            with self.recorder.timed(node.id, rows) as work:
+                out = next(made, None)
+            rows = 0
+            if out is None:
+                return
+            work.out += out.n
+            yield out
+
+
+class TimedExecutor:
+    """Runs a job in this process, as the ``LocalExecutor`` does."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def run(self, job: Job) -> list[bytes]:
+        """The outcomes of ``job``."""
+        context = decode_context(job.context)
+        sent: list[tuple[int, Blob]] = []
+        for given in job.payloads:
+            payload = msgspec.json.decode(given, type=Payload)
+            sent += TimedIntake(context, self.recorder).run(payload)
+        for number in range(1, job.stages + 1):
+            inboxes, sent = deliver(sent, job.partitions), []
+            for p, blobs in enumerate(inboxes):
+                plan = load_plan(context.plan)
+                task = TimedStage(context, plan, number, p, recorder=self.recorder)
+                sent += task.run(blobs)
+        self.recorder.end_epoch()
+        return [outcome(target, blob) for target, blob in sent]
+
+
+class TimedEngine(Engine):
+    """An engine in this process, of one partition, whose work is written down. ``options``: those
+    of ``Engine``.
+    """
+
+    def __init__(self, recorder: Recorder, **options: Any) -> None:
+        super().__init__(spark=False, partitions=1, **options)
+        self._recorder = recorder
+
+    def _executor(self) -> Executor:
+        return TimedExecutor(self._recorder)

@@ -1,0 +1,316 @@
+"""Running a whole application (an ``App``, from the command line or an app file) to its end or
+until it is told to stop.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.request_files import read_ledger
+from levada.cli.app.app_file import STDOUT, App
+from levada.cli.app.prepare_queries import queries_of
+from levada.cli.app.signals import Stopped, stopped_by_signals
+from levada.cli.app.standby import check_columns, take_turn
+from levada.connectors.serialization.result_formats import (
+    Format,
+    check_fits,
+    check_state,
+    check_stdout,
+)
+from levada.connectors.sinks import Sink
+from levada.connectors.sinks.dead_letter_files import Letter
+from levada.connectors.sinks.file_sink import FileSink, Roll, claimed
+from levada.core.integer_options import check_partitions
+from levada.engine.engine import Engine
+from levada.engine.query import Query
+from levada.engine.query_request import note
+from levada.engine.status.status import behind, counts_of, reasons
+from levada.engine.status.stream_remarks import unread
+from levada.engine.status.summary import Progress, StreamCounts, Summary
+from levada.engine.watchdog import End, begin_again, end_process
+from levada.errors import QueryFailureError
+from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.relation_files import StateFiles
+
+POLL = 0.2
+EPOCH_WITH_FILES = 1000
+"""ms between the starts of two epochs by default, where each epoch writes files of its own."""
+LETTERS = "levada-dead-letters.ndjson"
+
+
+def run_app(
+    app: App,
+    *,
+    once: bool,
+    keep_open: bool,
+    overwrite: bool,
+    master: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    on_results: Sink | None = None,
+    on_manifest: Callable[[Engine, Manifest], None] | None = None,
+    keep: str = "",
+    published: bool = True,
+    spark: Any = None,
+    standby: float = 0.0,
+    endless: bool = False,
+    accept_changes: bool = False,
+) -> Summary:
+    """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
+
+    An application without a stream, and without static data that it reads anew, has nothing to wait
+    for: it ends when its queries, which have no windows, are answered; unless it is ``endless``,
+    since streams may come.
+    ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
+    signal ends the process at once (``signals``). ``keep``: how long results stay for others;
+    ``published``: they go somewhere beside. ``standby``: waits first until the engine on the
+    checkpoint has been silent for so many seconds. ``accept_changes``: as ``Engine.start`` has it.
+    """
+    form = Format(app.options.format)
+    out = Path(app.options.out)
+    roll = Roll(age=app.options.roll)
+    terms, state = app.options.terms, app.options.shape == "state"
+    files = (
+        StateFiles(out, form, terms, roll=roll)
+        if state
+        else FileSink(out, form, roll, terms, claimed=True)
+    )
+    sink = (on_results or files) if published else None
+    if standby:
+        check_columns(app)
+    end = begin_again if endless else end_process
+    engine = _engine(app, sink, master or "local[*]", spark, keep, end=end)
+    began, cpu = time.monotonic(), cpu_seconds()
+    temporary = engine.root if engine.temporary else None
+    with stopped_by_signals(temporary) as stopped, ExitStack() as held, engine:
+        queries = _tell(engine, app, form)
+        if on_manifest is not None:
+            engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
+        checkpoint = _open(engine, standby, stopped, accept_changes=accept_changes)
+        if checkpoint is None:
+            return Summary(note="It has waited as a standby, and was stopped.")
+        _name_outputs(app, queries)
+        before = checkpoint.last
+        if on_results is None and published:
+            owner, alone = checkpoint.facts.id, not standby
+            held.enter_context(claimed(out, owner, overwrite=overwrite, alone=alone))
+        ends = once or not (endless or _waits(app, engine.root))
+        engine.start(once=ends, keep_open=keep_open, accept_changes=accept_changes)
+        while not engine.await_end(POLL):
+            if progress is not None:
+                progress(engine.progress())
+            if stopped.is_set():
+                engine.stop()
+        if progress is not None:
+            progress(engine.progress())
+        found = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
+        unread = _unread(engine, app) if once else {}
+        return replace(found, letters=_kept_letters(app, engine.root), unread=unread)
+
+
+def _open(
+    engine: Engine, standby: float, stopped: Stopped, *, accept_changes: bool
+) -> Checkpoint | None:
+    """The checkpoint; of a ``standby`` once it is its turn."""
+    if standby:
+        return take_turn(engine, standby, stopped, accept_changes=accept_changes)
+    return engine._open()
+
+
+def _waits(app: App, root: Path) -> bool:
+    """Whether anything may come after the start."""
+    again = any(static.reload for static in app.static)
+    return bool(app.streams) or again or bool(read_ledger(root).streams)
+
+
+def _epoch(app: App) -> int | None:
+    """The least time between the starts of two epochs; None: by their cost."""
+    options = app.options
+    if options.epoch is not None or options.delay or options.out == STDOUT:
+        return options.epoch
+    return EPOCH_WITH_FILES
+
+
+def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, end: End) -> Engine:
+    """An engine with the application's options, which has been told nothing yet."""
+    return Engine(
+        spark=spark,
+        checkpoint=app.options.checkpoint,
+        epoch=_epoch(app),
+        epoch_rows=app.options.epoch_rows,
+        delay=app.options.delay,
+        max_rows=app.options.max_rows,
+        limits=app.options.limits,
+        memory=app.options.memory,
+        partitions=check_partitions(app.options.partitions),
+        slices=app.options.slice,
+        place=app.options.place,
+        pin=app.options.pin,
+        checkpoint_mode=app.options.checkpoint_mode,
+        balance=app.options.balance,
+        sharing=app.options.sharing,
+        join=app.options.join,
+        regions=app.options.regions,
+        share_limit=app.options.share_limit,
+        master=master,
+        sink=sink,
+        letters=_letters(app),
+        keep_results=False,
+        ontology=app.options.ontology,
+        keep=keep,
+        watchdog=end,
+    )
+
+
+def _tell(engine: Engine, app: App, form: Format) -> dict[str, Query]:
+    """Names the application's streams, data and queries, whose results are to fit the format.
+    Returns the queries by name.
+    """
+    for config in app.streams:
+        said = config.max_future is not None
+        own = config if said else replace(config, max_future=app.options.max_future)
+        engine.stream(config.name, own)
+    for static in app.static:
+        engine.static(static.path, static.graph, static.format, reload=static.reload)
+    queries = {query.name: query for query in _register(engine, app)}
+    for source in app.queries:
+        registered = queries.get(source.name)
+        if registered is None:
+            continue
+        with note(registered.name):
+            registered._check_fits(form, state=app.options.shape == "state")
+
+    def fits(query: Registered, queries: int) -> None:
+        with note(query.name):
+            check_fits(form, query.name, query.query.form, query.query.output)
+            if app.options.shape == "state":
+                check_state(form, query.name, query.query.output)
+        if app.options.out == STDOUT:
+            check_stdout(form, queries)
+
+    engine._fits = fits
+    return queries
+
+
+def _name_outputs(app: App, queries: Mapping[str, Query]) -> None:
+    """Names where results go. This opens the checkpoint: a standby does it when it takes over."""
+    for source in app.queries:
+        registered = queries.get(source.name)
+        if registered is not None:
+            with note(registered.name):
+                for to in source.to:
+                    registered.to(to.url, **to.options)
+
+
+def _register(engine: Engine, app: App) -> list[Query]:
+    """Registers the application's queries, but for those on which Levada fails: it warns of them.
+
+    Raises ``QueryFailureError`` if no query is left.
+    """
+    asked = {each.name: each for each in queries_of(app)}
+    while True:
+        try:
+            return engine.register_all(list(asked.values()))
+        except QueryFailureError as error:
+            names = [name for name in getattr(error, "__notes__", ()) if name in asked]
+            if not names or len(asked) == 1:
+                raise
+            del asked[names[0]]
+            warnings.warn(f"The query {names[0]} is not run: {error}", stacklevel=2)
+
+
+def _unread(engine: Engine, app: App) -> dict[str, str]:
+    """The streams of which nothing has been read since the checkpoint's beginning, and why."""
+    records = engine._records()
+    found = {}
+    for config in app.streams:
+        record = records.get(config.name)
+        if record is not None and not record.elements + record.late + record.cut:
+            found[config.name] = unread(config.name, config.path, counts_of(record))
+    return found
+
+
+def _kept_letters(app: App, root: Path) -> str:
+    """Where dead letters are. Those in a checkpoint that goes with the run are copied into one file
+    of the working directory.
+    """
+    if app.options.out != STDOUT or app.options.checkpoint is not None:
+        return str((_letters(app) or root) / Letter.DEAD)
+    files = sorted((root / Letter.DEAD).glob("*.ndjson"))
+    if not files:
+        return ""
+    try:
+        with open(LETTERS, "wb") as kept:
+            for path in files:
+                kept.write(path.read_bytes())
+    except OSError as error:
+        return f"no file: {LETTERS} cannot be written ({error.strerror})"
+    return LETTERS
+
+
+def _letters(app: App) -> Path | None:
+    return None if app.options.out == STDOUT else Path(app.options.out)
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and all below it, the JVM and its workers among them."""
+    total = 0.0
+    me = psutil.Process()
+    for process in [me, *me.children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) -> Summary:
+    """What this run did: the counts of the checkpoint less those it began with."""
+    old = engine._records_at(before)
+    streams = {}
+    for name, record in engine._records().items():
+        was = old.get(name)
+        streams[name] = StreamCounts(
+            record.elements - (was.elements if was else 0),
+            record.triples - (was.triples if was else 0),
+            record.late - (was.late if was else 0),
+            record.dead - (was.dead if was else 0),
+            record.watermark,
+            record.overtaken - (was.overtaken if was else 0),
+            record.gone - (was.gone if was else 0),
+            record.replaced - (was.replaced if was else 0),
+            record.unit,
+            tuple(record.reasons),
+            behind=behind(record),
+        )
+    given = [streams[config] for config in engine.streams() if config in streams]
+    publication = engine._publication
+    progress, status = engine.progress(), engine.status()
+    return Summary(
+        elements=sum(s.elements for s in given),
+        triples=sum(s.triples for s in given),
+        results=progress.results,
+        reports=publication.reports,
+        epochs=progress.epochs,
+        late=sum(s.late for s in streams.values()),
+        dead=sum(s.dead for s in streams.values()),
+        queries=engine._solutions(),
+        streams=streams,
+        wall_seconds=wall,
+        cpu_seconds=cpu,
+        holds_back=progress.holds_back,
+        note=engine.note,
+        reasons=reasons(status),
+        ever=progress.ever,
+        undelivered=tuple(o.undelivered for o in status.outputs if o.behind),
+    )

@@ -1,0 +1,147 @@
+"""``levada run --standby``: waits beside an engine at work, to take its place when that has been
+silent for a lease (docs/reliability.md#two-drivers).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import warnings
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from levada.checkpoint.checkpoint_folder import Checkpoint, catalog_of, newest_manifest
+from levada.checkpoint.leadership.commit_log import (
+    Driver,
+    TurnError,
+    last_takeover,
+    newest_number,
+)
+from levada.checkpoint.leadership.heartbeat import INTERVAL, Sign, Watch
+from levada.checkpoint.leadership.new_checkpoint import check_free
+from levada.checkpoint.request_files import read_ledger
+from levada.cli.app.app_file import App
+from levada.cli.app.signals import Stopped
+from levada.core.atomic_file import make_folders
+from levada.core.checkpoint_facts import facts_of
+from levada.core.names import is_derived
+from levada.engine.driver.epoch_pacing import wall
+from levada.engine.engine import Engine
+from levada.engine.registry import Registry
+from levada.engine.restart_checks import check_streams
+from levada.engine.suspended_queries import read_suspended
+from levada.errors import UsageError, near
+
+LOOK = 0.1  # s between two looks at the pulse
+
+
+def take_turn(
+    engine: Engine, lease: float, stopped: Stopped, *, accept_changes: bool = False
+) -> Checkpoint | None:
+    """The checkpoint, once it is this process's turn; None if it is stopped before. Of several that
+    wait one gets it, and the others wait for that one. Raises as ``await_turn``.
+    """
+    wait = partial(await_turn, accept_changes=accept_changes)
+    while (at := wait(engine.root, engine._registry, lease, stopped)) is not None:
+        with suppress(TurnError):
+            return engine._open(locked=False, behind=at)
+    return None
+
+
+def await_turn(
+    root: Path, registry: Registry, lease: float, stopped: Stopped, *, accept_changes: bool = False
+) -> int | None:
+    """Waits until the engine on the checkpoint has left, or has been silent for ``lease`` seconds
+    by this process's clock: the number of the newest commit then; None if this one is ``stopped``
+    before. Raises ``UsageError``, ``CheckpointError``: it could not go on from there.
+    """
+    make_folders(root)
+    check_same(root, registry, accept_changes=accept_changes)
+    _tell(root, lease)
+    watch, sign = Watch(root, lease, time.monotonic), _sign(root)
+    signed = -INTERVAL
+    try:
+        while True:
+            at = newest_number(root)  # what comes behind it is somebody's who is at work
+            if watch.is_due():
+                break
+            if stopped.wait(LOOK):
+                return None
+            if time.monotonic() - signed >= INTERVAL:
+                signed = time.monotonic()
+                with suppress(OSError):  # then nobody sees it; it takes over all the same
+                    sign.renew()
+        check_same(root, registry, accept_changes=accept_changes)
+        return at
+    finally:
+        sign.close()
+
+
+def _sign(root: Path) -> Sign:
+    return Sign(root, Driver(platform.node(), os.getpid(), wall()))
+
+
+def _tell(root: Path, lease: float) -> None:
+    by = last_takeover(root)
+    who = "an engine" if by is None else f"the engine ({by})"
+    warnings.warn(
+        f"This is a standby on the checkpoint {root}: it goes on when {who} has left, or has been "
+        f"silent for {lease:g} s.",
+        stacklevel=2,
+    )
+
+
+def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) -> None:
+    """Raises ``UsageError`` if the engine on the checkpoint runs other queries over other streams,
+    or with options that would mix with these; ``CheckpointError`` if its format is another.
+    """
+    if not (root / "levada.json").exists():
+        check_free(root)
+        return
+    facts, manifest = facts_of(root), newest_manifest(root)
+    if manifest is None:
+        return
+    topology, known = catalog_of(root, facts, manifest.plan)
+    ledger = read_ledger(root)
+    for query in ledger.added:
+        known.pop(query.name, None)
+    known |= ledger.dropped | {
+        n: s.identity for n, s in read_suspended(root).items() if not s.absent
+    }
+    given = {name: query.identity for name, query in registry.queries.items()}
+    _check("query", known, given)
+    came = {named.name for named in ledger.streams}
+    kept = [name for name in topology.streams if not is_derived(name) and name not in came]
+    streams = dict.fromkeys([*kept, *(n for n, left in ledger.left.items() if left.declared)], "")
+    _check("stream", streams, dict.fromkeys(registry.streams, ""))
+    if not accept_changes:
+        check_streams(root, manifest, registry.streams.values(), ())
+
+
+def _check(kind: str, known: dict[str, str], given: dict[str, str]) -> None:
+    for name in sorted(known.keys() | given.keys()):
+        if name in given and known.get(name) == given[name]:
+            continue
+        if name not in known:
+            what, hint = f"has a {kind} {name}, which that one has not", near(name, known)
+        elif name not in given:
+            what, hint = f"lacks the {kind} {name}, which that one has", near(name, given)
+        else:
+            what, hint = f"has another {kind} {name} than that one (its text or its options)", ""
+        raise UsageError(f"A standby runs what the engine at work runs, and this one {what}.",
+                         hint=hint)  # fmt: skip
+
+
+def check_columns(app: App) -> None:
+    """Raises ``UsageError`` for a stream whose columns the checkpoint knows: it is not this
+    process's yet.
+    """
+    for config in app.streams:
+        if config.undecided:
+            raise UsageError(
+                f"A standby must know the columns of the stream {config.name} before it has the "
+                "checkpoint, and schema=auto looks for them there.",
+                hint="Name them: levada sample FILE prints the option.",
+            )

@@ -1,0 +1,180 @@
+"""Values of an app file: each is checked where it stands, and what is wrong says where that is
+(``streams.temp.lateness``).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from levada.checkpoint.send_graph_options import check_slices
+from levada.core.durations import parse_duration, parse_time
+from levada.core.integer_options import parse_count
+from levada.core.query_limits import check_limits, check_memory
+from levada.errors import UsageError, near
+from levada.plan.logical.query_options import lifetime_of, region_of, report_policy, until_of
+
+if TYPE_CHECKING:
+    from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
+
+
+def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """A mapping with text keys, of ``known`` ones if given; nothing is the empty mapping."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong(place or "The app file", "a mapping", value)
+    for key in value:
+        if not isinstance(key, str):
+            raise UsageError(
+                f"{at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
+            )
+        if known is not None and key not in known:
+            raise UsageError(f"{at(place, key)} is not an option.", hint=near(key, known))
+    return dict(value)
+
+
+def list_at(value: Any, place: str) -> list[Any]:
+    """A list; nothing is the empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise wrong(place, "a list", value)
+    return value
+
+
+def at(place: str, key: str) -> str:
+    """A key within a place."""
+    return f"{place}.{key}" if place else key
+
+
+def wrong(place: str, expected: str, value: Any) -> UsageError:
+    """What is said of a value that is something else."""
+    return UsageError(f"{place} is {expected}, not {value!r}.")
+
+
+def inside(place: str, make: Callable[[], Any]) -> Any:
+    """The value of ``make``; its usage errors say where."""
+    try:
+        return make()
+    except UsageError as error:
+        raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
+
+
+def duration_at(value: Any, place: str) -> int:
+    """A duration, in ms."""
+    return cast(int, inside(place, lambda: parse_duration(value)))
+
+
+def plain_time(value: Any) -> Any:
+    """YAML's own dates as ISO texts."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def time_at(value: Any, place: str) -> int:
+    """An instant, in ms."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
+        raise wrong(place, "a time", value)
+    return cast(int, inside(place, lambda: parse_time(value)))
+
+
+def until_at(value: Any, place: str) -> int:
+    """The instant until which a query reports, in ms."""
+    return cast(int, inside(place, lambda: until_of(time_at(value, place))))
+
+
+def lifetime_at(value: Any, place: str) -> int:
+    """How long a query lives, in ms."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise wrong(place, "a duration", value)
+    return cast(int, inside(place, lambda: lifetime_of(value)))
+
+
+def limits_at(value: Any, place: str) -> str:
+    """What one query may have, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_limits(text)))
+
+
+def slice_at(value: Any, place: str) -> str:
+    """In which slices sending is counted, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_slices(text)))
+
+
+def memory_at(value: Any, place: str) -> str:
+    """How much memory a task may have, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_memory(text)))
+
+
+def required(options: Mapping[str, Any], key: str, place: str) -> Any:
+    """The value of a key that must be there."""
+    if options.get(key) is None:
+        raise UsageError(f"{place} needs a {key}.")
+    return options[key]
+
+
+def text_at(value: Any, place: str) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise wrong(place, "a text", value)
+    return value
+
+
+def texts_at(value: Any, place: str) -> list[str]:
+    """A text, or a list of texts."""
+    return [text_at(item, place) for item in (value if isinstance(value, list) else [value])]
+
+
+def flag_at(value: Any, place: str) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise wrong(place, "true or false", value)
+    return value
+
+
+def count_at(value: Any, place: str) -> int:
+    """A positive number, also as ``100k``."""
+    if isinstance(value, str):
+        return cast(int, inside(place, lambda: parse_count(value, "the number")))
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise wrong(place, "a positive number", value)
+    return value
+
+
+def balance_at(value: Any, place: str) -> BalanceOptions | None:
+    """What is said of balance."""
+    # here: only a run with balance needs the runtime
+    from levada.runtime.rebalancing.rebalancing_options import balance_of
+
+    found: BalanceOptions | None = inside(place, lambda: balance_of(value))
+    return found
+
+
+def one_of(
+    words: tuple[str, ...], hint_of: Callable[[str, tuple[str, ...]], str] = near
+) -> Callable[[Any, str], str]:
+    """What reads one of these words."""
+
+    def read(value: Any, place: str) -> str:
+        if value not in words:
+            hint = hint_of(value, words) if isinstance(value, str) else ""
+            said = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise UsageError(f"{place} is {said}, not {value!r}.", hint=hint)
+        return str(value)
+
+    return read
+
+
+def region_at(value: Any, place: str) -> str:
+    """The regions of a query, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: region_of(text)))
+
+
+def policy_at(value: Any, place: str) -> str:
+    """A report policy, as text."""
+    inside(place, lambda: report_policy(value))
+    return str(value)

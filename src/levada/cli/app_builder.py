@@ -1,0 +1,147 @@
+"""Arguments -> an ``App``: the app file first, then what they add or override."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from levada.cli.app.app_file import App, QuerySource, load_app, read_query
+from levada.cli.argument_parsing import parse_output, parse_static, parse_stream
+from levada.cli.cql_scripts import statements
+from levada.core.durations import parse_duration, parse_time
+from levada.core.frozen import frozen
+from levada.core.names import check_query_name
+from levada.core.query_limits import check_limits, check_memory
+from levada.errors import UsageError, near
+from levada.plan.logical.query_options import lifetime_of, region_of, until_of
+
+
+@frozen
+class Given:
+    """The arguments that every command shares, as typed; ``options`` are those of
+    ``levada.cli.app.app_file.Options`` and the words of
+    ``levada.plan.logical.query_options.WORDS``, None: not given.
+    """
+
+    queries: tuple[str, ...] = ()
+    app: Path | None = None
+    streams: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
+    dialect: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    to: tuple[str, ...] = ()
+
+
+def assemble(given: Given) -> App:
+    """The application that was asked for. Raises ``UsageError``."""
+    base = App() if given.app is None else load_app(given.app)
+    options = {
+        name: _read(name, value) for name, value in given.options.items() if value is not None
+    }
+    added = App(
+        streams=tuple(map(parse_stream, given.streams)),
+        static=tuple(map(parse_static, given.static)),
+        queries=tuple(_query(Path(path), given.dialect) for path in given.queries),
+    )
+    named = {stream.name for stream in added.streams}
+    kept = replace(
+        base, streams=tuple(stream for stream in base.streams if stream.name not in named)
+    )
+    both = kept.merged(added)
+    alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
+    # a flag that is not set does not unset one
+    chosen = {name: value for name, value in options.items() if value is not False}
+    whole = replace(both, queries=()).merged(alone)
+    return replace(_with_outputs(whole, given.to), options=base.options.merged(chosen))
+
+
+def _with_outputs(whole: App, given: Sequence[str]) -> App:
+    """The application with more outputs of its queries. Raises ``UsageError``."""
+    outputs = [parse_output(text) for text in given]
+    names = [query.name for query in whole.queries]
+    for name, _ in outputs:
+        if name not in names:
+            raise UsageError(f"--to names no query of this run: {name}.", hint=near(name, names))
+    queries = tuple(
+        replace(query, to=(*query.to, *(to for name, to in outputs if name == query.name)))
+        for query in whole.queries
+    )
+    return replace(whole, queries=queries)
+
+
+def choose_queries(given: Given) -> tuple[App, tuple[str, ...]]:
+    """The application, and the names of its queries that are asked for: those of the files, and
+    those of the app file that are named in place of a file. None are all. Raises ``UsageError``.
+    """
+    named = [q for q in given.queries if given.app is not None and not Path(q).exists()]
+    files = tuple(q for q in given.queries if q not in named)
+    whole = assemble(replace(given, queries=files))
+    if not whole.queries:
+        raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
+    before = {query.name for query in assemble(replace(given, queries=())).queries}
+    added = [query.name for query in whole.queries if query.name not in before]
+    return whole, (*named, *added) or tuple(query.name for query in whole.queries)
+
+
+def _read(name: str, value: Any) -> Any:
+    """The value of an option that is a text with a meaning."""
+    readers: dict[str, Callable[[Any], Any]] = {
+        "epoch": parse_duration,
+        "delay": parse_duration,
+        "max_future": parse_duration,
+        "roll": parse_duration,
+        "t0": parse_time,
+        "until": until_of,
+        "lifetime": lifetime_of,
+        "region": region_of,
+        "balance": _balance,
+        "limits": check_limits,
+        "memory": check_memory,
+    }
+    if name not in readers:
+        return value
+    try:
+        return readers[name](value)
+    except UsageError as error:
+        raise UsageError(f"--{name}: {error.message}", hint=error.hint) from error
+
+
+def _balance(value: Any) -> Any:
+    # here: only a run with balance needs the runtime
+    from levada.runtime.rebalancing.rebalancing_options import balance_of
+
+    return balance_of(value)
+
+
+def document_of(given: Given) -> Path | None:
+    """The one file that is asked for, if that is a topology and no query."""
+    paths = [path for query in given.queries if _is_topology(path := Path(query))]
+    if not paths:
+        return None
+    if len(given.queries) > 1:
+        raise UsageError(f"{paths[0]} is a topology, and is explained alone.")
+    return paths[0]
+
+
+def _is_topology(path: Path) -> bool:
+    if path.suffix != ".json":
+        return False
+    from levada.plan.topology.topology_document import (
+        is_document,  # here: queries are not in such files
+    )
+
+    return is_document(path)
+
+
+def _query(path: Path, dialect: str | None) -> QuerySource:
+    if _is_topology(path):
+        raise UsageError(
+            f"{path} is a topology, which can be shown and placed, and not run: it does not say "
+            "what its operators compute.",
+            hint="Give the queries that it was made of.",
+        )
+    query = read_query(path, dialect)
+    check_query_name(query.name)
+    return query

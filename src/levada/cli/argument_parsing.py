@@ -1,0 +1,160 @@
+"""``--stream NAME=PATH[,key=value...]``, ``--static
+PATH[,graph=IRI][,format=WORD][,reload=true]`` and ``--to QUERY=URL[,key=value...]`` -> values.
+
+IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
+
+1. ``<IRI>=PATH`` is unambiguous.
+2. A plain word before the first ``=`` is the name.
+3. Else NAME is an IRI, and it ends at the first ``=`` that a path follows: something that exists (a
+   file, a folder, a pattern with matches) or that begins with ``/``, ``./``, ``../`` or ``~``. If
+   no ``=`` is such, the first one counts.
+4. An option begins at a comma that a word and ``=`` follow (``,lateness=10s``); other commas belong
+   to what is before.
+
+A path that holds ``,word=`` needs an app file.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Sequence
+
+from levada.cli.app.app_file import StaticSource, To, check_graph
+from levada.connectors.config.input_formats import RDF, word_of
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import OPTIONS, parse_flag
+from levada.core.names import check_stream_name, is_iri, is_word
+from levada.errors import UsageError, near
+
+_OPTION = re.compile(r",(?=[A-Za-z_]+=)")
+_STATIC = ("graph", "format", "reload")
+_ROOTED = ("/", "./", "../", "~")
+
+
+def parse_stream(text: str) -> StreamConfig:
+    """The stream of one ``--stream``. Raises ``UsageError``.
+
+    >>> stream = parse_stream("http://e/s?id=5=./a.nt,lateness=10s")
+    >>> stream.name, stream.path, stream.lateness
+    ('http://e/s?id=5', './a.nt', 10000)
+    """
+    name, path, options = stream_words(text)
+    return StreamConfig.of(name, path, **options)
+
+
+def stream_words(text: str) -> tuple[str, str, dict[str, str]]:
+    """Name, path and options of one ``--stream``, as they are said. Raises ``UsageError``.
+
+    >>> stream_words("temp=./a.nt,lateness=10s")
+    ('temp', './a.nt', {'lateness': '10s'})
+    """
+    name, rest = split_name(text, _exists)
+    path, options = split_options(rest)
+    for key in options:
+        if key not in OPTIONS:
+            raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, OPTIONS))
+    return check_stream_name(name), path, options
+
+
+def parse_static(text: str) -> StaticSource:
+    """The file of one ``--static``. Raises ``UsageError``.
+
+    >>> parse_static("rooms.ttl,graph=http://e/rooms").graph
+    'http://e/rooms'
+    """
+    path, options = split_options(text)
+    for key in options:
+        if key not in _STATIC:
+            raise UsageError(f"Static data have no option {key}.", hint=near(key, _STATIC))
+    if not path:
+        raise UsageError(f"--static {text} names no file.", hint="Say PATH or PATH,graph=IRI.")
+    form = word_of(options["format"]) if "format" in options else None
+    if form is not None and form not in RDF:
+        raise UsageError(f"{form} is no format of static RDF.", hint=near(form, RDF))
+    graph = check_graph(options["graph"]) if "graph" in options else None
+    return StaticSource(
+        os.path.expanduser(path), graph, form, parse_flag(options.get("reload", "false"))
+    )
+
+
+def parse_output(text: str) -> tuple[str, To]:
+    """The query and the output of one ``--to``. Raises ``UsageError``.
+
+    >>> parse_output("hot=kafka://a:9092,b:9092/hot,format=nq")
+    ('hot', To(url='kafka://a:9092,b:9092/hot', options={'format': 'nq'}))
+    """
+    query, equals, rest = text.partition("=")
+    url, options = split_options(rest)
+    if not equals or "://" not in url or "://" in query:
+        raise UsageError(f"--to {_quiet(text)} names no query.", hint="Say QUERY=URL.")
+    return query, To(url, options)
+
+
+def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, list[To]]:
+    """The outputs of queries by their names: a ``--to`` of one query need not name it. Raises
+    ``UsageError``.
+
+    >>> parse_outputs(["kafka://a:9092/hot"], ["hot"])
+    {'hot': [To(url='kafka://a:9092/hot', options={})]}
+    """
+    found: dict[str, list[To]] = {name: [] for name in queries}
+    for text in texts:
+        url, options = split_options(text)
+        if "://" in url and "=" not in url.partition("://")[0]:
+            if len(queries) != 1:
+                raise UsageError(
+                    f"--to {_quiet(text)} names none of the {len(queries)} queries.",
+                    hint="Say QUERY=URL.",
+                )
+            name, to = queries[0], To(url, options)
+        else:
+            name, to = parse_output(text)
+        if name not in found:
+            raise UsageError(f"--to names no query: {name}.", hint=near(name, queries))
+        found[name].append(to)
+    return found
+
+
+def _quiet(text: str) -> str:
+    """A text without what stands before an @, which may be a secret."""
+    return re.sub(r"//[^/]*@", "//...@", text)
+
+
+def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:
+    """Name and rest of a ``--stream``, by these rules; ``exists`` says whether a path is there."""
+    if text.startswith("<") and ">=" in text:
+        name, _, rest = text[1:].partition(">=")
+        return name, rest
+    places = [found.start() for found in re.finditer("=", text)]
+    if not places or places[0] == 0:
+        raise UsageError(
+            f"--stream {text} has no name.", hint="Say NAME=PATH, NAME is an IRI or a plain word."
+        )
+    if is_word(text[: places[0]]):
+        return text[: places[0]], text[places[0] + 1 :]
+    named = [place for place in places if is_iri(text[:place])]
+    followed = (place for place in named if _is_path(split_options(text[place + 1 :])[0], exists))
+    place = next(followed, places[0])
+    return text[:place], text[place + 1 :]
+
+
+def _is_path(path: str, exists: Callable[[str], bool]) -> bool:
+    return path.startswith(_ROOTED) or (bool(path) and exists(path))
+
+
+def _exists(path: str) -> bool:
+    return os.path.exists(path) or bool(glob.glob(path))
+
+
+def split_options(text: str) -> tuple[str, dict[str, str]]:
+    """A path and the ``key=value`` after it. Raises ``UsageError`` if a key is there twice."""
+    path, *parts = _OPTION.split(text)
+    options: dict[str, str] = {}
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key in options:
+            raise UsageError(f"The option {key} is there twice in {text}.")
+        options[key] = value
+    return path, options

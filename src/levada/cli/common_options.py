@@ -1,0 +1,85 @@
+"""What every command over queries takes: which queries, over which streams and data, and what they
+mean. It stands once here; a command has it as ``given``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter
+from typing import Any
+
+from levada.cli import options as o
+from levada.cli.app_builder import Given
+from levada.cli.placement import options as w
+from levada.plan.logical.query_options import WORDS as OPTION_WORDS
+
+
+def _parameter(name: str, annotation: Any, default: Any = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+_SOURCES = {
+    "queries": o.Queries,
+    "app_file": o.AppFile,
+    "stream": o.Streams,
+    "static": o.Static,
+    "dialect": o.Dialect,
+}
+WORDS: dict[str, Any] = {
+    "bounds": o.Bounds,
+    "t0": o.T0,
+    "report": o.Report,
+    "empty_reports": o.EmptyReports,
+    "until": o.Until,
+    "lifetime": o.Lifetime,
+    "entailment": o.Entailment,
+    "region": w.Region,
+}
+"""The options that say what queries mean, by the words of ``plan.logical.query_options.WORDS``."""
+assert tuple(WORDS) == OPTION_WORDS, "each word is an option"
+_MEANING = {**WORDS, "ontology": o.OntologyFiles}
+_FLAGS = ("empty_reports",)
+_BEFORE = [_parameter(name, annotation) for name, annotation in _SOURCES.items()]
+_BEHIND = [
+    *(_parameter(name, said, False if name in _FLAGS else None) for name, said in _MEANING.items()),
+    _parameter("debug", o.Debug, False),
+]
+
+
+def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer is to see it: with the shared options around its own, in place of
+    ``given``; with ``debug`` if it asks for it, which else is only for ``main``.
+    """
+    asked = inspect.signature(command, eval_str=True).parameters
+    own = [one for name, one in asked.items() if name not in ("given", "debug")]
+
+    @wraps(command)
+    def called(**values: Any) -> None:
+        given = _given(values)
+        names = [one.name for one in own] + ["debug"] * ("debug" in asked)
+        command(given, **{name: values[name] for name in names})
+
+    shown = inspect.Signature([*_BEFORE, *own, *_BEHIND])
+    called.__signature__ = shown  # type: ignore[attr-defined]
+    called.__annotations__ = {name: one.annotation for name, one in shown.parameters.items()}
+    return called
+
+
+def _given(values: dict[str, Any]) -> Given:
+    options = {name: values[name] for name in _MEANING}
+    return Given(
+        tuple(values["queries"] or ()),
+        values["app_file"],
+        tuple(values["stream"] or ()),
+        tuple(values["static"] or ()),
+        values["dialect"],
+        {**options, "ontology": _files(options["ontology"])},
+    )
+
+
+def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The files of a repeated option; None if there is none."""
+    return tuple(map(os.path.expanduser, given)) if given else None

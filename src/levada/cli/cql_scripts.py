@@ -1,0 +1,65 @@
+"""A CQL file of several statements -> a query each, with the views before it.
+
+The text of each query is the whole file with the other queries blanked out, so positions in errors
+are those of the file. A query is called as the last part of its ``dest`` says, if that is a name
+and no other query's; else by the file, and by its number if there are several. Cost: linear in the
+file, per query.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from levada.cli.app.app_file import QuerySource
+from levada.core.names import check_query_name
+from levada.errors import QueryError, UsageError
+from levada.language.cql.ast import Asked
+from levada.language.cql.parser import parse_script
+
+_SHOWN = re.compile(r"\S")
+
+
+def statements(source: QuerySource) -> tuple[QuerySource, ...]:
+    """The queries of a source; one that is in another language, has one query, or cannot be read is
+    left as it is.
+
+    >>> text = "Register Stream V (n Integer) As Select k From S; "
+    >>> text += "Select n From V; Select n From V [Rows 1];"
+    >>> [query.name for query in statements(QuerySource("q", text, "cql"))]
+    ['q-1', 'q-2']
+    """
+    if source.spoken != "cql":
+        return (source,)
+    try:
+        asked = parse_script(source.text).queries
+    except QueryError:
+        return (source,)
+    if len(asked) < 2:
+        return (source,)
+    names = [_name(query) for query in asked]
+    return tuple(
+        replace(
+            source,
+            name=name if name and names.count(name) == 1 else f"{source.name}-{i + 1}",
+            text=_without(source.text, [other for j, other in enumerate(asked) if j != i]),
+        )
+        for i, name in enumerate(names)
+    )
+
+
+def _name(asked: Asked) -> str:
+    try:
+        return check_query_name(PurePosixPath(asked.dest).name) if asked.dest else ""
+    except UsageError:
+        return ""
+
+
+def _without(text: str, others: list[Asked]) -> str:
+    """The text with these statements, their semicolons and dest lines blanked; line ends stay."""
+    for other in others:
+        for start, stop in other.places:
+            end = text.index(";", stop) + 1 if text[stop:].lstrip().startswith(";") else stop
+            text = text[:start] + _SHOWN.sub(" ", text[start:end]) + text[end:]
+    return text

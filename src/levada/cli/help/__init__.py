@@ -1,0 +1,1 @@
+"""Help on files, options and languages. It runs no query."""

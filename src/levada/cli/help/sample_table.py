@@ -1,0 +1,133 @@
+"""``levada sample``: a table's columns, types and times, as an option to be pasted, or as a mapping
+file.
+
+What it finds is what ``schema=auto`` takes (``connectors.ingest.tables.schema_inference``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from urllib.parse import quote
+
+import polars as pl
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from levada.connectors.config.column_names import place_of
+from levada.connectors.config.input_formats import PACKED, TABLES, format_of
+from levada.connectors.config.row_mapping import ROW
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import AUTO
+from levada.connectors.ingest.tables.schema_inference import Sniffed, sniff
+from levada.connectors.sources.decompression import open_
+from levada.errors import MissingError, SourceError, UsageError
+
+_WIDE = 40
+_PLAIN = re.compile(r"[^\W\d][\w.-]*")
+_PLAIN_YAML = re.compile(r"[^\W\d]\w*|<[^<>\s]*> [^\s\"\\]+ \{[^{}\"\\:#\x00-\x1f\x7f-\x9f]*\}")
+
+
+def sample(path: Path, *, mapping: bool) -> None:
+    """Prints what a file shows. Raises ``SourceError`` and ``UsageError``."""
+    form = _format(path)
+    found = sniff(str(path), StreamConfig(_name(path), str(path), form, "field:ts", schema=AUTO))
+    print(mapping_of(found, path) if mapping else f"--stream {shlex.quote(option(found, path))}")
+    told = Console(stderr=True, highlight=False)
+    for part in _told(found):
+        told.print(part, soft_wrap=isinstance(part, Text))
+
+
+def _format(path: Path) -> str:
+    """The format by the file's ending, else by its first character. Raises ``UsageError``."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder.", hint="Name one of its files.")
+    form = format_of(path.name)
+    if form is None:
+        try:
+            with open_(path) as file:
+                first = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
+        except OSError as error:
+            kind = MissingError if isinstance(error, FileNotFoundError) else SourceError
+            raise kind(f"The file {path} cannot be read: {error.strerror}.") from error
+        return "ndjson" if first.startswith(b"{") else "csv"
+    if form not in TABLES:
+        raise UsageError(f"{path} is {form}, which has no columns.", hint="It needs no schema.")
+    if form == "parquet":
+        raise UsageError(f"{path} says its own columns.", hint="Leave schema= out.")
+    return form
+
+
+def _name(path: Path) -> str:
+    """The stream's name: that of the file, as a plain word."""
+    stem = PurePath(path.stem).stem if path.suffix.lower() in PACKED else path.stem
+    word = re.sub(r"\W", "_", stem)
+    return word if _PLAIN.fullmatch(word) else f"s_{word}"
+
+
+def option(found: Sniffed, path: Path) -> str:
+    """The value of ``--stream``; what is so by default is left out."""
+    return _option(found, path, "schema", ";".join(f"{n}:{kind}" for n, kind in found.schema))
+
+
+def _option(found: Sniffed, path: Path, key: str, value: str) -> str:
+    """The value of ``--stream`` with a schema or a mapping."""
+    options = {
+        "format": found.format if format_of(path.name) is None else "",
+        key: value,
+        "time": "arrival" if found.time is None else f"field:{found.time}",
+        "unit": found.unit if found.unit != "ms" else "",
+        "time_format": found.time_format,
+        "separator": {",": "", "\t": "tab"}.get(found.separator, found.separator),
+    }
+    if found.time == "ts":
+        del options["time"]
+    said = "".join(f",{key}={value}" for key, value in options.items() if value)
+    return f"{_name(path)}={path}{said}"
+
+
+def mapping_of(found: Sniffed, path: Path) -> str:
+    """A mapping file: a triple for each column, of a subject for each row."""
+    base = f"http://example.org/{_name(path)}"
+    columns = {name: kind for name, kind in found.types.items() if name and name != ROW}
+    typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
+    lines = [f"# --stream {_option(found, path, 'mapping', 'THIS_FILE')}"]
+    if ROW in found.types:
+        lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the record.")
+    lines.append(f'prefixes: {{e: "{base}#"}}')
+    if typed:
+        lines.append(f"columns: {{{', '.join(typed)}}}")
+    lines.append("triples:")
+    for name in columns:
+        local = f"e:{name}" if re.fullmatch(r"\w+", name) else f"<{base}#{quote(name, safe='')}>"
+        lines.append(f"  - {_yaml(f'<{base}/{{{ROW}}}> {local} {place_of(name)}')}")
+    return "\n".join(lines)
+
+
+def _yaml(text: str) -> str:
+    """A text as YAML: plain where that is the same to every reader."""
+    return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _told(found: Sniffed) -> Iterator[RenderableType]:
+    """The columns, and what is not certain."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("column", "type", "first value", ""):
+        grid.add_column(head)
+    assert found.texts is not None, "a table has rows"
+    first = found.texts.select(pl.all().drop_nulls().first()).row(0)
+    for (name, kind), value in zip(found.types.items(), first, strict=True):
+        time = "the event time" if name == found.time else ""
+        grid.add_row(*map(Text, (name, kind, (value or "")[:_WIDE], time)))
+    yield grid
+    for note in found.notes:
+        yield Text(note)
+    if found.time is None:
+        yield Text(
+            "No column has times that are known, so the time of arrival is taken. Else say "
+            "time=field:NAME and time_format=FORMAT."
+        )

@@ -1,1 +1,0 @@
-"""Results for people: tables on the terminal, at once or as they come."""

@@ -1,1 +1,0 @@
-"""``levada place`` and ``levada graph``: send graphs, and which machine each task goes to."""

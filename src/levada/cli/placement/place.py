@@ -1,0 +1,257 @@
+"""``levada place``: all placers on a send graph, side by side."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from levada.cli.placement.distances import read_distances
+from levada.cli.placement.silence_stdout import quiet
+from levada.cli.placement.topology_to_graph import read
+from levada.core.array_types import Ints
+from levada.core.frozen import frozen
+from levada.engine.status.summary import table
+from levada.errors import UsageError, near
+from levada.placement import placement_file as placements
+from levada.placement.cost import Score, by_lot, distant, in_vain, score
+from levada.placement.local_search_placer import evenest
+from levada.placement.metis import FEWEST
+from levada.placement.placers import PLACERS, fitting
+from levada.placement.problem import BOUND, Problem
+from levada.placement.send_graph import Load, SendGraph, Unit, add
+
+ROOM = 1.05
+"""Times the least RSD that was found, where that is more than what is usual."""
+
+
+@frozen
+class Wish:
+    """What was asked for, as the command line has it."""
+
+    graphs: tuple[Path, ...]
+    machines: int
+    learn: int = 0
+    bound: str | None = None
+    unit: Unit = "rows"
+    load: Load = "rows"
+    distance: Path | None = None
+    before: Path | None = None
+    moves: int | None = None
+    seed: int = 0
+    placer: str = "refined"
+
+
+@frozen
+class Placed:
+    """A placer's answer; ``distant``: what is sent times its distance, by all that is sent."""
+
+    place: Ints
+    score: Score
+    distant: float | None
+
+
+def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
+    """Prints what the placers give, and writes the placement of one."""
+    slices = _slices(wish)
+    problem = _problem(wish, slices)
+    waiting = "[dim]Placing; the first time, compiling the search[/dim]"
+    with Console(stderr=True).status(waiting), quiet():
+        answers = _answers(problem, slices[:-1])
+    vain = _tell_vain(problem, answers["refined"].score.share)
+    if wish.placer not in answers:
+        raise UsageError(
+            f"There is no placement by {wish.placer}.", hint=near(wish.placer, answers)
+        )
+    if out is not None:
+        chosen = answers[wish.placer]
+        placements.write(
+            out, problem.graph, chosen.place, problem.machines, wish.placer,
+            predicted=chosen.score.share, vain=vain,
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps(tell(problem, answers), ensure_ascii=False))
+    else:
+        Console().print(_show(problem, answers))
+
+
+def _slices(wish: Wish) -> list[SendGraph]:
+    """The slices to learn from, and last the one that is scored."""
+    if wish.learn == 0 and len(wish.graphs) > 1:
+        raise UsageError(
+            f"There are {len(wish.graphs)} send graphs, and one is placed.",
+            hint="With --learn 1 the last is scored, and the one before it learned from.",
+        )
+    if len(wish.graphs) <= wish.learn:
+        raise UsageError(
+            f"--learn {wish.learn} needs {wish.learn + 1} slices; there are {len(wish.graphs)}.",
+            hint="Give more of them, in their order, or learn from fewer.",
+        )
+    return [read(path) for path in wish.graphs[-wish.learn - 1 :]]
+
+
+def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
+    """The problem on the slice that is scored; what is odd about it is told."""
+    graph, path = slices[-1], wish.graphs[-1]
+    if not graph.rows.sum():
+        hint = "Give one of a run or a slice in which something was sent."
+        raise UsageError(f"{path} has no messages, so there is nothing to place by.", hint=hint)
+    _check_measured(wish, slices)
+    problem = Problem(
+        graph,
+        wish.machines,
+        wish.unit,
+        wish.load,
+        BOUND if wish.bound is None else fraction(wish.bound),
+        None if wish.distance is None else read_distances(wish.distance, wish.machines),
+        wish.seed,
+    )
+    for before, part in zip(wish.graphs[-len(slices) :], slices[:-1], strict=False):
+        if not part.rows.sum():
+            warnings.warn(f"{before} has no messages: nothing is learned from it.", stacklevel=2)
+    if slices[:-1] and not any(part.rows.sum() for part in slices[:-1]):
+        raise UsageError("No slice before the last has messages.", hint="Learn from more slices.")
+    _tell_new(path, slices)
+    if wish.machines > len(graph.tasks):
+        warnings.warn(
+            f"Of {wish.machines} machines {wish.machines - len(graph.tasks)} stay empty: {path} "
+            f"has fewer tasks ({len(graph.tasks)}).",
+            stacklevel=2,
+        )
+    if (wish.before is None) != (wish.moves is None):
+        raise UsageError("--from and --moves go together.", hint="Say both, or neither.")
+    if wish.before is not None:
+        problem = _from(problem, wish.before, wish.moves or 0, learned=bool(wish.learn))
+    if wish.bound is None:
+        seen = (
+            problem if len(slices) == 1 else replace(problem, graph=add(slices[:-1]), before=None)
+        )
+        problem = replace(problem, bound=_usual(seen))
+    return problem
+
+
+def _usual(problem: Problem) -> float:
+    """The bound where none is said. Where a heavy task makes that more than 5 %, there is some room
+    above the evenest placement, or nothing else could be looked for.
+    """
+    least = evenest(problem)
+    if least <= BOUND:
+        return BOUND
+    task, part = problem.heaviest()
+    warnings.warn(
+        f"No placement on {problem.machines} machines was found with an RSD below {least:.1%}: "
+        f"the heaviest task, {task}, has {part:.1%} of the load. --bound says what RSD is allowed.",
+        stacklevel=2,
+    )
+    return least * ROOM
+
+
+def _check_measured(wish: Wish, slices: list[SendGraph]) -> None:
+    for path, graph in zip(wish.graphs[-len(slices) :], slices, strict=True):
+        for wanted in (wish.unit, wish.load):
+            if not graph.has(wanted):
+                hint = "Measure it with them, or place by rows."
+                raise UsageError(f"{path} tells nothing of {wanted}.", hint=hint)
+
+
+def _tell_new(path: Path, slices: list[SendGraph]) -> None:
+    """Says what of a slice is not learned from those before."""
+    tasks, known = slices[-1].tasks, {task for part in slices[:-1] for task in part.tasks}
+    if slices[:-1] and (new := sum(task not in known for task in tasks)):
+        warnings.warn(
+            f"{new} of the {len(tasks)} tasks of {path} are in no slice that is learned from: they "
+            "go where uniform has them.",
+            stacklevel=2,
+        )
+
+
+def _from(problem: Problem, path: Path, moves: int, *, learned: bool) -> Problem:
+    if learned:
+        raise UsageError("--from and --learn do not go together.", hint="Leave out one of them.")
+    before, missing = placements.read(path, problem.graph, problem.machines)
+    if missing:
+        warnings.warn(f"{path} has no machine for {missing} tasks: they go anywhere.", stacklevel=2)
+    return replace(problem, before=before, moves=moves)
+
+
+def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
+    answers = {}
+    seen = replace(problem, graph=add(before), before=None) if before else problem
+    for name, placer in fitting(seen).items():
+        found = placements.learned(placer, before, problem) if before else placer(problem)
+        scored = score(problem.graph, found, problem.machines, problem.unit, problem.load)
+        apart = problem.distance
+        far = None if apart is None else distant(problem.graph, found, apart, problem.unit)
+        answers[name] = Placed(found, scored, far)
+    if len(answers) < len(PLACERS):
+        few = f"there are fewer than {FEWEST} tasks a machine"
+        why = "there is one machine" if problem.machines == 1 else few
+        warnings.warn(f"METIS is left out: {why}.", stacklevel=2)
+    return answers
+
+
+def _tell_vain(problem: Problem, least: float) -> bool:
+    """Says so if a placement brings hardly more together than lots do."""
+    graph, k, unit = problem.graph, problem.machines, problem.unit
+    vain = problem.floor() <= BOUND and in_vain(graph, k, least, unit)
+    if vain:
+        warnings.warn(
+            f"No placement helps much: refined leaves {least:.1%} across machines, lots about "
+            f"{by_lot(graph, k, unit):.1%}; a run will not go by it. Where each task sends to most "
+            "of the others, files that are cut by what is grouped or joined on help "
+            "(docs/placement.md).",
+            stacklevel=2,
+        )
+    return vain
+
+
+def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:
+    """The answers as JSON-able values; share and RSD are fractions."""
+    placers = {
+        name: {"share": a.score.share, "rsd": a.score.rsd}
+        | ({} if a.distant is None else {"distant": a.distant})
+        | {"machine": placements.named(problem.graph, a.place)}
+        for name, a in answers.items()
+    }
+    return {
+        "machines": problem.machines,
+        "bound": problem.bound,
+        "least_rsd": problem.floor(),
+        "placers": placers,
+    }
+
+
+def _show(problem: Problem, answers: Mapping[str, Placed]) -> Group:
+    graph, far = problem.graph, problem.distance is not None
+    sent = int(graph.sent(problem.unit).sum())
+    rows = [
+        (name, f"{a.score.share:.2%}", f"{a.score.rsd:.2%}", *([f"{a.distant:.4f}"] if far else []))
+        for name, a in answers.items()
+    ]
+    heads = ("placer", "share", "RSD", *(["distant"] if far else []))
+    return Group(
+        Text(
+            f"{len(graph.tasks):,} tasks, {len(graph.rows):,} edges, {sent:,} {problem.unit}, "
+            f"{problem.machines} machines\n"
+            f"predicted; refined is held to an RSD of {problem.bound:.2%}"
+        ),
+        table(heads, rows),
+    )
+
+
+def fraction(text: str) -> float:
+    """A bound as a fraction; raises UsageError if it is none.
+
+    >>> fraction("2.4%"), fraction("0.024")
+    (0.024, 0.024)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)", text.strip())
+    if found is None or (not found[2] and float(found[1]) > 1):
+        raise UsageError(f"{text} is no bound on RSD.", hint="Say such as 2.4% or 0.024.")
+    return float(f"{found[1]}e-2") if found[2] else float(found[1])

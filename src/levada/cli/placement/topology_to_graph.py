@@ -1,0 +1,105 @@
+"""A topology's document as a send graph, so that what has not run yet can be placed.
+
+Tasks have the names that they have in a run. Who sends to whom follows from stages and groupings;
+how much does not: an edge carries the rows that the document says, else as many as each other one,
+and these are spread evenly over its tasks, those of ``home`` to the first. What is assumed is told.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from levada.errors import UsageError
+from levada.placement.formats import read_graph
+from levada.placement.send_graph import SendGraph
+from levada.plan.topology.topology_document import Document, is_document, read_document
+from levada.runtime.placement.task_graph import OUTPUT, STATIC, reader, task
+
+ROWS = 1_000_000
+"""What an edge carries that does not say."""
+MOST = 10_000_000
+"""Pairs of tasks that send to each other, of all edges together."""
+
+
+def read(path: Path) -> SendGraph:
+    """The send graph of a file: measured, or that of a topology. Raises ``UsageError``."""
+    return graph_of(read_document(path), str(path)) if is_document(path) else read_graph(path)
+
+
+def graph_of(document: Document, path: str) -> SendGraph:
+    """The send graph of a topology."""
+    sent = list(_messages(document))
+    if silent := sum(rows is None for _, _, rows in sent):
+        warnings.warn(
+            f"{path} is a topology, and does not say how many rows {silent} of its {len(sent)} "
+            f"edges between stages carry: {ROWS:,} are assumed on each, evenly spread.",
+            stacklevel=3,
+        )
+    if (pairs := sum(len(a) * len(b) for a, b, _ in sent)) > MOST:
+        raise UsageError(
+            f"{path}: {pairs:,} pairs of its tasks send to each other; {MOST:,} can be placed.",
+            hint="Give its stages fewer tasks.",
+        )
+    tasks = tuple(dict.fromkeys(name for a, b, _ in sent for name in (*a, *b)))
+    number = {name: i for i, name in enumerate(tasks)}
+    counts: dict[tuple[int, int], int] = {}
+    for sources, targets, rows in sent:
+        ends_of = [(number[a], number[b]) for a in sources for b in targets]
+        each, rest = divmod(ROWS if rows is None else rows, len(ends_of))
+        for i, pair in enumerate(ends_of):
+            counts[pair] = counts.get(pair, 0) + each + (i < rest)
+    ends = np.array(list(counts), np.int32).reshape(-1, 2)
+    return SendGraph(tasks, ends[:, 0], ends[:, 1], np.array(list(counts.values()), np.int64))
+
+
+Message = tuple[tuple[str, ...], tuple[str, ...], int | None]
+
+
+def _messages(document: Document) -> Iterator[Message]:
+    """Of each edge between stages, and of each that leaves: its tasks, and its rows if said."""
+    nodes = {node.name: node for node in document.nodes}
+    feeds = _feeds(document)
+    for edge, rows in zip(document.edges, document.rows, strict=True):
+        a, b = nodes[edge.producer], nodes[edge.consumer]
+        if a.stage != b.stage:
+            targets = _stage(document, b.stage)
+            home = edge.grouping == "home"
+            yield _at(document, a.stage, feeds[a.name]), targets[:1] if home else targets, rows
+    for node, rows in zip(document.nodes, document.given, strict=True):
+        if node.name.startswith("Emit") or rows is not None:
+            yield _at(document, node.stage, feeds[node.name]), (OUTPUT,), rows
+
+
+def _feeds(document: Document) -> dict[str, tuple[str, ...]]:
+    """The streams whose readers have the rows of each node at the intake."""
+    found = dict(zip((n.name for n in document.nodes), document.streams, strict=True))
+    stage = {node.name: node.stage for node in document.nodes}
+    inside = [(e.producer, e.consumer) for e in document.edges if not stage[e.consumer]]
+    for _ in range(len(inside)):  # as long as the longest way there can be
+        before = dict(found)
+        for producer, consumer in inside:
+            found[consumer] = tuple(dict.fromkeys((*found[consumer], *found[producer])))
+        if found == before:
+            break
+    return found
+
+
+def _at(document: Document, stage: int, streams: tuple[str, ...]) -> tuple[str, ...]:
+    if stage:
+        return _stage(document, stage)
+    return tuple(name for s in streams for name in _readers(document, s)) or (STATIC,)
+
+
+def _stage(document: Document, stage: int) -> tuple[str, ...]:
+    return tuple(task(stage, p) for p in range(document.tasks[f"stage {stage}"] or 1))
+
+
+def _readers(document: Document, stream: str) -> tuple[str, ...]:
+    many = document.tasks[stream]
+    if many is None:
+        return (reader(stream, ""),)
+    return tuple(reader(stream, str(p)) for p in range(many))

@@ -1,0 +1,79 @@
+"""Who sends to whom and what bounds a run, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from levada.engine.placement.traffic_report import FlowsStatus, Load, Pair
+
+MOST = 20
+"""Lines of a table; of what is left it is told how much it is, and JSON has it all."""
+UNCOUNTED = "What tasks send to each other was not counted: run with --slice 1d, or --place learn."
+
+
+def lines(sent: FlowsStatus | None) -> Iterator[str]:
+    """What was sent, in sentences and tables."""
+    if sent is None:
+        yield UNCOUNTED
+        return
+    if sent.bottleneck is not None:
+        yield sent.bottleneck.sentence
+    if len(sent.places) > 1:
+        yield _busiest(sent.places)
+    if sent.pairs:
+        yield f"Between places, in the slice {sent.slice}:"
+        rows = [_pair(pair) for pair in sorted(sent.pairs, key=lambda p: -p.bytes)[:MOST]]
+        yield from aligned([("from", "to", "rows", "bytes", "of all rows", "predicted"), *rows], 2)
+        yield from _left(len(sent.pairs), sum(p.share for p in sent.pairs[MOST:]), "rows")
+    if sent.edges:
+        yield f"Between tasks, in the slice {sent.slice}:"
+        cells = [
+            (e.source, e.target, f"{e.rows:,}", f"{e.bytes:,}", f"{e.blobs:,}", f"{e.share:.1%}")
+            for e in sent.edges[:MOST]
+        ]
+        yield from aligned([("from", "to", "rows", "bytes", "blobs", "of all bytes"), *cells], 2)
+        yield from _left(len(sent.edges), sum(e.share for e in sent.edges[MOST:]), "bytes")
+    if sent.tasks:
+        loads = sorted(sent.tasks, key=lambda load: -load.cpu)[:MOST]
+        heads = ("task", "CPU s", "times the mean", "rows", "of its stage's")
+        yield from aligned([heads, *map(_load, loads)])
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: int = 1) -> Iterator[str]:
+    """Rows in columns, of which the first are texts.
+
+    >>> list(aligned([("a", "n"), ("bb", "10")]))
+    ['a    n', 'bb  10']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        left = map(str.ljust, row[:texts], widths)
+        yield "  ".join([*left, *map(str.rjust, row[texts:], widths[texts:])])
+
+
+def _pair(pair: Pair) -> tuple[str, ...]:
+    predicted = "-" if pair.predicted < 0 else f"{pair.predicted:.1%}"
+    many = f"{pair.rows:,}", f"{pair.bytes:,}", f"{pair.share:.1%}"
+    return pair.source, pair.target, *many, predicted
+
+
+def _load(load: Load) -> tuple[str, ...]:
+    return (
+        load.name, f"{load.cpu:,.2f}", f"{load.times:.1f}", f"{load.rows:,}", f"{load.part:.1%}",
+    )  # fmt: skip
+
+
+def _busiest(places: Sequence[Load]) -> str:
+    """The place with most to do.
+
+    >>> _busiest([Load("executor 0", 1.5, 1.5), Load("executor 1", 0.5, 0.5)])
+    'The busiest place is executor 0: 1.50 s of CPU time, 1.5 times the mean of 2.'
+    """
+    most = max(places, key=lambda load: load.cpu)
+    told = f"{most.cpu:,.2f} s of CPU time, {most.times:.1f} times the mean of {len(places)}"
+    return f"The busiest place is {most.name}: {told}."
+
+
+def _left(many: int, share: float, unit: str) -> Iterator[str]:
+    if many > MOST:
+        yield f"and {many - MOST:,} more, with {share:.1%} of the {unit}: --json has them."

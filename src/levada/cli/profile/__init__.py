@@ -1,0 +1,1 @@
+"""``levada profile``: shows the cost of each operator."""

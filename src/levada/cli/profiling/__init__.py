@@ -1,1 +1,0 @@
-"""``levada profile``: what each operator of queries costs on a sample."""

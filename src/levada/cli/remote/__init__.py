@@ -1,0 +1,1 @@
+"""Commands for a running engine: ``ps``, ``add``, ``drop``, ``tail`` and others."""

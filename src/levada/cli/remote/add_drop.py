@@ -1,0 +1,95 @@
+"""``levada add`` and ``levada drop``: a request to the engine of a checkpoint, and its answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from levada.checkpoint.request_files import Asking, Going, Request
+from levada.cli.app.app_file import To, read_query
+from levada.cli.argument_parsing import parse_outputs
+from levada.cli.cql_scripts import statements
+from levada.connectors.config.kafka_config import is_kafka
+from levada.connectors.config.secret_reference import password_place
+from levada.connectors.sinks.sink_url import Destination
+from levada.core.names import check_query_name
+from levada.engine.status.request_client import RefusedError, ask, new_id
+from levada.errors import UsageError
+from levada.plan.logical.query_options import options_of
+
+LOOK = 0.02  # s
+
+
+def add(
+    checkpoint: Path,
+    paths: Sequence[str],
+    *,
+    name: str | None,
+    dialect: str | None,
+    said: dict[str, Any],
+    to: Sequence[str] = (),
+) -> None:
+    """Adds the queries of these files to the engine that runs, all or none, with outputs ``to``."""
+    sources = [read_query(Path(path), dialect) for path in paths]
+    found = [query for source in sources for query in statements(source)]
+    if name is not None and len(found) != 1:
+        raise UsageError(f"--name is for one query, these are {len(found)}.")
+    names = [check_query_name(name or query.name) for query in found]
+    outputs = {query: list(map(going, outs)) for query, outs in parse_outputs(to, names).items()}
+    for query, goings in outputs.items():
+        for one in goings:  # what is wrong is told before anybody asks, or writes a secret
+            Destination(one.url, one.said).target(query, "")
+    asked = [
+        Asking(at, query.text, query.dialect, said, outputs[at])
+        for at, query in zip(names, found, strict=True)
+    ]
+    tell(checkpoint, Request(new_id(), asked))
+
+
+def going(to: To) -> Going:
+    """An output as the engine's process understands it, which may run in another folder.
+
+    >>> going(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
+    {'password': 'env:WORD'}
+    """
+    said = dict(to.options)
+    for key in {"ca", "cert", "key"} & said.keys() if is_kafka(to.url) else ():
+        said[key] = os.path.abspath(os.path.expanduser(said[key]))
+    if "password" in said:
+        said["password"] = password_place(said["password"])
+    return Going(to.url, said)
+
+
+def drop(checkpoint: Path, names: Sequence[str]) -> None:
+    """Takes queries out of the engine that runs, one after the other; raises at the first that is
+    refused.
+    """
+    for name in names:
+        tell(checkpoint, Request(new_id(), drop=name))
+
+
+def tell(checkpoint: Path, request: Request) -> None:
+    """Prints what became of a request. Raises ``RefusedError``, ``EngineError``."""
+    answer = ask(checkpoint, request, _wait)
+    if answer.refused:
+        raise RefusedError(answer)
+    for sentence in answer.told:
+        print(sentence)
+    sys.stdout.flush()
+
+
+def _wait() -> None:
+    time.sleep(LOOK)
+
+
+def said_of(said: Mapping[str, str | None], *, empty_reports: bool) -> dict[str, Any]:
+    """The options of a query by their words; those that are wrong are told before anybody asks."""
+    given: dict[str, Any] = {word: value for word, value in said.items() if value is not None}
+    if empty_reports:
+        given["empty_reports"] = True
+    options_of(given)
+    return given

@@ -1,0 +1,55 @@
+"""``levada add-stream`` and ``levada drop-stream``: requests to the engine of a checkpoint.
+
+The engine may run in another folder than this process: paths go to it whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from levada.checkpoint.request_files import NewStream, Request
+from levada.cli.argument_parsing import stream_words
+from levada.cli.remote.add_drop import tell
+from levada.connectors.config.connector_options import is_way
+from levada.connectors.config.input_formats import PUSH, STDIN
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.names import check_stream_name
+from levada.engine.status.request_client import new_id
+from levada.errors import UsageError
+
+FILES = ("mapping", "ca", "cert", "key")  # options that name files
+_FILE = "file:"
+
+
+def add_streams(checkpoint: Path, texts: Sequence[str]) -> None:
+    """Adds streams, one after the other; raises at the first that is refused."""
+    for asked in [asked_for(text) for text in texts]:
+        tell(checkpoint, Request(new_id(), stream=asked))
+
+
+def drop_streams(checkpoint: Path, names: Sequence[str]) -> None:
+    """Takes streams away, one after the other; raises at the first that is refused."""
+    for name in [check_stream_name(name) for name in names]:
+        tell(checkpoint, Request(new_id(), leave=name))
+
+
+def asked_for(text: str) -> NewStream:
+    """The stream of one argument, as another process understands it. Raises ``UsageError``.
+
+    >>> asked_for("obs=push:,lateness=1s")
+    NewStream(name='obs', path='push:', said={'lateness': '1s'})
+    """
+    name, path, said = stream_words(text)
+    StreamConfig.of(name, path, **said)  # what is wrong is told before anybody asks
+    if path == STDIN:
+        raise UsageError("The engine that runs has a standard input of its own.")
+    for key in FILES:
+        if key in said:
+            said[key] = os.path.abspath(os.path.expanduser(said[key]))
+    if (password := said.get("password", "")).startswith(_FILE):
+        said["password"] = _FILE + os.path.abspath(password.removeprefix(_FILE))
+    if path != PUSH and not is_way(path):
+        path = os.path.abspath(os.path.expanduser(path))
+    return NewStream(name, path, said)

@@ -1,0 +1,96 @@
+"""``levada tail``: the results of an engine that runs, in another terminal."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
+
+from levada.checkpoint.reader_leases import Sign
+from levada.checkpoint.request_files import engine_runs
+from levada.cli.app.signals import stopped_by_signals
+from levada.connectors.serialization.result_formats import Format, check_fits, check_stdout
+from levada.connectors.sinks.stdout_sink import StdoutSink
+from levada.core.names import shown
+from levada.engine.status.epoch_follower import Reader
+from levada.errors import UsageError, near
+from levada.plan.execution.plan import QueryPlan
+
+LOOK = 0.05  # s between two looks at what is there
+RUNS = 0.5  # s between two looks at whether the engine runs
+
+
+class Tail:
+    """Writes the results of some queries, or of all (``names`` empty), to standard output."""
+
+    def __init__(self, reader: Reader, names: Collection[str], form: Format) -> None:
+        self._reader, self._names, self._form = reader, frozenset(names), form
+        self._sink = StdoutSink(form, sys.stdout.buffer)
+        self._checked: set[str] = set()
+        self._missed = 0
+
+    def check(self) -> None:
+        """Raises ``UsageError`` for a name that no query has, or a format of files."""
+        check_stdout(self._form, len(self._names) or 2)
+        there = self._reader.queries()
+        for name in sorted(self._names):
+            if there is not None and name not in there:
+                raise UsageError(f"There is no query {name}.", hint=near(name, there))
+
+    def show(self) -> None:
+        """Writes what has come since."""
+        for epoch, found in self._reader.epochs():
+            for query, batch in found:
+                if not self._names or query.name in self._names:
+                    self._check(query)
+                    self._sink.publish(shown(query.name), query.variables, epoch, batch)
+        if self._reader.missed > self._missed:
+            missed, self._missed = self._reader.missed - self._missed, self._reader.missed
+            _say(f"{missed:,} epochs are not shown: they were gone before they could be read.")
+
+    def _check(self, query: QueryPlan) -> None:
+        """Whether the format can hold the query's results, once."""
+        if query.name not in self._checked:
+            check_fits(self._form, query.name, query.form, query.output)
+            self._checked.add(query.name)
+
+    @property
+    def over(self) -> bool:
+        """Whether all queries that were named have left, by themselves or dropped."""
+        there = self._reader.queries() if self._names else None
+        return there is not None and self._names.isdisjoint(there)
+
+
+def tail(
+    checkpoint: Path, names: Collection[str], form: Format, *, from_start: bool, wait: bool
+) -> None:
+    """Writes results until the engine ends (with ``wait``: until Ctrl-C), or the queries do."""
+    with (
+        stopped_by_signals(None) as stopped,
+        closing(Sign(checkpoint, _name(), time.monotonic)) as sign,
+    ):
+        own = Tail(Reader(checkpoint, sign, from_start=from_start), names, form)
+        own.check()
+        looked, runs = 0.0, True
+        while not stopped.is_set():
+            if time.monotonic() - looked >= RUNS:
+                looked, runs = time.monotonic(), engine_runs(checkpoint)
+                over = own.over
+                own.show()
+                if over or not (runs or wait):
+                    _say("The queries have left." if over else "No engine runs now.")
+                    return
+            else:
+                own.show()
+            stopped.wait(LOOK)
+
+
+def _name() -> str:
+    return secrets.token_hex(8)
+
+
+def _say(sentence: str) -> None:
+    print(f"levada: {sentence}", file=sys.stderr, flush=True)

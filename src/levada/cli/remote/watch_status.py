@@ -1,0 +1,51 @@
+"""``levada status --watch``: the status of a checkpoint, drawn anew whenever an epoch is done."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from levada.checkpoint.reader_leases import epochs_there
+from levada.cli.app.signals import stopped_by_signals
+from levada.cli.status import show, tell
+from levada.core.checkpoint_facts import facts_of
+from levada.engine.status.status import Status, read_status
+from levada.errors import CheckpointError
+
+LOOK = 0.2  # s
+
+
+def watch(checkpoint: Path, *, as_json: bool) -> None:
+    """Shows it until Ctrl-C: as tables that are drawn anew on a terminal, one after the other
+    elsewhere; as JSON a line each. Before the first epoch it waits. Raises ``CheckpointError``.
+    """
+    facts_of(checkpoint)
+    console = Console()
+    seen = 0
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+    with stopped_by_signals(None) as stopped, live, suppress(FileNotFoundError):
+        while not stopped.is_set():  # that folder goes with a run on a temporary checkpoint
+            newest = max(epochs_there(checkpoint), default=0)
+            if newest > seen and (found := _status(checkpoint)) is not None:
+                seen = found.epoch
+                if as_json:
+                    line = json.dumps(tell(found), ensure_ascii=False)
+                    console.print(line, markup=False, highlight=False, soft_wrap=True)
+                elif console.is_terminal:
+                    live.update(show(found), refresh=True)
+                else:
+                    console.print(show(found), soft_wrap=True)
+            stopped.wait(LOOK)
+
+
+def _status(checkpoint: Path) -> Status | None:
+    try:
+        return read_status(checkpoint)
+    except CheckpointError:
+        if checkpoint.is_dir():
+            raise
+        return None

@@ -1,0 +1,163 @@
+"""``\\d``: what there is. Streams with their fields, elements and times, static data, queries.
+
+How many elements there are, and from when to when, is counted by an engine without a query, for a
+moment: of a long stream it is what was read in that time.
+
+Nothing is broken within a word. Where a line is too long, fields go to a table of their own, and
+paths and texts are shortened: of a path the end is seen, of a text the beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from levada.cli.app.app_file import App
+from levada.cli.tables.table_cells import Times, time_cell
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.event_time import MAX, MIN
+from levada.engine.engine import Engine
+from levada.errors import LevadaError
+
+PATIENCE = 2.0
+"""Seconds for which a stream is counted."""
+GAP = 2  # blanks between columns
+LEAST = 8  # a column is not shortened to less
+
+
+def look(app: App, times: Times) -> Iterator[RenderableType]:
+    """What there is, a table for each kind."""
+    if app.streams:
+        yield from _streams(app.streams, times)
+    if app.static:
+        rows = [(s.path, s.graph or "default", "yes" if s.reload else "") for s in app.static]
+        yield Grid(("static", "graph", "reload"), rows, ("static", "graph"))
+    if app.queries:
+        queries = [(q.name, q.spoken, " ".join(q.text.split())[:60]) for q in app.queries]
+        yield Grid(("query", "dialect", "text"), queries, ("text", "query"))
+    if not (app.streams or app.static or app.queries):
+        yield Text("Nothing is declared: say \\stream NAME=PATH, or \\static FILE.")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of lines that are never broken; ``short``: the columns that may be shortened, the
+    first one first. What is in ``apart`` is its last column where it fits, else a table below.
+    """
+
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    short: tuple[str, ...]
+    apart: tuple[str, Sequence[str]] | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As wide as the terminal, at most."""
+        yield from self.tables(options.max_width)
+
+    def tables(self, width: int) -> Iterator[Table]:
+        """The table, or two of them, in so many columns."""
+        name, cells = self.apart or ("", ())
+        if not any(cells):
+            yield _table(self.heads, _shortened(self, width))
+            return
+        whole = Grid(
+            (*self.heads, name), [(*r, c) for r, c in zip(self.rows, cells, strict=True)], ()
+        )
+        if sum(_widths(whole)) + GAP * len(self.heads) <= width:
+            yield _table(whole.heads, whole.rows)
+            return
+        yield _table(self.heads, _shortened(self, width))
+        below = [(r[0], c) for r, c in zip(self.rows, cells, strict=True) if c]
+        yield _table((self.heads[0], name), below, wrapped=name)
+
+
+def _widths(grid: Grid) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(grid.heads, *grid.rows, strict=True)]
+
+
+def _shortened(grid: Grid, width: int) -> list[tuple[str, ...]]:
+    """The rows, with what is elastic cut to what is left of the line."""
+    widths = _widths(grid)
+    rows = [list(row) for row in grid.rows]
+    over = sum(widths) + GAP * (len(widths) - 1) - width
+    for head in grid.short:
+        place = grid.heads.index(head)
+        room = max(widths[place] - max(over, 0), LEAST, cell_len(head))
+        over -= max(widths[place] - room, 0)
+        for row in rows:
+            row[place] = short_text(row[place], room, end=head != "text")
+    return [tuple(row) for row in rows]
+
+
+def short_text(text: str, room: int, *, end: bool) -> str:
+    """A text in at most ``room`` columns: its end or its beginning is seen.
+
+    >>> short_text("/data/2024/rooms/temp.nt", 12, end=True)
+    '…oms/temp.nt'
+    """
+    if cell_len(text) <= room:
+        return text
+    if not end:
+        return set_cell_size(text, room - 1).rstrip() + "…"
+    return "…" + set_cell_size(text[::-1], room - 1)[::-1].lstrip()
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], wrapped: str = "") -> Table:
+    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    for head in heads:
+        found.add_column(head, no_wrap=head != wrapped, overflow="ellipsis")
+    for row in rows:
+        found.add_row(*(Text(cell) for cell in row))
+    return found
+
+
+def _streams(streams: Sequence[StreamConfig], times: Times) -> Iterator[RenderableType]:
+    """Streams in a line each, and below why one could not be counted."""
+    rows, told = [], []
+    for config in streams:
+        counted = _counted(config, times)
+        if isinstance(counted, LevadaError):
+            told.append(Text(f"{config.name}: {counted}"))
+            counted = ("-", "", "")
+        rows.append((config.name, config.path, config.format, *counted))
+    fields = [", ".join(f"{name} {kind}" for name, kind in c.columns.items()) for c in streams]
+    heads = ("stream", "path", "format", "elements", "from", "to")
+    yield Grid(heads, rows, ("path", "stream"), ("fields", fields))
+    yield from told
+
+
+def _counted(config: StreamConfig, times: Times) -> tuple[str, str, str] | LevadaError:
+    """How many elements there are, and from when to when; or why that is not known."""
+    try:
+        first, _, _ = count(replace(config, limit=1, files="sequence", lateness=0))
+        last, elements, whole = count(replace(config, lateness=0))
+    except LevadaError as error:
+        return error
+    many = f"{elements:,}{'' if whole else ' or more'}"
+    return many, _time(first, times), _time(last, times)
+
+
+def _time(at: int, times: Times) -> str:
+    return time_cell(at, times) if MIN < at < MAX else ""
+
+
+def count(config: StreamConfig) -> tuple[int, int, bool]:
+    """The greatest event time, the number of elements, and whether that is all. Raises
+    ``LevadaError``.
+    """
+    with Engine(spark=False, epoch_rows=200_000, keep_results=False) as engine:
+        engine.stream(config.name, config)
+        engine.start(once=True, keep_open=True)
+        until = time.monotonic() + PATIENCE
+        ended = engine.await_end(0.02)
+        while not ended and time.monotonic() < until:
+            ended = engine.await_end(0.02)
+        engine.stop()
+        record = engine._records().get(config.name)
+        return (record.max_ts, record.elements, ended) if record is not None else (MIN, 0, ended)

@@ -1,0 +1,151 @@
+"""Asking one query: an engine in this process, over what is there, or as it comes.
+
+Each question has an engine of its own: a query that joined a running one would see only what comes
+later. It costs some 30 ms, since kernels are loaded once. An interrupt ends the question, and with
+it the engine; what it has shown stays.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from levada.cli.app.app_file import App
+from levada.cli.app.prepare_queries import known_to, queries_of
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.sinks import Sink
+from levada.engine.engine import Engine
+from levada.engine.query_dependencies import makers_read
+from levada.engine.query_pipeline import Prepared, prepare
+from levada.engine.status.status import reasons
+from levada.errors import LevadaError
+
+EPOCH_ROWS = 100_000
+"""So that the first rows come soon, and what is given up soon ends."""
+LOOK = 0.05  # s
+
+
+def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]]:
+    """Asks the query ``name`` of the application; ``once``: over what is there, else until an
+    interrupt.
+
+    Gives whether it came to its end, and what is to be said of it: what was set aside, and why
+    there is no result. Raises ``LevadaError``.
+    """
+    heard = Heard(sink)
+    engine = Engine(
+        spark=False,
+        sink=heard,
+        keep_results=False,
+        epoch_rows=EPOCH_ROWS,
+        max_rows=app.options.max_rows,
+        limits=app.options.limits,
+        sharing=app.options.sharing,
+        join=app.options.join,
+        regions=app.options.regions,
+        ontology=app.options.ontology,
+    )
+    try:
+        _tell(engine, app, name)
+        endless = bool(app.streams) or any(static.reload for static in app.static)
+        with heard.until_interrupted():
+            engine.start(once=once or not endless)
+            while not engine.await_end(LOOK):
+                heard.check()
+        remarks = list(_remarks(engine, name))
+    except KeyboardInterrupt:
+        heard.over = True
+        # its epoch may go on for seconds, for which nobody should wait
+        threading.Thread(target=engine.close, name="levada stopping", daemon=True).start()
+        return False, []
+    except BaseException:
+        engine.close()
+        raise
+    engine.close()
+    return True, remarks
+
+
+class Heard:
+    """A sink, until nobody listens any more."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.over = False
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        """Gives a batch on."""
+        return [] if self.over else self._sink.publish(query, variables, epoch, batch)
+
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """Ctrl-C is remembered: Python drops an exception that meets a finalizer."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            self.over = True
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGINT, interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def check(self) -> None:
+        """Raises ``KeyboardInterrupt`` if there was one."""
+        if self.over:
+            raise KeyboardInterrupt
+
+
+def _tell(engine: Engine, app: App, name: str) -> None:
+    """What the engine is to know."""
+    for config in app.streams:
+        engine.stream(config.name, config)
+    for static in app.static:
+        engine.static(static.path, static.graph, static.format, reload=static.reload)
+    _register(engine, app, name)
+
+
+def _register(engine: Engine, app: App, name: str) -> None:
+    """Registers a query, and those that make what it reads."""
+    asked = {query.name: query for query in queries_of(app)}
+    engine.register_all([asked[each] for each in needed_by(app, name)])
+
+
+def needed_by(app: App, name: str) -> list[str]:
+    """The names of a query and of those that make what it reads."""
+    if len(app.queries) == 1:
+        return [name]
+    known = known_to(app)
+    prepared: dict[str, Prepared] = {}
+    for asked in queries_of(app):
+        query = prepare(asked, known)
+        try:
+            known.add_query(asked.name, query.algebra)
+        except LevadaError:
+            if asked.name == name:
+                raise
+            continue
+        prepared[asked.name] = query
+    found, waiting = [], [name]
+    while waiting:
+        each = waiting.pop()
+        if each not in found and each in prepared:
+            found.append(each)
+            waiting += makers_read(prepared[each].algebra, known)
+    return found
+
+
+def _remarks(engine: Engine, name: str) -> Iterator[str]:
+    for stream, record in engine._records().items():
+        said = [f"{n:,} {what}" for n, what in ((record.late, "late"), (record.dead, "dead")) if n]
+        if said:
+            why = f": {record.reasons[0]}" if record.reasons else ""
+            yield f"Set aside of {stream}: {', '.join(said)}{why}"
+    if nothing := reasons(engine.status()).get(name):
+        yield nothing

@@ -1,0 +1,82 @@
+"""``--watch``: the newest rows of each query in a panel of its own, drawn anew as they come.
+
+It is the sink of the results and the display of the progress at once: the engine's thread gives it
+both, and Rich's thread draws it a few times a second. Cost: of each batch its last rows, however
+many it has.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.text import Text
+
+from levada.cli.tables.table_cells import Prefixes, Times, grid, rows_of
+from levada.connectors.serialization.serialize import Batch
+from levada.engine.status.summary import Progress
+
+FRAMES = 4  # a second
+_AROUND = 4  # lines of a panel beside its rows
+
+
+class Watching:
+    """A panel for each of these queries, which are given with the prefixes of their texts."""
+
+    def __init__(
+        self, console: Console, queries: Mapping[str, Prefixes], times: Times = "iso"
+    ) -> None:
+        self._console, self._queries, self._times = console, queries, times
+        self._rows = {name: pl.DataFrame() for name in queries}
+        self._counts = dict.fromkeys(queries, 0)
+        self._line = ""
+        self._lock = threading.Lock()
+        self._live = Live(
+            console=console,
+            get_renderable=self.render,
+            refresh_per_second=FRAMES,
+            vertical_overflow="crop",
+        )
+        self._live.start()
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        """Takes a batch of results."""
+        if query in self._rows:
+            found = rows_of(batch)
+            with self._lock:
+                before = self._rows[query]
+                both = [before, found.tail(self._most)] if before.width else [found]
+                self._rows[query] = pl.concat(both, how="vertical_relaxed").tail(self._most)
+                self._counts[query] += found.height
+        return []
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows a moment of the run."""
+        with self._lock:
+            self._line = progress.line()
+
+    def close(self) -> None:
+        """Leaves the last picture on the terminal."""
+        self._live.stop()
+
+    @property
+    def _most(self) -> int:
+        """How many rows of each query there is place for."""
+        return max(self._console.height // max(len(self._queries), 1) - _AROUND, 1)
+
+    def render(self) -> RenderableType:
+        """The picture as it is now."""
+        with self._lock:
+            panels = [self._panel(name) for name in self._queries]
+            return Group(*panels, Text(self._line, style="dim", overflow="ellipsis", no_wrap=True))
+
+    def _panel(self, name: str) -> Panel:
+        rows, count = self._rows[name], self._counts[name]
+        inside: RenderableType = Text("no result yet", style="dim")
+        if rows.height:
+            inside = grid(rows.tail(self._most), self._times, self._queries[name])
+        return Panel(inside, title=f"{name} · {count:,}", title_align="left", border_style="dim")

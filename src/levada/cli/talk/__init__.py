@@ -1,1 +1,0 @@
-"""Commands that talk to an engine that runs: ``ps``, ``add``, ``drop``, ``tail``."""

@@ -1,0 +1,1 @@
+"""Data in and out: stream configuration, sources, parsing, spools, serialization, sinks."""

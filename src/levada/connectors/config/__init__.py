@@ -1,0 +1,3 @@
+"""The configuration of streams: options, formats, mapping files. Values that are checked when
+made.
+"""

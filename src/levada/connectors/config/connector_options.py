@@ -1,0 +1,165 @@
+"""The ways in that are no files: which options belong to which, and what messages do not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from levada.connectors.config import feed_config, kafka_config
+from levada.connectors.config.feed_config import NAMES as FEEDS
+from levada.connectors.config.feed_config import feed_of, is_feed
+from levada.connectors.config.input_formats import DOCUMENTS, NAMES
+from levada.connectors.config.kafka_config import is_kafka, kafka_of
+from levada.errors import UsageError, near
+
+CONVERTERS = {**feed_config.CONVERTERS, **kafka_config.CONVERTERS}
+_SCHEMES = ("kafka", *feed_config.SCHEMES)
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9.+_-]*):/{1,2}[^/]")
+_OF_KAFKA = kafka_config.CONVERTERS.keys() - feed_config.CONVERTERS.keys()
+_OF_FEEDS = feed_config.CONVERTERS.keys() - kafka_config.CONVERTERS.keys()
+
+
+def is_way(path: str) -> bool:
+    """Whether a stream's path is no file's but says where messages come from.
+
+    >>> is_way("kafka://127.0.0.1:9092/obs"), is_way("mqtt://h/t"), is_way("obs.nt")
+    (True, True, False)
+    """
+    return is_kafka(path) or is_feed(path)
+
+
+def with_way(name: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a stream; those of where its messages come from as one, ``kafka`` or ``feed``.
+    Raises ``UsageError``.
+    """
+    own = {word: value for word, value in values.items() if word in CONVERTERS}
+    others = _OF_FEEDS if is_kafka(path) else _OF_KAFKA if is_feed(path) else own.keys()
+    for word in own:
+        if word in others:
+            raise UsageError(
+                f"The stream {name}: {word}= is for {_takers(word)}.",
+                hint=f"Leave it out, or say another address in place of {_quiet(path)}.",
+            )
+    rest = {word: value for word, value in values.items() if word not in CONVERTERS}
+    who = f"The stream {name}"
+    if is_kafka(path):
+        return {"element": "message", **rest, "kafka": kafka_of(who, path, own)}
+    if is_feed(path):
+        return {"element": "message", **rest, "feed": feed_of(who, path, own)}
+    _check_scheme(who, path)
+    return rest
+
+
+def _takers(word: str) -> str:
+    if word in _OF_KAFKA:
+        return "a topic of Kafka"
+    return "MQTT" if word in _OF_FEEDS else "Kafka, MQTT, server-sent events and WebSockets"
+
+
+def _quiet(path: str) -> str:
+    return re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
+
+
+def _check_scheme(who: str, path: str) -> None:
+    """An address that is none of those that are known is no file's name, either."""
+    found = _URL.match(path)
+    if found is None or len(found[1]) == 1:
+        return
+    scheme = found[1].lower()
+    known = ", ".join(f"{word}://" for word in _SCHEMES)
+    meant = {"http": "sse+http", "https": "sse+https"}.get(scheme, scheme)
+    hint = f"Did you mean {meant}://?" if meant in _SCHEMES else near(scheme, _SCHEMES)
+    raise UsageError(
+        f"{who}: {_quiet(path)} is no address that streams come from: these are {known}.",
+        hint=hint or "Say a path if it is a file.",
+    )
+
+
+def check_messages(name: str, values: Mapping[str, Any]) -> None:
+    """What is for messages alone, and what is not there for them. Raises ``UsageError``."""
+    element, kind = values.get("element", "line"), values.get("time", "column").partition(":")[0]
+    if "kafka" in values or "feed" in values:
+        rules = _of_messages(values, element, kind)
+    else:
+        rules = _of_files(element, kind)
+    for broken, message, hint in rules:
+        if broken:
+            raise UsageError(f"The stream {name}: {message}", hint=hint)
+
+
+def _of_files(element: str, kind: str) -> tuple[tuple[bool, str, str], ...]:
+    return (
+        (
+            element == "message",
+            "element=message is for a topic of Kafka, MQTT and other messages.",
+            "Say element=document for whole files.",
+        ),
+        (
+            kind == "timestamp",
+            "time=timestamp is for a topic of Kafka.",
+            "Say where the times are.",
+        ),
+    )
+
+
+def _of_messages(
+    values: Mapping[str, Any], element: str, kind: str
+) -> tuple[tuple[bool, str, str], ...]:
+    form, listens = values["format"], values.get("feed")
+    clock = "timestamp" if listens is None else "arrival"
+    said = dict(values.get("schema", ()))
+    what = "a topic" if listens is None else FEEDS[listens.kind]
+    return (
+        (
+            element not in ("message", "line"),
+            f"element={element} is not there for messages.",
+            "Say element=message or element=line.",
+        ),
+        (
+            form in DOCUMENTS and element == "line",
+            f"{NAMES[form]} has no lines that stand alone.",
+            "Say element=message.",
+        ),
+        (
+            form in DOCUMENTS and kind == "column",
+            f"the statements of {NAMES[form]} carry no times.",
+            f"Say time={clock} or time=predicate:IRI.",
+        ),
+        (
+            listens is not None and kind == "timestamp",
+            "time=timestamp is for a topic of Kafka.",
+            "Say time=arrival: when a message came here.",
+        ),
+        (kind == "filename", "time=filename is for files.", f"Say time={clock}."),
+        (
+            form == "csv" and bool(said) and len(feed_config.topic_columns(said)) == len(said),
+            "its records have no field but what the topic says.",
+            "Say schema=v:double;topic:string, for example.",
+        ),
+        (form == "parquet", "a message is no Parquet.", "Say format=ndjson or format=csv."),
+        (
+            values.get("schema") == (("auto", "auto"),),
+            "schema=auto needs a file to look at.",
+            "Say schema=k:integer;v:double.",
+        ),
+        (
+            "files" in values,
+            "files= is for folders; the partitions of a topic are read in parallel."
+            if listens is None
+            else f"files= is for folders, and {what} is one sequence.",
+            "Leave files= out.",
+        ),
+        (
+            values.get("limit") is not None,
+            f"limit= needs one order of the elements, which {what} does not have."
+            if listens is None
+            else f"limit= is not there for {what}.",
+            "Leave limit= out.",
+        ),
+        (
+            bool(values.get("closed")),
+            "closed=element is not there for messages.",
+            "Leave closed= out.",
+        ),
+    )

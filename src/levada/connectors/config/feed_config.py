@@ -1,0 +1,219 @@
+"""What sends a stream's messages once, and what one says of the connection to it: the description
+half of ``connectors.spool.feed_spool``.
+
+    mqtt://HOST[:PORT]/FILTER, mqtts://       topics of MQTT, + and # as everywhere there
+    sse+http://HOST[:PORT]/PATH, sse+https:// server-sent events
+    ws://HOST[:PORT]/PATH, wss://             messages of a WebSocket
+
+    qos       0 | 1: of MQTT; with 1 a message is durable here before it is acknowledged     1
+    retained  take | skip: of MQTT, what the broker has kept for newcomers                take
+    version   5 | 3.1.1: of MQTT                                                             5
+    tls, ca, cert, key, user, password
+              of the connection; ``password`` says where it is
+              (``levada.connectors.config.secret_reference``); without a user it is a bearer's
+              token, which MQTT does not have
+
+At the right is what holds unless given. A message's topic is in the columns ``topic``, ``topic_1``
+(its first level), ``topic_2``, ..
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from levada.connectors.config import kafka_config
+from levada.connectors.config.message_metadata import HEADER
+from levada.connectors.config.secret_reference import password_at
+from levada.core.frozen import frozen
+from levada.errors import UsageError
+
+_WHERE = re.compile(
+    r"(?P<scheme>mqtts?|sse\+https?|wss?)://"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?(?P<path>/\S*)?"
+)
+_KINDS = {
+    "mqtt": "mqtt",
+    "mqtts": "mqtt",
+    "sse+http": "sse",
+    "sse+https": "sse",
+    "ws": "ws",
+    "wss": "ws",
+}
+SCHEMES = tuple(_KINDS)
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+_SHAPES = {"mqtt": "mqtt://HOST/FILTER", "sse": "sse+http://HOST/PATH", "ws": "ws://HOST/PATH"}
+NAMES = {"mqtt": "MQTT", "sse": "server-sent events", "ws": "a WebSocket"}
+_TOPIC = re.compile(r"topic(_[1-9][0-9]?)?")
+_LONGEST = 65_535  # bytes of a topic
+
+
+@frozen
+class FeedConfig:
+    """A feed and how it is listened to. ``kind``: mqtt, sse or ws. ``topic``: MQTT's filter, else
+    path and query. ``port`` 0: the scheme's own.
+    """
+
+    kind: str
+    host: str
+    port: int
+    topic: str
+    tls: bool = False
+    qos: int = 1
+    retained: str = "take"
+    version: str = "5"
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    user: str = ""
+    password: str = ""
+
+    @property
+    def secret(self) -> str:
+        """The password itself, looked up now. Raises ``SourceError`` that does not say it."""
+        return password_at(self.password)
+
+    @property
+    def server(self) -> str:
+        """Host and port, for people."""
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+    @property
+    def url(self) -> str:
+        """Where it is, as the libraries of the web want it."""
+        plain = {"sse": "http", "ws": "ws"}[self.kind]
+        return f"{plain}{'s' if self.tls else ''}://{self.server}{self.topic}"
+
+    def beside(self, names: Iterable[str]) -> list[str]:
+        """Those of some columns that a message says beside its text."""
+        if self.kind != "mqtt":
+            return []
+        headers = [n for n in names if n.startswith(HEADER)] if self.version == "5" else []
+        return [*topic_columns(names), *headers]
+
+
+def is_feed(path: str) -> bool:
+    """Whether a stream's path is one.
+
+    >>> is_feed("mqtt://127.0.0.1/sensors/+/t"), is_feed("obs.nt")
+    (True, False)
+    """
+    return path.partition("://")[0] in SCHEMES and "://" in path
+
+
+def topic_columns(names: Iterable[str]) -> list[str]:
+    """Those of some columns that a message's topic says.
+
+    >>> topic_columns(["v", "topic", "topic_2", "topics"])
+    ['topic', 'topic_2']
+    """
+    return [name for name in names if _TOPIC.fullmatch(name)]
+
+
+def feed_of(who: str, path: str, options: Mapping[str, Any]) -> FeedConfig:
+    """The feed at ``path`` with the options of ``CONVERTERS``, converted. Raises ``UsageError``,
+    whose sentence begins with ``who``.
+
+    >>> feed_of("The stream s", "mqtts://h/a/+/t", {"qos": 0}).server
+    'h:8883'
+    """
+    found, kind = _WHERE.fullmatch(path), _KINDS[path.partition("://")[0]]
+    if found is None or int(found["port"] or 1) not in range(1, 65_536):
+        said = re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
+        raise UsageError(
+            f"{who}: {said} is no address of {NAMES[kind]}.",
+            hint=f"Say {_SHAPES[kind]}, and user and password as options.",
+        )
+    scheme, topic = found["scheme"], found["path"] or ""
+    secure = scheme in ("mqtts", "sse+https", "wss")
+    given = {"tls": secure, **options}
+    port = int(
+        found["port"] or _PORTS.get("mqtts" if given["tls"] and kind == "mqtt" else scheme, 0)
+    )
+    config = FeedConfig(
+        kind, found["host"], port, topic[1:] if kind == "mqtt" else topic or "/", **given
+    )
+    _check(who, config, options, secure=secure)
+    return config
+
+
+def _check(who: str, config: FeedConfig, options: Mapping[str, Any], *, secure: bool) -> None:
+    own = next((word for word in ("qos", "retained", "version") if word in options), "")
+    wrong = filter_fault(config.topic) if config.kind == "mqtt" else ""
+    for broken, message, hint in (
+        (
+            bool(wrong),
+            f"{config.topic or 'nothing'} is no topic filter: {wrong}.",
+            "Say for example mqtt://HOST/sensors/+/t or mqtt://HOST/sensors/#.",
+        ),
+        (config.kind != "mqtt" and bool(own), f"{own}= is for MQTT.", "Leave it out."),
+        (
+            config.kind != "mqtt" and options.get("tls") is not None,
+            "its scheme says whether there is TLS.",
+            "Leave tls= out, and say sse+https:// or wss:// for TLS.",
+        ),
+        (
+            secure and not config.tls,
+            "mqtts:// is MQTT with TLS.",
+            "Leave tls= out, or say mqtt://.",
+        ),
+        (
+            not config.tls and bool(config.ca or config.cert or config.key),
+            "ca, cert and key are for TLS.",
+            "Say mqtts://, sse+https:// or wss://.",
+        ),
+        (bool(config.cert) != bool(config.key), "cert and key go together.", ""),
+        (
+            bool(config.user) and not config.password,
+            "user and password go together.",
+            "Say user=NAME,password=env:VARIABLE.",
+        ),
+        (
+            config.kind == "mqtt" and bool(config.password) and not config.user,
+            "user and password go together.",
+            "Say user=NAME,password=env:VARIABLE.",
+        ),
+    ):
+        if broken:
+            raise UsageError(f"{who}: {message}", hint=hint)
+
+
+def filter_fault(text: str) -> str:
+    """What is wrong with a topic filter; "" if nothing is.
+
+    >>> filter_fault("sensors/+/t"), filter_fault("a/#/b")
+    ('', '# stands at the end only')
+    """
+    levels = text.split("/")
+    wrong = (
+        (not text, "it is empty"),
+        (len(text.encode()) > _LONGEST, f"it has more than {_LONGEST} bytes"),
+        ("\0" in text, "it has a byte 0"),
+        (any("#" in level for level in levels[:-1]), "# stands at the end only"),
+        (
+            any(len(level) > 1 and ("+" in level or "#" in level) for level in levels),
+            "+ and # stand for a whole level",
+        ),
+    )
+    return next((what for broken, what in wrong if broken), "")
+
+
+def _qos(value: Any) -> int:
+    if str(value) not in ("0", "1"):
+        raise UsageError(
+            f"{value} is neither 0 nor 1.",
+            hint="Say qos=1: each message is durable here before it is acknowledged.",
+        )
+    return int(str(value))
+
+
+CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "qos": _qos,
+    "retained": kafka_config.one_of("take", "skip"),
+    "version": kafka_config.one_of("5", "3.1.1"),
+    **{
+        word: kafka_config.CONVERTERS[word]
+        for word in ("tls", "ca", "cert", "key", "user", "password")
+    },
+}

@@ -1,0 +1,247 @@
+"""Mapping files (YAML): which triples a row is. The description half of
+``connectors.ingest.tables.mapped_rows``.
+
+    prefixes: {ssn: "http://purl.oclc.org/NET/ssnx/ssn#", sao: "http://purl.oclc.org/NET/sao/"}
+    columns: {avgSpeed: integer}               types of columns; all others are strings
+    header: [user, lat, lon]                   for CSV files without a header
+    let:                                       formulas in order (``mapping_formula``)
+      ts: TIMESTAMP
+      time: -1 if avgSpeed == 0 else 1030 / avgSpeed
+    triples:                                   for each row
+      - <http://e/{_id}/time> a ssn:Observation
+      - <http://e/{_id}/time> sao:hasValue {time}
+
+A triple has three terms as in Turtle, without lists and brackets; ``{name}`` stands for a value:
+alone for a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI as it is),
+in a quoted literal escaped, in the label of a blank node, which is one node within its file. A name
+may have any characters, some of them in quotes only (``levada.connectors.config.column_names``). A
+triple with a value that is not there is left out. A row is one element. Cost: nothing a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import pyoxigraph as ox
+
+from levada.connectors.config.column_names import PLACE, number_names, split_places
+from levada.core.code_loading import load_module
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import RDF, XSD
+from levada.errors import UsageError, near
+
+How = Literal["text", "value", "iri", "whole", "literal", "blank"]
+ROW = "row"
+_KEYS = ("prefixes", "columns", "header", "let", "triples")
+_VALUE = PLACE.replace(" ", r"\ ")
+_TERM = re.compile(
+    rf"""\s*(?: (?P<iri> <(?>{_VALUE}|[^<>\s])*> )
+             | (?P<value> {_VALUE} (?=[\s.]|$) )
+             | (?P<literal> "(?:[^"\\]|\\.)*" )
+               (?: (?P<tag> @[A-Za-z0-9-]+ ) | \^\^ (?P<type> <[^<>\s]*> | [\w-]*:[\w.-]* ) )?
+             | (?P<blank> _:(?>{_VALUE}|\w)+ )
+             | (?P<name> (?:[A-Za-z][\w-]*)?:(?>{_VALUE}|\.(?![\s.]*$|\s)|[\w%/-])* )
+             | (?P<number> [+-]?[0-9]+(?:\.[0-9]+)? )
+             | (?P<boolean> true | false )
+             | (?P<a> a ) (?=\s) )""",
+    re.VERBOSE,
+)
+
+
+@frozen
+class Part:
+    """A piece of a term: a text, or a column's value written in one of the ways."""
+
+    text: str
+    how: How = "text"
+
+
+Term = tuple[Part, ...]
+
+
+@frozen
+class RowMapping:
+    """A mapping file's content: names and types of columns, formulas by name, triples as terms."""
+
+    columns: tuple[tuple[str, str], ...]
+    header: tuple[str, ...]
+    let: tuple[tuple[str, str], ...]
+    triples: tuple[tuple[Term, Term, Term], ...]
+
+    @property
+    def needed(self) -> dict[str, str]:
+        """The columns that are read, with their types."""
+        typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
+        # A formula may have its column's own name: it is read then, too.
+        own = [name for name, formula in self.let if name in _formulas().names_of(formula)]
+        return {
+            name: typed.get(name, "string")
+            for name in [*own, *self._names]
+            if name not in made or name in own
+        }
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether a triple or a formula has the number of the row."""
+        return ROW in self._names
+
+    @property
+    def _names(self) -> list[str]:
+        """What formulas and triples name."""
+        used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
+        parts = (part for triple in self.triples for term in triple for part in term)
+        return used + [part.text for part in parts if part.how != "text"]
+
+    def types(self) -> dict[str, str]:
+        """The type of everything that a triple or a time can name. Raises ``UsageError`` for a
+        formula that cannot be.
+        """
+        found = {**self.needed, ROW: "integer"}
+        for name, formula in self.let:
+            found[name] = _formulas().compile_(formula, found)[1]
+        return found
+
+
+def _formulas() -> ModuleType:
+    """Where formulas are read: loaded by the first mapping, since that loads Polars."""
+    return load_module("levada.connectors.config.mapping_formula")
+
+
+def load_mapping(path: str | Path) -> RowMapping:
+    """A mapping file. Raises ``UsageError`` that says where."""
+    from levada.connectors.config.yaml_file import read_yaml  # here: only mapping files need YAML
+
+    document = read_yaml(Path(path), "mapping file")
+    try:
+        mapping = _mapping(document)
+        mapping.types()
+        return mapping
+    except UsageError as error:
+        raise UsageError(f"The mapping file {path}: {error.message}", hint=error.hint) from error
+
+
+def _mapping(document: Any) -> RowMapping:
+    sections = _section(document, "it", dict)
+    for key in sections:
+        if key not in _KEYS:
+            raise UsageError(f"{key} is not an option.", hint=near(str(key), _KEYS))
+    prefixes = {
+        str(k): str(v) for k, v in _section(sections.get("prefixes"), "prefixes", dict).items()
+    }
+    columns = {
+        str(k): str(v) for k, v in _section(sections.get("columns"), "columns", dict).items()
+    }
+    for name, kind in columns.items():
+        if kind not in _formulas().DTYPES:
+            hint = near(kind, _formulas().DTYPES)
+            raise UsageError(f"columns.{name}: {kind} is no type.", hint=hint)
+    let = {str(k): str(v) for k, v in _section(sections.get("let"), "let", dict).items()}
+    if ROW in let:
+        raise UsageError("let.row: row is the number of the record.", hint="Choose another name.")
+    for name, formula in let.items():
+        _checked(f"let.{name}", formula)
+    texts = _section(sections.get("triples"), "triples", list)
+    if not texts:
+        raise UsageError("it has no triples.", hint="Say triples: with a list of them.")
+    triples = tuple(_triple(str(text), f"triples[{i}]", prefixes) for i, text in enumerate(texts))
+    header = number_names([str(n) for n in _section(sections.get("header"), "header", list)])
+    return RowMapping(tuple(columns.items()), header, tuple(let.items()), triples)
+
+
+def _section(value: Any, place: str, kind: type[Any]) -> Any:
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise UsageError(f"{place} is a {'mapping' if kind is dict else 'list'}, not {value!r}.")
+    return value
+
+
+def _checked(place: str, formula: str) -> None:
+    try:
+        _formulas().names_of(formula)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{place}: the formula {formula} is not well-formed.") from error
+
+
+def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term, Term]:
+    terms, at = [], 0
+    while at < len(text.rstrip(" .")):
+        found = _TERM.match(text, at)
+        if found is None:
+            raise UsageError(f"{place}, column {at + 1}: no term begins here in {text}.")
+        terms.append(tuple(_term(found, place, prefixes)))
+        at = found.end()
+    if len(terms) != 3:
+        raise UsageError(f"{place}: {text} has {len(terms)} terms, a triple has three.")
+    _check(terms, f"{place}: {text}")
+    return (terms[0], terms[1], terms[2])
+
+
+def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterator[Part]:
+    """The parts of a term."""
+    text = (
+        found[found.lastgroup or ""] if found.lastgroup not in ("tag", "type") else found["literal"]
+    )
+    if found["a"]:
+        yield Part(f"<{RDF}type>")
+    elif found["value"]:
+        yield from _places(text, "value")
+    elif found["number"] or found["boolean"]:
+        kind = "boolean" if found["boolean"] else "decimal" if "." in text else "integer"
+        yield Part(f'"{text}"^^<{XSD}{kind}>')
+    elif found["name"]:
+        yield from _places(f"<{_expand(text, place, prefixes)}>", "iri")
+    elif found["iri"]:
+        pieces = [is_name for _, is_name in split_places(text[1:-1])]
+        yield from _places(text, "whole" if pieces == [True] else "iri")
+    elif found["blank"]:
+        yield from _places(text, "blank")
+    else:
+        yield from _places(found["literal"], "literal")
+        if found["tag"] or found["type"]:
+            kind = found["type"] or ""
+            datatype = (
+                kind
+                if kind.startswith("<")
+                else f"<{_expand(kind, place, prefixes)}>"
+                if kind
+                else ""
+            )
+            yield Part(found["tag"] or f"^^{datatype}")
+
+
+def _expand(name: str, place: str, prefixes: dict[str, str]) -> str:
+    prefix, _, local = name.partition(":")
+    known = {"xsd": XSD, "rdf": RDF, **prefixes}
+    if prefix not in known:
+        raise UsageError(
+            f"{place}: the prefix {prefix}: is not declared.", hint=near(prefix, known)
+        )
+    return known[prefix] + local
+
+
+def _places(text: str, how: How) -> Iterator[Part]:
+    """A text with its places for values."""
+    for piece, is_name in split_places(text, literal=how == "literal"):
+        yield Part(piece, how) if is_name else Part(piece)
+
+
+def _check(terms: list[Term], what: str) -> None:
+    """Asks pyoxigraph whether it is a triple once values are in their places."""
+    sample = {"value": '"0"', "whole": "http://e/0"}
+    line = (
+        " ".join(
+            "".join(p.text if p.how == "text" else sample.get(p.how, "0") for p in t) for t in terms
+        )
+        + " ."
+    )
+    try:
+        (triple,) = ox.parse(line, ox.RdfFormat.N_TRIPLES)
+    except SyntaxError as error:
+        raise UsageError(f"{what} is no triple.") from error
+    if getattr(triple.object, "direction", None) is not None:
+        raise UsageError(f"{what} has a base direction (RDF 1.2), which is not supported.")

@@ -1,0 +1,389 @@
+"""What a stream is and whence its times come: the description half of ``sources`` and ``intake``.
+
+A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
+line, the app file and the Python API share, and is valid from birth: everything downstream may
+trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
+All durations and times are integer milliseconds (docs/semantics.md#streams).
+
+    format    a word of ``input_formats``; text formats also as .gz and .zst. By the
+              file's ending unless given
+    time      column | graph | predicate:IRI | filename:REGEX | field:NAME |     column, field:ts
+              arrival (when it came here, by the clock)
+    unit      ms | s | us | ns: of times that are numbers                        ms
+    time_format  how times are written (``connectors.config.time_format``); of tables      ISO 8601
+    zone      the time zone of times without one; of tables                      UTC
+    lateness  how far behind the largest event time an element may be            0
+    element   line | subject | graph | blankline | document: what one is         line, document
+    schema    k:integer;v:double, a mapping, or auto (tuple streams; due for CSV)
+    sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
+    separator the character between the fields of CSV                            ,
+    unique    a promise that no triple repeats; it is not checked                false
+    closed    element: a promise that no subject spans two elements of a window; then patterns of
+              one subject are joined where they are read. It is checked: a stream that breaks it
+              stops the engine
+    idle      how long a silent stream holds the others back                     for ever
+    heartbeat how often silence is a sign of time, of streams that go by the     never
+              clock: they are complete up to the beat, less the lateness
+    max_future  how far ahead of the clock an event time may be                  a day
+    mapping   a file that says which triples a row is: then the stream is RDF    none
+    files     sequence | parallel: the files of a directory are one partition, or one each
+    ahead     elements that a stream may run ahead of those of its queries        1,000,000
+    from, to  event times [from, to); what is outside is no element
+    limit     the most elements, counted after from and to
+    region    where it comes from, of an engine that has regions                 anywhere
+    start, lost, isolation, tls, ca, cert, key, sasl, user, password
+              of streams of Kafka (``connectors.config.kafka_config``), which also have
+              element=message and time=timestamp
+    qos, retained, version, tls, ca, cert, key, user, password
+              of MQTT, server-sent events and WebSockets (``connectors.config.feed_config``), which
+              also have element=message
+
+At the right is what holds unless given: of ``time`` for RDF and for tuples, of ``element`` for
+lines and for documents.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from levada.connectors.config.connector_options import check_messages, with_way
+from levada.connectors.config.feed_config import FeedConfig
+from levada.connectors.config.format_detection import format_at
+from levada.connectors.config.input_formats import DOCUMENTS, NAMES, QUADS, TABLES
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.config.message_metadata import is_beside
+from levada.connectors.config.stream_options import AUTO, CONVERTERS, say_one_of
+from levada.connectors.config.time_format import UTC
+from levada.core.durations import UNITS
+from levada.core.frozen import frozen
+from levada.core.stream_facts import StreamFacts
+from levada.errors import UsageError, near
+
+if TYPE_CHECKING:
+    from levada.connectors.config.row_mapping import RowMapping
+
+
+@frozen
+class StreamConfig:
+    """A stream of files: made by ``of``; the module head explains each field. None is "not set".
+
+    >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
+    >>> config.format, config.element, config.lateness, config.quads
+    ('nq', 'line', 10000, True)
+    """
+
+    name: str
+    path: str
+    format: str
+    time: str = "column"
+    unit: str = "ms"
+    time_format: str = ""
+    zone: str = UTC
+    lateness: int = 0
+    element: str = "line"
+    schema: tuple[tuple[str, str], ...] = ()
+    sign: str = ""
+    separator: str = ","
+    unique: bool = False
+    closed: bool = False
+    idle: int | None = None
+    heartbeat: int | None = None
+    max_future: int | None = None
+    files: str = "sequence"
+    ahead: int = 1_000_000
+    from_: int | None = None
+    to: int | None = None
+    limit: int | None = None
+    region: str = ""
+    mapping: RowMapping | None = None
+    kafka: KafkaConfig | None = None
+    feed: FeedConfig | None = None
+    settled: bool = (
+        False  # a file is whole as soon as it is there (no user's option: a spool's files)
+    )
+
+    @classmethod
+    def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
+        """The stream ``name`` at ``path`` (file, directory or glob) with options by their words.
+
+        ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises
+        ``UsageError``.
+        """
+        if not name or not str(path):
+            raise UsageError("A stream needs a name and a path.", hint="Say NAME=PATH.")
+        values: dict[str, Any] = {}
+        for key, value in options.items():
+            word = "from" if key == "from_" else key
+            if word not in CONVERTERS:
+                raise UsageError(
+                    f"The stream {name} has no option {key}.", hint=near(key, CONVERTERS)
+                )
+            if value is not None:
+                values["from_" if word == "from" else word] = _convert(name, word, value)
+        location = os.path.expanduser(os.fspath(path))
+        values = with_way(name, location, values)
+        values["format"] = values.get("format") or format_at(name, location, values)
+        if values["format"] in TABLES and values.get("time", "column") == "column":
+            values["time"] = "field:ts"
+        if values["format"] in DOCUMENTS:
+            values.setdefault("element", "document")
+        if (
+            (sign := values.get("sign"))
+            and (schema := values.get("schema"))
+            and schema != AUTO
+            and sign not in dict(schema)
+        ):
+            values["schema"] = (*schema, (sign, "string"))
+        check_messages(name, values)
+        config = cls(name, location, **values)
+        _check(config)
+        return config
+
+    @property
+    def facts(self) -> StreamFacts:
+        """The facts about the stream that plans depend on."""
+        columns = self.columns if self.tabular else None
+        return StreamFacts(columns, self.unique, self.time_column, self.closed, self.sign)
+
+    @property
+    def tabular(self) -> bool:
+        """Whether the elements are rows of a schema (else graphs)."""
+        return self.format in TABLES and self.mapping is None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the columns of a table are still to be looked for (``schema=auto``)."""
+        return self.schema == AUTO
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns of CSV that has no header; empty: it has one. Messages have the
+        columns of the schema and, if that does not name it, the time's.
+        """
+        if self.mapping is not None or not self.messages:
+            return () if self.mapping is None else self.mapping.header
+        said, names, field = self.beside_columns, tuple(dict(self.schema)), self.time_field
+        whole = names if field is None or field in names else (*names, field)
+        return tuple(name for name in whole if name not in said)
+
+    @property
+    def messages(self) -> bool:
+        """Whether the stream comes as messages."""
+        return self.kafka is not None or self.feed is not None
+
+    @property
+    def beside_columns(self) -> tuple[str, ...]:
+        """The columns that a message says beside its text, such as its topic."""
+        names = dict.fromkeys([*dict(self.read_columns), self.time_field or ""])
+        if self.kafka is not None:
+            return tuple(filter(is_beside, names))
+        return () if self.feed is None else tuple(self.feed.beside(names))
+
+    @property
+    def read_columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns that are read from a table, with their types; the event time's apart."""
+        return self.schema if self.mapping is None else tuple(self.mapping.needed.items())
+
+    @property
+    def time_field(self) -> str | None:
+        """The column of a table that has the event times; None if no column that is read has."""
+        made = () if self.mapping is None else dict(self.mapping.let)
+        return (
+            self.time_argument
+            if self.time_kind == "field" and self.time_argument not in made
+            else None
+        )
+
+    @property
+    def quads(self) -> bool:
+        """Whether statements may name a graph."""
+        return self.format in QUADS
+
+    @property
+    def timed(self) -> bool:
+        """Whether each line carries its time as a further term."""
+        return self.time == "column"
+
+    @property
+    def unit_power(self) -> int:
+        """The power of ten that the unit of a number is, in milliseconds."""
+        return {"s": 3, "ms": 0, "us": -3, "ns": -6}[self.unit]
+
+    @property
+    def future_ms(self) -> int:
+        """How far ahead of the clock an event time may be, ms."""
+        return UNITS["d"] if self.max_future is None else self.max_future
+
+    @property
+    def time_kind(self) -> str:
+        """``column``, ``graph``, ``predicate``, ``filename``, ``field`` or ``timestamp``."""
+        return self.time.partition(":")[0]
+
+    @property
+    def time_argument(self) -> str:
+        """What stands behind the colon: a predicate's IRI, a regular expression, a field's name."""
+        return self.time.partition(":")[2]
+
+    @property
+    def time_column(self) -> str | None:
+        """The column of a tuple stream whose values are the event times as they are: an integer
+        field in ms.
+        """
+        plain = self.unit == "ms" and not self.time_format
+        name = self.time_argument if self.time_kind == "field" and plain else ""
+        return name if dict(self.schema).get(name) == "integer" else None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that queries see, with their types: those of the schema but for the sign."""
+        return {column: kind for column, kind in self.schema if column != self.sign}
+
+    @property
+    def bounded(self) -> bool:
+        """Whether ``from`` or ``to`` cuts the stream."""
+        return self.from_ is not None or self.to is not None
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the stream has source partitions of its own."""
+        return self.files == "parallel" or self.kafka is not None
+
+    @property
+    def documents(self) -> bool:
+        """Whether each file, or message, is an RDF document, which one task reads whole."""
+        return self.format in DOCUMENTS
+
+    @property
+    def whole_files(self) -> bool:
+        """Whether a file is read as a whole or not at all: such files do not grow by lines."""
+        return self.element == "document" or self.documents or self.format == "parquet"
+
+    @property
+    def counted_late(self) -> bool:
+        """Whether only a task can count what the limit counts: with from and to, and the elements
+        within documents.
+        """
+        return self.limit is not None and (
+            self.bounded or (self.documents and self.element != "document")
+        )
+
+
+def _convert(name: str, key: str, value: Any) -> Any:
+    try:
+        return CONVERTERS[key](value)
+    except UsageError as error:
+        raise UsageError(f"{key} of the stream {name}: {error.message}", hint=error.hint) from error
+
+
+Rule = tuple[bool, str, str]  # whether it is broken, what is wrong, what to do
+
+
+def _check(config: StreamConfig) -> None:
+    """What holds between options. Each failing sentence is one ``UsageError``."""
+    for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
+        if broken:
+            raise UsageError(f"The stream {config.name}: {message}", hint=hint)
+
+
+def _check_tables(config: StreamConfig) -> Iterator[Rule]:
+    """What tables need, and what is for them alone."""
+    tuples, kind = config.format in TABLES, config.time_kind
+    yield from (
+        (
+            tuples and kind in ("graph", "predicate"),
+            f"time={kind} is for RDF streams.",
+            "Say time=field:NAME.",
+        ),
+        (
+            tuples and config.element not in ("line", "message"),
+            "the elements of a table are its rows.",
+            "Leave element= out.",
+        ),
+        (
+            config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
+            f"{NAMES[config.format]} needs a schema.",
+            "Say schema=auto, schema=k:integer;v:double, or mapping=FILE for RDF.",
+        ),
+        (
+            config.mapping is not None and bool(config.schema),
+            "the mapping says the columns, too.",
+            "Leave schema= out.",
+        ),
+        (
+            config.mapping is not None and not tuples,
+            f"a mapping is for {', '.join(TABLES)}.",
+            "Leave mapping= out.",
+        ),
+        (
+            not tuples and bool(config.schema),
+            f"a schema is for {', '.join(TABLES)}.",
+            "Leave schema= out.",
+        ),
+        (
+            not tuples and kind == "field",
+            f"time=field is for {', '.join(TABLES)}.",
+            "Say time=column or predicate:IRI.",
+        ),
+        (
+            kind != "field" and (bool(config.time_format) or config.zone != UTC),
+            "time_format and zone are for the column of a table.",
+            "Say time=field:NAME, or leave them out.",
+        ),
+        (
+            config.separator != "," and config.format != "csv",
+            "a separator is for csv.",
+            "Leave separator= out.",
+        ),
+        (
+            bool(config.sign)
+            and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
+            f"the sign {config.sign} is no string column of a tuple stream.",
+            "Say sign=COLUMN, where the column holds + or -.",
+        ),
+    )
+
+
+def _check_elements(config: StreamConfig) -> Iterator[Rule]:
+    """What elements and their times need."""
+    tuples, kind = config.format in TABLES, config.time_kind
+    yield from (
+        (
+            config.documents and kind == "column",
+            f"the statements of {NAMES[config.format]} carry no times.",
+            "Say time=filename:REGEX or time=predicate:IRI"
+            + (" or time=graph." if config.quads else "."),
+        ),
+        (
+            config.documents and config.element == "blankline",
+            "element=blankline is for lines.",
+            "Say element=document, subject or graph.",
+        ),
+        (
+            kind == "predicate" and config.element == "line",
+            "time=predicate needs elements of more than a line.",
+            say_one_of(("subject", "graph", "blankline", "document"), "element="),
+        ),
+        (
+            not tuples and not config.quads and "graph" in (kind, config.element),
+            "time=graph and element=graph need quads.",
+            "Say format=nq, trig, jsonld or jelly.",
+        ),
+        (
+            config.closed and config.element == "line",
+            "closed=element needs elements of more than a line.",
+            say_one_of(("subject", "graph", "document"), "element="),
+        ),
+        (
+            config.limit is not None and config.files == "parallel",
+            "limit= needs one order of the elements.",
+            "Say files=sequence.",
+        ),
+        (
+            config.from_ is not None and config.to is not None and config.from_ >= config.to,
+            "from is not before to.",
+            "",
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Bytes to rows: parses lines, identifies terms, assigns event times, groups elements."""

@@ -1,0 +1,341 @@
+"""Each triple's element and event time.
+
+An element is a line, consecutive lines that describe one subject or have one graph as written
+(subjects of documents: ``descriptions``), lines without a blank
+one between (``kernels.text.line_boundaries`` decides, as for the driver's cuts), a whole document,
+or a message; of a stream that a query makes, what one report says. Its time comes from the lines,
+the graph's IRI, a predicate of its own, the file's name, or the message's timestamp. An element
+with no time, two different ones, or one that cannot be read goes to the dead letters whole. A line
+that does not parse goes there alone: the rest of its element lives on (and is dead only if its time
+stood in that line). A document that does not parse is dead as a whole (``documents``); its places
+are those of its N-Quads.
+
+``kernels.text.timestamps`` says which terms are times. The time triple stays in the element. A
+graph that is a blank node, or the default graph, says no time.
+
+Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python only per late or
+dead element.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.lateness import (
+    NO_TIME,
+    TWO_TIMES,
+    WRONG_TIME,
+    Dead,
+    Gate,
+    Late,
+    Verdict,
+    admit,
+    clock_times,
+    file_time,
+    leading,
+    likely_unit,
+)
+from levada.connectors.ingest.parse.ntriples import TermColumn, Triples
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.splits import Reference
+from levada.core.array_types import Bools
+from levada.core.event_time import MAX, MIN
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import Kind
+from levada.core.row_ranges import starts_segment
+from levada.kernels.terms.term_ids import identify_one
+from levada.kernels.text.element_runs import number_alike, one_time
+from levada.kernels.text.line_boundaries import GRAPH, SUBJECT, number_blocks, number_elements
+from levada.kernels.text.timestamps import last_instants, literal_instants
+
+Times = npt.NDArray[np.int64]
+_T = TypeVar("_T", bound=np.generic)
+
+
+@frozen
+class Elements:
+    """What became of the ``n`` triples of a reference.
+
+    ``keep`` (bool[n]) are the rows that go on; ``ts`` (int64[n], MIN where dead for want of a time)
+    and ``element`` (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count
+    the kept ones. ``cut`` elements lay outside from, to or limit; ``passed`` inside (what the
+    driver's limit counts). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
+    ``lead`` where the element begins that says it, ``times`` the distinct kept ones, ascending.
+    ``alone``: dead letters that are no element of their own: parts of one, or what nobody takes for
+    one. ``unit``: as ``admission.likely_unit``. ``blank``: messages that hold no element.
+    """
+
+    keep: Bools
+    ts: Times
+    element: npt.NDArray[np.int32]
+    late: Late
+    dead: list[Dead]
+    elements: int
+    triples: int
+    cut: int
+    passed: int
+    max_ts: int
+    times: Times
+    alone: int = 0
+    unit: str = ""
+    blank: int = 0
+    lead: int = 0
+
+
+@frozen
+class _Groups:
+    """Rows by element: ``number`` of each row, and the first row of each element with the end
+    behind the last.
+    """
+
+    number: npt.NDArray[np.int32]
+    edges: npt.NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        return len(self.edges) - 1
+
+
+@frozen
+class _Said:
+    """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere),
+    MIN if that is no time.
+    """
+
+    ts: Times
+    speaks: Bools
+    all: bool = False
+
+
+def elements_of(
+    triples: Triples,
+    config: StreamConfig,
+    reference: Reference,
+    *,
+    late_below: int,
+    future_above: int,
+    seed: int,
+    messages: Messages | None = None,
+    number: npt.NDArray[np.int32] | None = None,
+) -> Elements:
+    """The elements of a parsed reference.
+
+    ``late_below`` is the stream's watermark after the epoch before (MIN at first), ``future_above``
+    the latest time that is believed (ms), ``seed`` that of the identities in ``triples``.
+    ``messages``: which ones the text is made of, if it is. ``number``: the element of each triple,
+    if it is known (``descriptions``).
+    """
+    message = None if messages is None else messages.number(triples.line)
+    gate = Gate.of(config, reference, late_below, future_above)
+    groups = _groups(triples, config, reference, message, number)
+    if config.time_kind in ("timestamp", "arrival"):
+        own = None if messages is None else messages.times[message]
+        times = clock_times(config, own, triples.n, gate)
+        said = _Said(times, np.ones(triples.n, np.bool_), all=True)
+    else:
+        said = _said(triples, config, reference, seed)
+    ts, reasons = _element_times(groups, said)
+    verdict = admit(ts, gate)
+    texts = _Texts(triples, groups, reference, messages, apart=number is not None)
+    kept = int(np.count_nonzero(verdict.keep))
+    keep = _spread(verdict.keep, groups) if kept < groups.count else np.ones(triples.n, np.bool_)
+    late = np.flatnonzero(verdict.late)
+    return Elements(
+        keep=keep,
+        ts=said.ts if not reasons and said.all else _spread(ts, groups),
+        element=groups.number,
+        late=Late(texts.offsets(late), ts[late], [texts.of(e) for e in late.tolist()]),
+        dead=_dead(triples, verdict, reasons, texts, gate.future),
+        elements=kept,
+        triples=int(np.count_nonzero(keep)),
+        cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
+        passed=verdict.passed,
+        max_ts=verdict.max_ts,
+        times=verdict.times,
+        alone=0 if config.element in ("line", "message") else len(triples.bad),
+        unit=likely_unit(ts, config, future_above, verdict.max_ts),
+        blank=0 if messages is None else len(messages) - groups.count - len(triples.bad),
+        lead=int(texts.offsets(leading(ts, verdict)).sum()),
+    )
+
+
+def _groups(
+    triples: Triples,
+    config: StreamConfig,
+    reference: Reference,
+    message: Times | None,
+    number: npt.NDArray[np.int32] | None,
+) -> _Groups:
+    n = triples.n
+    if number is not None:
+        return _Groups(*number_alike(*2 * (number.astype(np.uint64),)))
+    each = message is not None and n > 0 and bool((np.diff(message) > 0).all())
+    if config.element == "line" or (config.element == "message" and each):
+        return _Groups(np.arange(n, dtype=np.int32), np.arange(n + 1, dtype=np.int64))
+    if config.element == "document":
+        return _Groups(np.zeros(n, np.int32), np.array([0, n] if n else [0], np.int64))
+    text = triples.buffer[: reference.stop - reference.start]
+    term = triples.s if config.element == "subject" else triples.g
+    raw: npt.NDArray[np.integer[Any]]
+    if config.element == "message":
+        assert message is not None, "the text is made of messages"
+        raw = message
+    elif config.element == "report":
+        raw = triples.time
+    elif config.element == "blankline":
+        raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
+    elif (
+        term is None
+        or triples.bad
+        or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all()
+        or (config.element == "subject" and (term.kind == Kind.BLANK).any())
+    ):
+        by = SUBJECT if config.element == "subject" else GRAPH
+        raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
+    else:  # all terms stand in the text as they are: written alike is to be the same
+        return _Groups(*number_alike(term.x, term.y))
+    # An element of nothing but lines that do not parse has no row: numbers are made dense.
+    same = raw.astype(np.uint64)
+    return _Groups(*number_alike(same, same))
+
+
+def _spread(values: npt.NDArray[_T], groups: _Groups) -> npt.NDArray[_T]:
+    """One value an element -> one a row."""
+    return values if groups.count == len(groups.number) else values[groups.number]
+
+
+# -- times --
+
+
+def _said(triples: Triples, config: StreamConfig, reference: Reference, seed: int) -> _Said:
+    match config.time_kind:
+        case "column":
+            return _Said(triples.time, np.ones(triples.n, np.bool_), all=True)
+        case "graph":
+            return _said_by_graph(triples, config.unit_power)
+        case "predicate":
+            return _said_by_predicate(triples, config, seed)
+        case _:
+            ts = np.full(triples.n, file_time(config, reference.name), np.int64)
+            return _Said(ts, ts > MIN)
+
+
+def _said_by_graph(triples: Triples, power: int) -> _Said:
+    """Each IRI is read once where lines of one graph follow each other."""
+    graph, n = triples.g, triples.n
+    if graph is None or not n:
+        return _Said(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
+    new = starts_segment(graph.x, graph.y)
+    first = np.flatnonzero(new)
+    found = last_instants(triples.buffer, *_ranges(graph, first), power)
+    found[graph.kind[first] != Kind.IRI] = MIN
+    ts = found[np.cumsum(new) - 1]
+    return _Said(ts, ts > MIN)
+
+
+def _said_by_predicate(triples: Triples, config: StreamConfig, seed: int) -> _Said:
+    x, y = identify_one(f"<{config.time_argument}>", seed)
+    speaks = (triples.p.x == np.uint64(x)) & (triples.p.y == np.uint64(y))
+    rows = np.flatnonzero(speaks)
+    ts = np.full(triples.n, MIN, np.int64)
+    ts[rows] = literal_instants(triples.buffer, *_ranges(triples.o, rows), config.unit_power)
+    return _Said(ts, speaks)
+
+
+def _ranges(column: TermColumn, rows: Times) -> tuple[Times, Times]:
+    return column.off[rows].astype(np.int64), column.len[rows].astype(np.int64)
+
+
+def _element_times(groups: _Groups, said: _Said) -> tuple[Times, dict[int, str]]:
+    """The time of each element (MIN: it is dead) and, for those, why."""
+    if not groups.count:
+        return np.empty(0, np.int64), {}
+    if said.all:
+        one, agree = one_time(said.ts, groups.edges)
+        if agree:
+            return one, {}
+    first = groups.edges[:-1]
+    valid = said.ts > MIN
+    if groups.count == len(said.ts):
+        least = greatest = said.ts
+        wrong = said.speaks & ~valid
+    else:
+        least = np.minimum.reduceat(np.where(valid, said.ts, MAX), first)
+        greatest = np.maximum.reduceat(said.ts, first)
+        wrong = np.logical_or.reduceat(said.speaks & ~valid, first)
+    ts = np.where((least == greatest) & ~wrong, greatest, MIN)
+    reasons = {}
+    for e in np.flatnonzero(ts == MIN).tolist():
+        reasons[e] = WRONG_TIME if wrong[e] else NO_TIME if greatest[e] == MIN else TWO_TIMES
+    return ts, reasons
+
+
+# -- late and dead --
+
+
+class _Texts:
+    """The texts of elements, cut from the reference's bytes when the first is asked for."""
+
+    def __init__(
+        self,
+        triples: Triples,
+        groups: _Groups,
+        reference: Reference,
+        messages: Messages | None,
+        *,
+        apart: bool,
+    ) -> None:
+        self._start, self._messages, self._apart = reference.start, messages, apart
+        self._line, self._edges = triples.line, groups.edges
+        self._text = triples.buffer[: reference.stop - reference.start]
+        self._raw: bytes | None = None
+
+    def at(self, places: Times) -> Times:
+        """Where places of the text are: in the file, or the offsets of their messages."""
+        if self._messages is not None:
+            return self._messages.offset(places)
+        return places + self._start
+
+    def offsets(self, elements: Times) -> Times:
+        """Where elements begin."""
+        lines: Times = self._line[self._edges[elements]]
+        return self.at(lines.astype(np.int64))
+
+    def of(self, element: int) -> str:
+        """All lines of an element, from its first triple's to its last one's; where others may
+        stand between these, those of its triples.
+        """
+        if self._raw is None:
+            self._raw = self._text.tobytes()
+        lines = self._line[self._edges[element] : self._edges[element + 1]].tolist()
+        if self._apart:
+            return "\n".join(self._between(at, at) for at in dict.fromkeys(lines))
+        return self._between(lines[0], lines[-1])
+
+    def _between(self, begin: int, last: int) -> str:
+        """The lines from one that begins at a place to one that begins at another."""
+        assert self._raw is not None, "the text is there"
+        end = self._raw.find(b"\n", last)
+        text = self._raw[begin : end if end >= 0 else len(self._raw)]
+        return text.decode("utf-8", "replace").rstrip("\r")
+
+
+def _dead(
+    triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts, future: str
+) -> list[Dead]:
+    """Lines that did not parse and elements that may not enter, by their place in the file."""
+    places = texts.at(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
+    dead = [
+        Dead(at, reason, text) for at, (_, reason, text) in zip(places, triples.bad, strict=True)
+    ]
+    fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), future)}
+    offsets = texts.offsets(np.fromiter(fates, np.int64, len(fates))).tolist()
+    dead += [
+        Dead(at, reason, texts.of(e))
+        for at, (e, reason) in zip(offsets, fates.items(), strict=True)
+    ]
+    return sorted(dead)

@@ -1,0 +1,268 @@
+"""Which elements enter a stream: cut, future, late, or kept. One rule for graphs and for tuples
+(docs/semantics.md#progress).
+
+In this order, by an element's event time ``ts``:
+
+    no time             dead ("no time", "two times", ...): the caller has said why
+    outside [from, to)  cut: no element, counted nowhere
+    beyond the limit    cut; the limit counts what from and to let pass, in the order of reading
+    > future_above      dead ("future"): a wrong clock must not move the watermark
+    < late_below        late: below the stream's watermark after the epoch before
+    else                kept
+
+Cost: a few NumPy passes over one int64 an element; Python only per late or dead element, whose text
+is written out anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.splits import AnyReference, Reference
+from levada.core.array_types import Bools
+from levada.core.durations import UNITS, shown_duration
+from levada.core.event_time import MAX, MIN, distinct
+from levada.core.frozen import frozen
+from levada.core.query_limits import TOLD
+from levada.errors import shortened
+from levada.kernels.text.timestamps import instants
+
+Times = npt.NDArray[np.int64]
+
+NO_TIME = "no time"
+TWO_TIMES = "two times"
+WRONG_TIME = "its time is not a number, date or dateTime"
+
+
+class Dead(NamedTuple):
+    """What goes to the dead letters: where it stands (byte; Parquet: row), why, its text."""
+
+    offset: int
+    reason: str
+    text: str
+
+
+@frozen
+class Late:
+    """Late elements as columns: where they stand in the file, their times, and their texts."""
+
+    offset: Times
+    ts: Times
+    text: list[str]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+@frozen
+class Gate:
+    """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of
+    late and future.
+    """
+
+    start: int = MIN
+    stop: int = MAX
+    limit: int | None = None
+    late_below: int = MIN
+    future_above: int = MAX
+    arrived: int = MAX
+    """The clock when the epoch was decided."""
+
+    @property
+    def future(self) -> str:
+        """Why an element of the future is dead."""
+        return future(self.future_above - self.arrived)
+
+    @classmethod
+    def of(
+        cls, config: StreamConfig, reference: Reference, late_below: int, future_above: int
+    ) -> Gate:
+        """The gate of a stream for a reference."""
+        start = MIN if config.from_ is None else config.from_
+        stop = MAX if config.to is None else config.to
+        arrived = future_above - config.future_ms
+        return cls(start, stop, reference.limit_left, late_below, future_above, arrived)
+
+    def passes(self, least: int, greatest: int) -> bool:
+        """Whether all with times from ``least`` to ``greatest`` go on (the limit apart)."""
+        return (
+            MIN < least >= max(self.start, self.late_below)
+            and greatest < self.stop
+            and greatest <= self.future_above
+        )
+
+
+@frozen
+class Verdict:
+    """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count
+    for the limit.
+
+    ``max_ts`` is the greatest time of kept and late elements (MIN: none): what the watermark sees.
+    ``times`` are the distinct times of the kept ones, ascending.
+    """
+
+    keep: Bools
+    late: Bools
+    future: Bools
+    passed: int
+    max_ts: int
+    times: Times
+
+
+def future(ahead: int) -> str:
+    """That a time is more than ``ahead`` ms ahead of the clock.
+
+    >>> future(86_400_000), future(3_600_000)[:27]
+    ('its time is more than a day ahead of the clock (future)', 'its time is more than PT1H ')
+    """
+    said = "a day" if ahead == UNITS["d"] else shown_duration(ahead)
+    return f"its time is more than {said} ahead of the clock (future)"
+
+
+def clock_times(config: StreamConfig, times: Times | None, n: int, gate: Gate) -> Times:
+    """The times of ``n`` rows that a clock has said: of messages their own ``times``, if they have
+    some, else that of the epoch that reads them. What arrives is never late: up to where a
+    heartbeat has said that all is there it comes at that instant.
+    """
+    if config.time_kind == "timestamp":
+        assert times is not None, "messages have timestamps"
+        return times
+    if times is None or config.feed is None:
+        times = np.full(n, gate.arrived, np.int64)
+    return np.maximum(times, gate.late_below)
+
+
+def admit(ts: Times, gate: Gate) -> Verdict:
+    """The fate of elements with times ``ts``, in order of reading; MIN: without a time.
+
+    >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), Gate(late_below=10, future_above=50))
+    >>> verdict.keep.tolist(), verdict.late.tolist(), verdict.max_ts
+    ([False, True, False, False, True], [True, False, False, False, False], 30)
+    """
+    if gate.limit is None and len(ts) and gate.passes(int(ts.min()), int(ts.max())):
+        none = np.zeros(len(ts), np.bool_)
+        return Verdict(~none, none, none, len(ts), int(ts.max()), _distinct(ts))
+    inside = (ts > MIN) & (ts >= gate.start) & (ts < gate.stop)
+    if gate.limit is not None:
+        inside &= np.cumsum(inside) <= gate.limit
+    future = inside & (ts > gate.future_above)
+    read = inside & ~future
+    late = read & (ts < gate.late_below)
+    keep = read & ~late
+    max_ts = int(ts.max(initial=MIN, where=read))
+    return Verdict(keep, late, future, int(np.count_nonzero(inside)), max_ts, _distinct(ts[keep]))
+
+
+def leading(ts: Times, verdict: Verdict) -> Times:
+    """The row with the greatest time that the watermark sees; empty if it sees none."""
+    if verdict.max_ts == MIN:
+        return ts[:0]
+    first: Times = (ts == verdict.max_ts).argmax(keepdims=True)
+    return first
+
+
+def _distinct(ts: Times) -> Times:
+    """Sorted distinct times; what is in order already, as most streams are, needs no sort."""
+    steps = np.diff(ts)
+    if not len(ts) or bool((steps >= 0).all()):
+        first: Times = ts[np.concatenate([np.ones(min(len(ts), 1), np.bool_), steps > 0])]
+        return first
+    return distinct(ts)
+
+
+def file_time(config: StreamConfig, name: str) -> int:
+    """The time that a file's name says by ``filename:REGEX``: its first group, or MIN.
+
+    >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
+    12000
+    """
+    found = re.search(config.time_argument, name)
+    text = np.frombuffer(((found[1] or "") if found else "").encode(), np.uint8)
+    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_power)[0])
+
+
+_1990 = 631_152_000_000
+_FACTORS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
+_LONGEST = 300
+_SEEN = 1000  # times that are tried in other units: about so many, evenly of all
+
+
+def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = MIN) -> str:
+    """The unit that most of these times (ms, by the stream's unit) seem to be in: all lie before
+    1990 or after ``tomorrow``, and in that unit most would lie between the two. Else "".
+    ``greatest``: one of the times up to ``tomorrow``, such as the watermark sees; from 1990 on it
+    shows that the unit is right, and no other time is looked at.
+
+    >>> seconds = np.array([1_700_000_000, 1_700_000_060])
+    >>> likely_unit(seconds, StreamConfig.of("s", "a.nt"), 1_800_000_000_000)
+    's'
+    """
+    if greatest >= _1990 or not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
+        return ""
+    some = ts[:: max(len(ts) // _SEEN, 1)]
+    held = some[some > MIN] / _FACTORS[config.unit]
+    for unit, factor in _FACTORS.items():
+        fits = (held * factor >= _1990) & (held * factor <= tomorrow)
+        if unit != config.unit and 2 * int(np.count_nonzero(fits)) > len(held):
+            return unit
+    return ""
+
+
+def some_reasons(
+    reference: Reference, dead: Iterable[Dead], *, messages: bool = False
+) -> list[str]:
+    """A few dead letters of a reference, each for another reason, and where they stand."""
+    found: dict[str, str] = {}
+    for d in islice(dead, 100):
+        kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
+        found.setdefault(kind, f"{place_of(reference, d.offset, messages=messages)}: {reason}")
+    return list(found.values())[:TOLD]
+
+
+def place_of(reference: AnyReference, offset: int, *, messages: bool = False) -> str:
+    """Where something stands in a reference, for people."""
+    form = getattr(reference, "format", "")
+    place = "offset" if messages else "row" if form == "parquet" else "byte"
+    return f"{reference.name}, {place} {offset}"
+
+
+def dead_records(
+    reference: AnyReference, dead: Sequence[Dead], messages: Messages | None = None
+) -> list[dict[str, Any]]:
+    """The dead letters of a reference as NDJSON-able records; of ``messages`` with their topics."""
+    sources = _sources(reference, np.array([d.offset for d in dead], np.int64), messages)
+    return [
+        {
+            "stream": reference.stream, "source": source, "offset": d.offset,
+            "reason": shortened(d.reason), "text": d.text,
+        }
+        for source, d in zip(sources, dead, strict=True)
+    ]  # fmt: skip
+
+
+def _sources(reference: AnyReference, offsets: Times, messages: Messages | None) -> list[str]:
+    found = None if messages is None else messages.sources(offsets)
+    return [reference.name] * len(offsets) if found is None else found
+
+
+def late_records(
+    reference: AnyReference, late: Late, watermark: int, messages: Messages | None = None
+) -> list[dict[str, Any]]:
+    """The late elements of a reference as NDJSON-able records; they were below ``watermark``."""
+    sources = _sources(reference, late.offset, messages)
+    rows = zip(sources, late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
+    return [
+        {
+            "stream": reference.stream, "source": source, "offset": offset, "ts": ts,
+            "watermark": watermark, "text": text,
+        }
+        for source, offset, ts, text in rows
+    ]  # fmt: skip

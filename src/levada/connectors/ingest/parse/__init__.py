@@ -1,0 +1,1 @@
+"""Bytes of RDF to columns of terms."""

@@ -1,0 +1,284 @@
+"""What a document may ask of its parser, seen before the parser does: how deep it nests, and how
+much its entities expand to.
+
+pyoxigraph's parsers of JSON-LD and of triples as terms go down one call a level, and RDF/XML's
+replaces entities of any size: a small file could end the process, or take all memory. So a document
+is read through ``Bounded``, which looks at each block before it hands it on. ``DEEPEST`` levels of
+brackets or elements are more than anything that people or programs write, and a thousandth of what
+ends a process; entities of XML are for short names of namespaces, and may make a document
+``GROWTH`` times as large.
+
+    JSON-LD        { [                      strings
+    Turtle, TriG   [ ( { <<                 strings of four kinds, IRIs, comments, escapes
+    RDF/XML        elements, entities       comments, CDATA, instructions, declarations
+
+A byte order mark is taken off here. What is not well-formed is the parser's to tell: these automata
+need only be right as far as it reads. Cost: one pass, about 500 MB a CPU-second; a block in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Mapping
+from typing import IO
+
+import numpy as np
+import pyoxigraph as ox
+
+from levada.connectors.sources.file_errors import encoding_fault
+from levada.core.array_types import Bytes, Ints
+from levada.core.frozen import frozen
+from levada.kernels.nesting_depth import CLOSES, OPENS, WIDTH, descend
+
+DEEPEST = 500  # levels of brackets or elements in a document, of triples within triples in a line
+BLOCK = 1 << 20
+ENTITY = 1 << 16  # bytes that one entity expands to
+GROWTH = 20  # bytes that entities expand to in all, a byte of the document, beside the first block
+
+_ENTITIES = re.compile(rb'<!ENTITY\s*(?:%\s*)?([\w.:-]{1,250})\s+"([^"]*)"\s*>')
+_USES = re.compile(rb"&([\w.:-]{1,250});")
+_DECLARED = b"<!ENTITY"
+DIRECTION = "A literal with a base direction (RDF 1.2) is not taken."
+TRIPLE = "A triple as a term (RDF 1.2) is not taken."
+_OVERLAP = 200  # bytes of the block before, in which the word may begin
+# JSON-LD's and RDF/XML's base directions, some of which the parser drops, with what they are of
+_DIRECTED = re.compile(
+    rb'"@direction"\s*(?:[^\s:]|:\s*[^\sn])'
+    rb'|"@language"\s*:\s*"[\w-]+--(?:ltr|rtl)"|"[\w-]+--(?:ltr|rtl)"\s*:'
+)
+_ITS = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/2005/11/its["']""")
+_DIR = re.compile(rb"""([\w.-]+):dir\s*=\s*["']""")
+_OTHER = b""  # every byte that a mode does not name
+Rules = Mapping[int, Mapping[bytes, int]]
+
+
+# an answer, not an error: it becomes a dead letter or a SourceError
+class Malformed(Exception):  # noqa: N818
+    """A document is not well-formed: why, and where (from 1; 0: unknown)."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(reason)
+        self.line, self.column = line, column
+
+    @property
+    def where(self) -> str:
+        """``, line 3, column 5``, or nothing where the parser does not say."""
+        return f", line {self.line}, column {self.column}" if self.line else ""
+
+
+def beyond_rdf_11(term: object) -> str:
+    """Why a term of pyoxigraph's is not one of RDF 1.1; "" if it is."""
+    if isinstance(term, ox.Triple):
+        return TRIPLE
+    return DIRECTION if getattr(term, "direction", None) is not None else ""
+
+
+def names_direction(fault: str) -> bool:
+    """Whether a parser's message is about a base direction that it does not read."""
+    return "base direction" in fault or any(end in fault for end in ("--ltr'", "--rtl'"))
+
+
+@frozen
+class Automaton:
+    """What ``kernels.nesting_depth`` goes by: the kind of each byte, and the steps of each mode."""
+
+    kinds: Bytes
+    table: Ints
+
+
+def automaton(rules: Rules) -> Automaton:
+    """The steps of each mode by the bytes that it names: the next mode, with a move of the depth.
+
+    >>> brackets = automaton({0: {b"([": 0 | OPENS, b")]": 0 | CLOSES, b"": 0}})
+    >>> [int(brackets.table[brackets.kinds[byte]]) for byte in b"(]x"]
+    [64, 128, 0]
+    """
+    named = sorted({byte for steps in rules.values() for key in steps for byte in key})
+    rows = [tuple(_step(steps, byte) for steps in rules.values()) for byte in named]
+    other = tuple(steps[_OTHER] for steps in rules.values())
+    columns = [other, *sorted({*rows} - {other})]
+    assert len(columns) <= WIDTH, "kinds fit into four bits"
+    kinds = np.zeros(256, np.uint8)
+    for byte, row in zip(named, rows, strict=True):
+        kinds[byte] = columns.index(row)
+    table = np.zeros((max(rules) + 1, WIDTH), np.int32)
+    for kind, column in enumerate(columns):
+        table[list(rules), kind] = column
+    return Automaton(kinds, table.reshape(-1))
+
+
+def _step(steps: Mapping[bytes, int], byte: int) -> int:
+    return next((to for key, to in steps.items() if byte in key), steps[_OTHER])
+
+
+_JSON = {
+    0: {b"[{": 0 | OPENS, b"]}": 0 | CLOSES, b'"': 1, _OTHER: 0},
+    1: {b'"': 0, b"\\": 2, _OTHER: 1},
+    2: {_OTHER: 1},
+}
+
+
+def _turtle() -> Rules:
+    plain = {
+        b"[({": 0 | OPENS, b"])}": 0 | CLOSES, b"<": 1, b">": 3, b'"': 4, b"'": 10, b"#": 16,
+        b"\\": 17, _OTHER: 0,
+    }  # fmt: skip
+    rules: dict[int, Mapping[bytes, int]] = {
+        0: plain,
+        1: {b"<": 0 | OPENS, b">": 0, _OTHER: 2},  # behind <: a triple, or an IRI
+        2: {b">": 0, _OTHER: 2},
+        3: {**plain, b">": 0 | CLOSES},
+        16: {b"\r\n": 0, _OTHER: 16},
+        17: {_OTHER: 0},  # an escape in a name
+    }
+    for first, quote in ((4, b'"'), (10, b"'")):
+        one, two, short, escape, long, ends = range(first, first + 6)
+        rules |= {
+            one: {quote: two, b"\\": escape, _OTHER: short},
+            two: {**plain, quote: long},  # an empty string, or a long one begins
+            short: {quote: 0, b"\\": escape, _OTHER: short},
+            escape: {_OTHER: short},
+            long: {quote: ends, b"\\": 18 + first, _OTHER: long},
+            ends: {quote: 19 + first, b"\\": 18 + first, _OTHER: long},
+            18 + first: {_OTHER: long},
+            19 + first: {quote: 0, b"\\": 18 + first, _OTHER: long},
+        }
+    return rules
+
+
+_XML = {
+    0: {b"<": 1, _OTHER: 0},
+    1: {b"/": 6, b"?": 7, b"!": 9, b">": 0 | OPENS, _OTHER: 2},
+    2: {b">": 0 | OPENS, b"/": 5, b'"': 3, b"'": 4, _OTHER: 2},
+    3: {b'"': 2, _OTHER: 3},
+    4: {b"'": 2, _OTHER: 4},
+    5: {b">": 0, b"/": 5, b'"': 3, b"'": 4, _OTHER: 2},
+    6: {b">": 0 | CLOSES, _OTHER: 6},
+    7: {b"?": 8, _OTHER: 7},  # an instruction
+    8: {b">": 0, b"?": 8, _OTHER: 7},
+    9: {b"-": 10, b"[": 15, b">": 0, _OTHER: 14},
+    10: {b"-": 13, b">": 0, _OTHER: 14},
+    11: {b"-": 12, _OTHER: 11},  # a comment
+    12: {b"-": 13, _OTHER: 11},
+    13: {b">": 0, b"-": 13, _OTHER: 11},
+    14: {b">": 0, b"<": 1, _OTHER: 14},  # a declaration
+    15: {b"]": 16, _OTHER: 15},  # CDATA
+    16: {b"]": 17, _OTHER: 15},
+    17: {b">": 0, b"]": 17, _OTHER: 15},
+}
+AUTOMATA = {
+    "jsonld": automaton(_JSON),
+    "ttl": automaton(_turtle()),
+    "trig": automaton(_turtle()),
+    "rdf": automaton(_XML),
+}
+
+
+class Bounded:
+    """A document as its parser reads it; a ``read`` raises ``Malformed`` before it would give a
+    byte that lies too deep, or the use of an entity that expands too far.
+    """
+
+    def __init__(self, file: IO[bytes], form: str) -> None:
+        self._file = file
+        self._automaton, self._form, self._end = AUTOMATA.get(form), form, b""
+        self._state = np.zeros(2, np.int64)
+        self._block, self._at = b"", 0
+        self._size, self._lines = 0, 0  # bytes and line ends before the block
+        self._entities = Entities() if form == "rdf" else None
+        self._its: tuple[set[bytes], set[bytes]] = set(), set()  # prefixes: declared, with dir
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        if self._at == len(self._block):
+            self._fill()
+        piece = self._block[self._at : self._at + size if size >= 0 else None]
+        self._at += len(piece)
+        return piece
+
+    def peek(self) -> bytes:
+        """The first block, which is still to be read."""
+        if not self._size and not self._block:
+            self._fill()
+        return self._block
+
+    def _fill(self) -> None:
+        self._size += len(self._block)
+        self._lines += self._block.count(b"\n")
+        self._block, self._at = self._file.read(BLOCK), 0
+        if not self._size:
+            if fault := encoding_fault(self._block):
+                raise Malformed(fault.rstrip("."))
+            self._block = self._block.removeprefix(BOM_UTF8)
+        if self._entities is not None:
+            self._entities.check(self._block, self._size)
+        if self._automaton is not None:
+            self._check_depth(self._automaton)
+        if self._form in ("jsonld", "rdf"):
+            self._check_direction()
+
+    def _check_direction(self) -> None:
+        seen = self._end + self._block
+        if self._form == "jsonld":
+            found = _DIRECTED.search(seen)
+            is_directed = found is not None
+        else:
+            found = None
+            for prefixes, pattern in zip(self._its, (_ITS, _DIR), strict=True):
+                prefixes.update(pattern.findall(seen))
+            is_directed = not self._its[0].isdisjoint(self._its[1])
+        if is_directed:
+            at = 0 if found is None else max(found.start() - len(self._end), 0)
+            raise Malformed(DIRECTION.rstrip("."), *(self._place(at) if found else ()))
+        self._end = seen[-_OVERLAP:]
+
+    def _check_depth(self, automaton: Automaton) -> None:
+        text = np.frombuffer(self._block, np.uint8)
+        at = descend(text, automaton.kinds, automaton.table, self._state, DEEPEST)
+        if at >= 0:
+            raise Malformed(f"it nests more than {DEEPEST} levels deep", *self._place(at))
+
+    def _place(self, at: int) -> tuple[int, int]:
+        """The line and column of a byte of the block."""
+        line = self._lines + self._block.count(b"\n", 0, at) + 1
+        return line, at - self._block.rfind(b"\n", 0, at)
+
+
+class Entities:
+    """The entities of an RDF/XML document: how large each is, and what their uses come to."""
+
+    def __init__(self) -> None:
+        self._size: dict[bytes, int] = {}
+        self._expanded = 0
+        self._typed = False  # it has a document type declaration, without which none is taken
+        self._end = b""  # of the block before, where a declaration may begin
+
+    def check(self, block: bytes, before: int) -> None:
+        """Takes in one more block, before which there were so many bytes. Raises ``Malformed``."""
+        seen = self._end + block
+        self._end = block[-len(_DECLARED) + 1 :]
+        self._typed = self._typed or b"<!D" in seen or b"<!d" in seen
+        if self._typed and _DECLARED in seen:
+            self._declare(block, before)
+        if not self._size:
+            return
+        for name, uses in Counter(_USES.findall(block)).items():
+            self._expanded += uses * self._size.get(name, 0)
+        if self._expanded > BLOCK + GROWTH * (before + len(block)):
+            raise Malformed(f"its entities expand to more than {GROWTH} times its size")
+
+    def _declare(self, block: bytes, before: int) -> None:
+        found = _ENTITIES.findall(block)
+        if before or len(found) != block.count(_DECLARED):
+            raise Malformed(
+                "an entity stands behind its first megabyte, has a name that is not ASCII, or is "
+                "no text between double quotes"
+            )
+        for name, value in found:
+            uses = Counter(_USES.findall(value))
+            size = len(value) + sum(n * self._size.get(use, 0) for use, n in uses.items())
+            if size > ENTITY:
+                raise Malformed(f"its entity {name.decode()} expands to more than {ENTITY} bytes")
+            self._size[name] = size

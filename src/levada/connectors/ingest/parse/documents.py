@@ -1,0 +1,299 @@
+"""RDF documents (Turtle, TriG, RDF/XML, JSON-LD, Jelly; N-Triples and N-Quads too) -> N-Quads text
+for ``connectors.ingest.parse.ntriples``.
+
+pyoxigraph and pyjelly parse; pyoxigraph prints the statements as N-Quads, a chunk at a time, and
+from there on a document is lines like any others. Anonymous blank nodes, which the parsers name at
+random, are named n0, n1, ... by first appearance: the same document gives the same text, on any
+machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error. What would end the
+process in a parser is refused before it gets there (``connectors.ingest.parse.document_limits``).
+
+Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory.
+Specifications: RDF 1.1 Turtle, TriG, RDF/XML, JSON-LD 1.1, Jelly 1.1.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import IO, Any, cast
+from xml.parsers import expat
+
+import msgspec
+import numpy as np
+import pyoxigraph as ox
+
+from levada.connectors.ingest.parse.document_limits import (
+    DIRECTION,
+    TRIPLE,
+    Bounded,
+    Malformed,
+    beyond_rdf_11,
+    names_direction,
+)
+from levada.connectors.ingest.parse.jsonld_type_maps import declares_type_map, nest_ids
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.sources.file_errors import is_of_data, reason
+from levada.connectors.sources.splits import Reference
+from levada.core.array_types import Bytes
+from levada.kernels.text.blank_nodes import blank_places, relabel
+from levada.kernels.text.xxh3 import identify_slices, schedule
+
+Opener = Callable[[], IO[bytes]]
+CHUNK = 100_000  # statements
+LARGEST = 1_000_000_000  # bytes of N-Quads that one element may have, and all messages of a chunk
+PARSERS = {
+    "nt": ox.RdfFormat.N_TRIPLES,
+    "nq": ox.RdfFormat.N_QUADS,
+    "ttl": ox.RdfFormat.TURTLE,
+    "trig": ox.RdfFormat.TRIG,
+    "rdf": ox.RdfFormat.RDF_XML,
+    "jsonld": ox.RdfFormat.JSON_LD,
+}
+_SHOWN = 500
+_PLACE = re.compile(
+    r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL
+)
+_SEARCHED = 64 << 20  # bytes of a document in which the place of a refused statement is sought
+_RDF_12 = re.compile(
+    rb"""\"{3}(?:[^"\\]|\\.|"(?!""))*+\"{3} | \'{3}(?:[^'\\]|\\.|'(?!''))*+\'{3}
+       | "(?:[^"\\]|\\.)*+" | '(?:[^'\\]|\\.)*+' | <[^<>"\s]*> | \#[^\r\n]* | \\.
+       | (?P<triple> << ) | (?P<reifier> ~ ) | (?P<annotation> \{\| )
+       | (?P<direction> @[A-Za-z0-9-]+--(?:ltr|rtl) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_REFUSED = {
+    "reifier": "A reifier (~, RDF 1.2) is not taken.",
+    "annotation": "An annotation ({| |}, RDF 1.2) is not taken.",
+}
+_TAIL = re.compile(r" \(line \d+\)$")
+
+
+def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
+    r"""The statements of a document as N-Quads, some at a time. ``base`` is the document's IRI.
+    Raises ``Malformed``.
+
+    >>> list(document_chunks(lambda: io.BytesIO(b"<a> <b> [] ."), "ttl", "http://e/"))
+    [b'<http://e/a> <http://e/b> _:n0 .\n']
+    """
+    names: dict[bytes, int] = {}
+    try:
+        with opened() as file:
+            statements = iter(_statements(file, form, base))
+            while (first := next(statements, None)) is not None:
+                printed = _Print()
+                some = chain((first,), islice(statements, CHUNK - 1))
+                ox.serialize(some, printed, format=ox.RdfFormat.N_QUADS)
+                text = printed.getvalue()
+                if fault := beyond_rdf_11_in(text):
+                    raise refusal(opened, form, fault)
+                yield _rename(text, names)
+    except SyntaxError as error:
+        raise _syntax(error, opened, form) from None
+    except MemoryError:  # its parser's buffer is full
+        raise Malformed("it has a term of more than 16 MB, or ends nowhere") from None
+
+
+def beyond_rdf_11_in(text: bytes) -> str:
+    """The fault of the first term of N-Quads that RDF 1.1 does not have; "" if there is none."""
+    if any(sign in text for sign in (b"--ltr", b"--rtl", b"<<(")):
+        for quad in ox.parse(text, format=ox.RdfFormat.N_QUADS):
+            if fault := beyond_rdf_11(quad.object):
+                return fault
+    return ""
+
+
+class _Print(io.BytesIO):
+    """The N-Quads of some statements: a long prefix makes a short document any size."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() > LARGEST:
+            raise _too_large()
+        return super().write(data)
+
+
+def _too_large() -> Malformed:
+    return Malformed("it is larger than a gigabyte as N-Quads")
+
+
+def document_text(data: bytes, form: str, base: str = "") -> bytes:
+    r"""Returns a document in memory as N-Quads. Raises ``Malformed``, whatever its parser raises.
+
+    >>> document_text(b'<?xml version="1.0" encoding="UTG-8"?><a/>', "rdf")
+    Traceback (most recent call last):
+    levada.connectors.ingest.parse.document_limits.Malformed: Only UTF-8 is supported by the RDF/XML
+    parser
+    """
+    parts, size = [], 0
+    try:
+        for text in document_chunks(lambda: io.BytesIO(data), form, base):
+            size += len(text)
+            if size > LARGEST:
+                raise _too_large()
+            parts.append(text)
+    except Malformed:
+        raise
+    except BaseException as error:
+        if not is_of_data(error):
+            raise
+        raise Malformed(reason(error)) from None
+    return b"".join(parts)
+
+
+def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triples, Reference]:
+    """The statements of a document of a stream, and the reference as one to their N-Quads text.
+
+    A document that is not well-formed has no statements, but one bad place: it is dead as a whole.
+    """
+    raw = data.tobytes()
+    try:
+        text = document_text(raw, reference.format, reference.base)
+        triples = parse(text, quads=True, timed=False, seed=seed, document=reference.document)
+        if triples.bad:
+            raise refusal(lambda: io.BytesIO(raw), reference.format, triples.bad[0][1])
+        return triples, msgspec.structs.replace(reference, start=0, stop=len(text))
+    except Malformed as fault:
+        triples = parse(b"", quads=True, timed=False, seed=seed, document=reference.document)
+        triples.bad.append(_bad(raw, fault))
+        return triples, msgspec.structs.replace(reference, start=0, stop=0)
+
+
+def refusal(opened: Opener, form: str, why: str) -> Malformed:
+    """The fault of a document with a statement that is refused, with the first place of what is of
+    RDF 1.2 in Turtle and TriG, whose parser does not say where its statements are.
+    """
+    found = None
+    if form in ("ttl", "trig") and why in (TRIPLE, DIRECTION):
+        with opened() as file:
+            head = file.read(_SEARCHED).removeprefix(BOM_UTF8)
+        found = next((m for m in _RDF_12.finditer(head) if m.lastgroup), None)
+    if found is None:
+        return Malformed(why.rstrip("."))
+    line = head.count(b"\n", 0, found.start()) + 1
+    column = found.start() - head.rfind(b"\n", 0, found.start())
+    return Malformed(_REFUSED.get(str(found.lastgroup), why).rstrip("."), line, column)
+
+
+def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
+    """Place, reason and the line of a fault."""
+    lines = raw.split(b"\n", fault.line) if fault.line else []
+    start = sum(len(line) + 1 for line in lines[: fault.line - 1]) if fault.line else 0
+    shown = (lines[fault.line - 1] if 0 < fault.line <= len(lines) else raw)[:_SHOWN]
+    return start, fault_of(fault), shown.decode(errors="replace")
+
+
+def fault_of(fault: Malformed) -> str:
+    """A fault as a sentence, with its place."""
+    where = f"line {fault.line}, column {fault.column}: " if fault.line else ""
+    return f"Malformed document: {where}{fault}"
+
+
+def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
+    if form == "jelly":
+        # here: nobody pays for its import who has no Jelly
+        from levada.connectors.ingest.parse.jelly import jelly_quads
+
+        return jelly_quads(file)
+    bounded = Bounded(file, form)
+    if form == "jsonld" and declares_type_map(bounded.peek()):
+        return _type_maps(bounded, base)
+    return ox.parse(cast(IO[bytes], bounded), format=PARSERS[form], base_iri=base or None)
+
+
+def _type_maps(file: Bounded, base: str) -> Iterator[ox.Quad]:
+    """The statements of JSON-LD with type maps."""
+    text = b"".join(iter(file.read, b""))
+    try:
+        rewritten = nest_ids(text)
+    except ValueError:  # which its parser says with the place
+        rewritten = text
+    try:
+        yield from ox.parse(rewritten, format=ox.RdfFormat.JSON_LD, base_iri=base or None)
+    except SyntaxError as error:
+        if rewritten is text:
+            raise
+        raise SyntaxError(error.msg) from None  # its place is one of the other text
+
+
+def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
+    message = error.msg or str(error)
+    reason = _TAIL.sub("", _PLACE.sub("", message))
+    if "LoadDocumentCallback" in reason:
+        return _context_fault(opened)
+    if names_direction(reason):
+        reason = DIRECTION
+    line, column = error.lineno or 0, error.offset or 0
+    if not line and form == "rdf":
+        line, column = _xml_place(opened)
+    reason = reason.rstrip(".").replace("\n", "\\n").replace("\r", "\\r")
+    return Malformed(reason, line, column)
+
+
+def _context_fault(opened: Opener) -> Malformed:
+    """The fault of a JSON-LD document that names a context by its IRI: the first one, and where."""
+    with opened() as file:
+        head = file.read(_SEARCHED).removeprefix(BOM_UTF8)
+    try:
+        name = next(_remote_contexts(msgspec.json.decode(head)), "")
+    except (msgspec.DecodeError, RecursionError):
+        name = ""
+    at = head.find(msgspec.json.encode(name)) if name else -1
+    place = (head.count(b"\n", 0, at) + 1, at - head.rfind(b"\n", 0, at)) if at >= 0 else (0, 0)
+    context = f"context {name[:_SHOWN]}" if name else "context"
+    return Malformed(f"its {context} lies elsewhere, and nothing is fetched", *place)
+
+
+def _remote_contexts(document: Any) -> Iterator[str]:
+    """The contexts that a JSON-LD document names by their IRIs."""
+    values = [document]
+    while values:
+        match values.pop():
+            case list() as items:
+                values += reversed(items)
+            case dict() as members:
+                contexts = members.get("@context")
+                for context in contexts if isinstance(contexts, list) else [contexts]:
+                    name = context.get("@import") if isinstance(context, dict) else context
+                    if isinstance(name, str):
+                        yield name
+                values += reversed(members.values())
+
+
+def _xml_place(opened: Opener) -> tuple[int, int]:
+    """Where a document stops being XML, which its parser does not say; (0, 0) if it is XML."""
+    with opened() as file:
+        try:
+            expat.ParserCreate().ParseFile(file)
+        except expat.ExpatError as error:
+            return error.lineno, error.offset + 1
+        except (LookupError, ValueError):  # an encoding that expat does not read
+            pass
+    return 0, 0
+
+
+def _rename(text: bytes, names: dict[bytes, int]) -> bytes:
+    """The text with its blank nodes numbered by first appearance; ``names`` has those of the chunks
+    before, and gets these.
+    """
+    if b"_:" not in text:
+        return text
+    data = np.frombuffer(text, np.uint8)
+    start, size = (np.empty(text.count(b"_:"), np.int64) for _ in range(2))
+    found = blank_places(data, start, size)
+    start, size = start[:found], size[:found]
+    x, y = np.empty(found, np.uint64), np.empty(found, np.uint64)
+    identify_slices(data, start, size, schedule(0), x, y)
+    _, first, inverse = np.unique(
+        np.stack([x, y], axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    number = np.empty(len(first), np.int64)
+    order = np.argsort(first)
+    labels = [
+        text[a : a + n]
+        for a, n in zip(start[first[order]].tolist(), size[first[order]].tolist(), strict=True)
+    ]
+    number[order] = [names.setdefault(label, len(names)) for label in labels]
+    out = np.empty(len(text) + 20 * found, np.uint8)
+    return out[: relabel(data, start, size, number[inverse.reshape(-1)], out)].tobytes()

@@ -1,0 +1,410 @@
+"""N-Triples and N-Quads bytes to columns: the byte kernel, and pyoxigraph for the lines that it
+does not take.
+
+The kernel (``kernels.text.ntriples``) proves most lines well-formed and leaves zero rows for the
+rest; ``connectors.ingest.parse.fallback_parser`` decides those one by one, and the canonical texts
+that it finds go to the end of the same buffer. Numbers that need arbitrary precision are taken from
+their texts by ``connectors.ingest.parse.literal_values``. What is no statement is in ``bad``, with
+its place and a reason. A kernel that is not compiled yet need not be (``cold``): then pyoxigraph
+decides all lines.
+
+Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical
+texts have equal identities. Cost: 80 to 160 ns a line in the kernel, some microseconds for each
+line that pyoxigraph sees. Twin: ``parse_twin``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.connectors.ingest.parse.fallback_parser import Refused, Row, read_line
+from levada.connectors.ingest.parse.interpreted_parser import COLD, line_starts
+from levada.connectors.ingest.parse.literal_values import Facets, facets_of
+from levada.core.array_types import Bytes, Longs
+from levada.core.event_time import MIN
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import STRING, Kind
+from levada.kernels.text import ntriples as kernel
+from levada.kernels.text import ntriples_terms as state
+from levada.kernels.text.byte_ops import PAD, parsing_room
+from levada.kernels.text.literals import PENDING
+from levada.kernels.text.xxh3 import identify_slices, schedule
+
+Rows = npt.NDArray[np.integer[Any]]
+
+_LARGEST = 2**31 - 1  # offsets are int32
+
+
+@dataclass(slots=True)
+class TermColumn:
+    """One position of n triples: identity, place of the canonical text in the buffer, kind; for
+    objects the value facets.
+    """
+
+    x: npt.NDArray[np.uint64]
+    y: npt.NDArray[np.uint64]
+    off: npt.NDArray[np.int32]
+    len: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.uint8]
+    dbl: npt.NDArray[np.float64] | None = None
+    man: Longs | None = None
+    scale: npt.NDArray[np.uint8] | None = None
+
+    def take(self, rows: Rows) -> TermColumn:
+        """The terms of these rows, in this order."""
+        columns = (self.x, self.y, self.off, self.len, self.kind, self.dbl, self.man, self.scale)
+        picked = (None if column is None else column[rows] for column in columns)
+        return TermColumn(*picked)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Triples:
+    """The statements of a chunk as columns, in input order.
+
+    ``line`` is the place of each statement's line in the input, in bytes; ``time`` its event time
+    in ms (``core.event_time.MIN`` if the lines carry none); ``g`` the graph of N-Quads (UNBOUND:
+    the default graph). ``bad`` lists (place, reason, text).
+    """
+
+    n: int
+    buffer: Bytes
+    line: Longs
+    s: TermColumn
+    p: TermColumn
+    o: TermColumn
+    g: TermColumn | None
+    time: Longs
+    bad: list[tuple[int, str, str]]
+
+    def text(self, column: TermColumn, row: int) -> str:
+        """The canonical text of one term: for messages and tests, not for the data path."""
+        start = int(column.off[row])
+        return self.buffer[start : start + int(column.len[row])].tobytes().decode()
+
+    def take(self, rows: Rows) -> Triples:
+        """The statements of these rows, in this order; the bad lines stay."""
+        s, p, o = (column.take(rows) for column in (self.s, self.p, self.o))
+        g = None if self.g is None else self.g.take(rows)
+        return Triples(
+            len(rows), self.buffer, self.line[rows], s, p, o, g, self.time[rows], self.bad
+        )
+
+
+@dataclass(slots=True)
+class _Columns:
+    """What the kernel fills: x to kind have a row each for subject, predicate, object, graph."""
+
+    line: Longs
+    x: npt.NDArray[np.uint64]
+    y: npt.NDArray[np.uint64]
+    off: npt.NDArray[np.int32]
+    len: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.uint8]
+    dbl: npt.NDArray[np.float64]
+    man: Longs
+    scale: npt.NDArray[np.uint8]
+    time: Longs
+
+    def all(self) -> tuple[npt.NDArray[Any], ...]:
+        """The arrays in the kernel's order."""
+        terms = (self.x, self.y, self.off, self.len, self.kind)
+        return (self.line, *terms, self.dbl, self.man, self.scale, self.time)
+
+
+def _new_columns(n: int) -> _Columns:
+    identity, place = np.uint64, np.int32
+    return _Columns(
+        line=np.empty(n, np.int64),
+        x=np.empty((4, n), identity),
+        y=np.empty((4, n), identity),
+        off=np.empty((4, n), place),
+        len=np.empty((4, n), place),
+        kind=np.empty((4, n), np.uint8),
+        dbl=np.empty(n, np.float64),
+        man=np.empty(n, np.int64),
+        scale=np.empty(n, np.uint8),
+        time=np.empty(n, np.int64),
+    )
+
+
+@frozen
+class _Setting:
+    """How lines are read."""
+
+    quads: bool
+    timed: bool
+    seed: int
+    document: int
+    unit_power: int
+
+
+def parse(
+    data: bytes | memoryview | Bytes,
+    *,
+    quads: bool,
+    timed: bool,
+    seed: int,
+    document: int,
+    unit_power: int = 0,
+    line_ends: int | None = None,
+) -> Triples:
+    """The statements of a chunk of N-Triples or N-Quads lines; the last line may lack its line end.
+
+    ``timed``: each line has a further term before its dot, its event time: a number of units of
+    ``10**unit_power`` ms, bare or quoted, or another literal (``kernels.text.timestamps``).
+    ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that tells this
+    document's blank nodes from others'. ``line_ends``: how many newlines and carriage returns the
+    chunk has, if they are counted.
+
+    >>> line = b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .'
+    >>> found = parse(line, quads=False, timed=True, seed=1, document=1)
+    >>> found.n, int(found.time[0]), found.text(found.p, 0), float(found.o.dbl[0])
+    (1, 17, '<a:p>', 5.0)
+    """
+    source = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    assert 0 <= document < 2**64, "a document's number has 64 bits"
+    assert source.size < _LARGEST // 2, "a chunk is at most a gigabyte"
+    setting = _Setting(quads, timed, seed, document, unit_power)
+    if COLD.allows(source.size):
+        buffer, columns, memo = _run_nothing(source, setting)
+    else:
+        buffer, columns, memo = _run_kernel(source, setting, line_ends)
+    n, size = int(memo[state.ROW]), source.size
+    used = int(memo[state.SIDE])
+    if memo[state.PENDINGS]:
+        memo[state.REFUSALS] += _settle(buffer, columns, n)
+    bad: list[tuple[int, str, str]] = []
+    keep = None
+    if memo[state.REFUSALS]:
+        buffer, keep = _judge(buffer, size, used, columns, n=n, setting=setting, bad=bad)
+    triples = _triples(buffer, columns, n, quads, bad)
+    return triples if keep is None else triples.take(keep)
+
+
+def _run_kernel(
+    source: Bytes, setting: _Setting, line_ends: int | None
+) -> tuple[Bytes, _Columns, Longs]:
+    """The kernel over the whole chunk; the side area grows as often as it asks."""
+    size = source.size
+    buffer = _room_behind(source)
+    if line_ends is None:
+        line_ends = int(kernel.count_line_ends(buffer, size))
+    columns = _new_columns(line_ends + 1)
+    memo = state.new_memo(size + PAD)
+    secret, plain = schedule(setting.seed), schedule(0)
+    power = setting.unit_power if setting.timed else kernel.NO_TIME
+    while True:
+        kernel.parse_lines(
+            buffer,
+            size,
+            secret,
+            plain,
+            np.uint64(setting.document),
+            int(setting.quads),
+            power,
+            memo,
+            *columns.all(),
+        )
+        if memo[state.NEED] == 0:
+            return buffer, columns, memo
+        buffer = _pad(buffer, max(buffer.size // 2, 2 * int(memo[state.NEED])))
+
+
+def _run_nothing(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Longs]:
+    """What a kernel would give that refuses each line."""
+    size, starts = source.size, line_starts(source)
+    columns = _new_columns(len(starts))
+    for column in columns.all():
+        column[...] = 0
+    columns.line[:], columns.time[:] = starts, MIN
+    memo = state.new_memo(size + PAD)
+    memo[state.ROW] = memo[state.REFUSALS] = len(starts)
+    return _room_behind(source), columns, memo
+
+
+def _room_behind(source: Bytes) -> Bytes:
+    """The chunk with room for texts after it: in the array that it was read into, if possible."""
+    room, whole = parsing_room(source.size), source.base
+    if (
+        isinstance(whole, np.ndarray)
+        and whole.size == source.size + room
+        and whole.ctypes.data == source.ctypes.data
+    ):
+        whole[source.size : source.size + PAD] = 10
+        return whole
+    return _pad(source, room)
+
+
+def _pad(data: Bytes, more: int) -> Bytes:
+    """A copy with more bytes after it, PAD newlines first."""
+    size = data.size
+    assert size + more <= _LARGEST, "the texts of a chunk fit into two gigabytes"
+    buffer = np.empty(size + more, np.uint8)
+    buffer[:size] = data
+    buffer[size : size + PAD] = 10
+    return buffer
+
+
+def _settle(buffer: Bytes, columns: _Columns, n: int) -> int:
+    """Takes the pending values from their texts; returns how many rows it refuses."""
+    refusals = 0
+    for row in np.flatnonzero(columns.kind[2, :n] == PENDING).tolist():
+        start = int(columns.off[2, row])
+        try:
+            value = text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode())
+        except Exception:
+            columns.kind[0, row] = 0  # ``_judge`` tells why
+            refusals += 1
+        else:
+            _set_value(columns, row, value)
+    return refusals
+
+
+def _set_value(columns: _Columns, row: int, value: Facets) -> None:
+    columns.kind[2, row], columns.dbl[row], columns.man[row], columns.scale[row] = value
+
+
+def text_facets(text: str) -> Facets:
+    """The facets of a term by its canonical text.
+
+    >>> text_facets("<a:b>").kind.name
+    'IRI'
+    """
+    if not text.startswith('"'):
+        return Facets(Kind.IRI if text.startswith("<") else Kind.BLANK)
+    close = text.rindex('"')
+    tail = text[close + 1 :]
+    if tail.startswith("@"):
+        return Facets(Kind.LANG)
+    # An escape in a lexical form with a value would be ill-typed either way: no such form holds a
+    # character that needs one.
+    return facets_of(text[1:close], tail[3:-1] if tail else STRING)
+
+
+def _judge(
+    buffer: Bytes,
+    size: int,
+    used: int,
+    columns: _Columns,
+    *,
+    n: int,
+    setting: _Setting,
+    bad: list[tuple[int, str, str]],
+) -> tuple[Bytes, Longs]:
+    """Lets pyoxigraph decide about the refused rows; returns the buffer with their texts, and the
+    rows to keep.
+    """
+    keep = np.ones(n, np.bool_)
+    taken: list[tuple[int, Row]] = []
+    for row in np.flatnonzero(columns.kind[0, :n] == 0):
+        place = int(columns.line[row])
+        text = line_at(buffer, place, size)
+        try:
+            found = read_line(
+                text,
+                quads=setting.quads,
+                timed=setting.timed,
+                document=setting.document,
+                unit_power=setting.unit_power,
+            )
+        except Refused as reason:
+            bad.append((place, str(reason), text.decode(errors="replace")))
+            found = None
+        if found is None:
+            keep[row] = False
+        else:
+            taken.append((int(row), found))
+    return _fill(buffer, used, columns, taken, setting.seed), np.flatnonzero(keep)
+
+
+def line_at(buffer: Bytes, start: int, size: int) -> bytes:
+    """The line that starts here, without its end; most lines are short."""
+    reach = 1024
+    while True:
+        part = buffer[start : min(start + reach, size)].tobytes()
+        ends = [end for end in (part.find(b"\n"), part.find(b"\r")) if end >= 0]
+        if ends or start + reach >= size:
+            return part[: min(ends)] if ends else part
+        reach *= 8
+
+
+def _fill(
+    buffer: Bytes, used: int, columns: _Columns, taken: list[tuple[int, Row]], seed: int
+) -> Bytes:
+    """Puts the statements that pyoxigraph found into their rows, the texts behind the buffer's."""
+    if not taken:
+        return buffer
+    texts = [text.encode() for _, found in taken for text in found.texts]
+    rows = np.array([row for row, _ in taken], np.int64)
+    size = np.array([len(text) for text in texts], np.int64)
+    start = used + np.cumsum(size) - size
+    buffer = np.concatenate(
+        [buffer[:used], np.frombuffer(b"".join(texts), np.uint8), np.full(PAD, 10, np.uint8)]
+    )
+    assert buffer.size <= _LARGEST, "the texts of a chunk fit into two gigabytes"
+    x, y = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
+    identify_slices(buffer, start, size, schedule(seed), x, y)
+    x[size == 0] = 0
+    y[size == 0] = 0
+    for target, source in (
+        (columns.x, x),
+        (columns.y, y),
+        (columns.off, start),
+        (columns.len, size),
+    ):
+        target[:, rows] = source.reshape(-1, 4).T
+    columns.off[:, rows] *= columns.len[:, rows] > 0
+    columns.kind[:, rows] = np.array([found.kinds for _, found in taken], np.uint8).T
+    for row, found in taken:
+        _set_value(columns, row, found.value)
+        columns.time[row] = found.time
+    return buffer
+
+
+def _triples(
+    buffer: Bytes, columns: _Columns, n: int, quads: bool, bad: list[tuple[int, str, str]]
+) -> Triples:
+    """The first n rows as triples."""
+    c = columns
+
+    def term(position: int) -> TermColumn:
+        at = (position, slice(n))
+        return TermColumn(c.x[at], c.y[at], c.off[at], c.len[at], c.kind[at])
+
+    o = term(2)
+    o.dbl, o.man, o.scale = c.dbl[:n], c.man[:n], c.scale[:n]
+    return Triples(
+        n, buffer, c.line[:n], term(0), term(1), o, term(3) if quads else None, c.time[:n], bad
+    )
+
+
+def columns_of(terms: Iterable[str], seed: int) -> tuple[Bytes, TermColumn]:
+    """Terms by their canonical texts (a query's constants): (buffer, column with values).
+
+    Blank nodes' texts are taken as they are. An empty text is unbound.
+
+    >>> buffer, column = columns_of(['"7"^^<http://www.w3.org/2001/XMLSchema#integer>'], seed=1)
+    >>> column.man.tolist()
+    [7]
+    """
+    texts = [term.encode() for term in terms]
+    size = np.array([len(text) for text in texts], np.int64)
+    start = np.cumsum(size) - size
+    buffer = np.frombuffer(b"".join(texts) + b"\n" * PAD, np.uint8)
+    x, y = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
+    identify_slices(buffer, start, size, schedule(seed), x, y)
+    x[size == 0] = 0
+    y[size == 0] = 0
+    values = [text_facets(text.decode()) if text else Facets(Kind.UNBOUND) for text in texts]
+    kind = np.array([value.kind for value in values], np.uint8)
+    dbl = np.array([value.dbl for value in values], np.float64)
+    man = np.array([value.man for value in values], np.int64)
+    scale = np.array([value.scale for value in values], np.uint8)
+    return buffer, TermColumn(
+        x, y, start.astype(np.int32), size.astype(np.int32), kind, dbl, man, scale
+    )

@@ -1,0 +1,192 @@
+"""The imprint of static triples: a parsed chunk as columns, in order of predicates.
+
+A query that comes later matches its patterns over imprints and opens no source again. So a chunk is
+kept whole, not only what somebody wants of it now: identities, kinds, values and texts of terms,
+each object and predicate once, a subject or a graph once where it stands in a row; of each
+statement the places of its terms; graphs, if the source names them.
+Statements stand in order of predicates, and texts are packed as one block: who wants some
+predicates takes their rows, and who wants no texts unpacks none.
+
+    NAME.rows    s, o, g    int32: the places of subject, object, graph in the terms
+    NAME.runs    p, end     int32, int64: each predicate, and where its rows end
+    NAME.terms   x, y, kind, len    identity, kind, bytes of the text
+    NAME.values  at, dbl, man, scale    the values of the terms that have one, by places
+    NAME.text    data       all texts one after the other, by LZ4
+
+Invariant: ``triples_of(pressed(t))`` are the statements of t, as often as they are there, with the
+same identities, kinds, values and texts; blank nodes stay those of their source. Cost: some 100 ns
+a statement for pressing, 20 ns for taking it out again; some third of the bytes of N-Triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from levada.connectors.ingest.parse.ntriples import TermColumn, Triples
+from levada.core.array_types import Bools, Bytes, Ints, Longs, Words
+from levada.core.event_time import MIN
+from levada.core.frame import Column, Frame
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import Kind
+from levada.core.row_ranges import ranges
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.key_partitioner import scatter_order
+from levada.kernels.text.term_texts import gather
+
+CODEC = "lz4"
+
+
+@frozen
+class Wanted:
+    """What is asked of imprints: the predicates, by the first halves of their identities (None:
+    all); whether somebody reads texts, or values, some of which only the text says exactly.
+    """
+
+    predicates: Words | None
+    texts: bool
+    values: bool
+
+
+def pressed(triples: Triples, name: str) -> dict[str, Frame]:
+    """The imprint of a chunk, as frames of that name.
+
+    >>> from levada.connectors.ingest.parse.ntriples import parse
+    >>> found = parse(b"<a:s> <a:p> <a:o> .", quads=False, timed=False, seed=1, document=1)
+    >>> sorted(pressed(found, "0"))
+    ['0.rows', '0.runs', '0.terms', '0.text', '0.values']
+    """
+    n, s, o, g = triples.n, triples.s, triples.o, triples.g
+    of, first_of = group(triples.p.x, triples.p.y)
+    code, first = group(o.x, o.y)
+    order, ends = scatter_order(of, len(first_of))
+    at, p, objects = order.astype(np.intp), triples.p.take(first_of), o.take(first)
+    rows, columns, before = {"o": code.take(at)}, [objects, p], len(first) + len(first_of)
+    for word, changing in (("s", s), ("g", g)):
+        if changing is not None:
+            runs = _runs(changing)
+            place = np.arange(before, before + len(runs), dtype=np.int32)
+            rows[word] = np.repeat(place, np.diff(runs, append=n)).take(at)
+            columns.append(changing.take(runs))
+            before += len(runs)
+    x, y, off, length, kind = (
+        np.concatenate([getattr(c, part) for c in columns])
+        for part in ("x", "y", "off", "len", "kind")
+    )
+    _, data = gather(
+        np.arange(len(x)), off.astype(np.int64), length.astype(np.int64), triples.buffer
+    )
+    places = np.arange(len(first), len(first) + len(first_of), dtype=np.int32)
+    return {
+        f"{name}.rows": Frame(rows, n),
+        f"{name}.runs": Frame({"p": places, "end": ends[1:]}),
+        f"{name}.terms": Frame({"x": x, "y": y, "kind": kind, "len": length}),
+        f"{name}.values": _values(objects),
+        f"{name}.text": Frame({"data": _packed(data)}),
+    }
+
+
+def _runs(c: TermColumn) -> Longs:
+    """Where another term begins than that of the row before."""
+    other = np.ones(len(c.x), np.bool_)
+    other[1:] = (c.x[1:] != c.x[:-1]) | (c.y[1:] != c.y[:-1])
+    return np.flatnonzero(other)
+
+
+def _values(o: TermColumn) -> Frame:
+    """The values of those objects that have one."""
+    assert o.dbl is not None and o.man is not None and o.scale is not None, "objects have values"
+    own = np.flatnonzero((o.dbl.view(np.int64) != 0) | (o.man != 0) | (o.scale != 0))
+    columns: dict[str, Column] = {"dbl": o.dbl[own], "man": o.man[own], "scale": o.scale[own]}
+    return Frame({"at": own.astype(np.int32), **columns}, len(own))
+
+
+def _packed(data: Bytes) -> Bytes:
+    return np.frombuffer(pa.compress(data, codec=CODEC, asbytes=True), np.uint8)
+
+
+def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triples | None:
+    """The statements of an imprint that have wanted predicates; None: there is none. Without texts
+    their buffer is empty.
+    """
+    terms, runs, rows = (frames[f"{name}.{part}"] for part in ("terms", "runs", "rows"))
+    chosen = _chosen(terms["x"][runs["p"]], wanted)
+    if not chosen.any():
+        return None
+    counts = np.diff(runs["end"], prepend=0)[chosen]
+    at = None if chosen.all() else ranges(runs["end"][chosen] - counts, counts)
+    s, o, *g = (
+        rows[c] if at is None else rows[c].take(at) for c in ("s", "o", "g") if c in rows.columns
+    )
+    offsets = (np.cumsum(terms["len"], dtype=np.int64) - terms["len"]).astype(np.int32)
+    texts = wanted.texts or (wanted.values and _any_hard(terms["kind"]))
+    buffer = _unpacked(frames[f"{name}.text"]["data"], terms) if texts else _NONE
+    column = _Column(terms, offsets)
+    objects = column.of(o)
+    _fill(objects, o, terms.n, frames[f"{name}.values"])
+    n = len(s)
+    return Triples(
+        n,
+        buffer,
+        np.zeros(n, np.int64),
+        column.of(s),
+        column.of(np.repeat(runs["p"][chosen], counts)),
+        objects,
+        column.of(g[0]) if g else None,
+        np.full(n, MIN, np.int64),
+        [],
+    )
+
+
+_NONE = np.empty(0, np.uint8)
+
+
+def _chosen(predicates: Words, wanted: Wanted) -> Bools:
+    if wanted.predicates is None:
+        return np.ones(len(predicates), np.bool_)
+    return np.isin(predicates, wanted.predicates)
+
+
+def _any_hard(kinds: npt.NDArray[np.uint8]) -> bool:
+    return bool(((kinds == Kind.HARD_NUMBER) | (kinds == Kind.HARD_TIME)).any())
+
+
+def _unpacked(data: Bytes, terms: Frame) -> Bytes:
+    size = int(terms["len"].sum(dtype=np.int64))
+    return np.frombuffer(pa.decompress(data, size, codec=CODEC, asbytes=True), np.uint8)
+
+
+@frozen
+class _Column:
+    """Makes columns of the terms at some places."""
+
+    terms: Frame
+    offsets: Ints
+
+    def of(self, at: Ints) -> TermColumn:
+        """The terms of these places."""
+        return TermColumn(
+            self.terms["x"].take(at),
+            self.terms["y"].take(at),
+            self.offsets.take(at),
+            self.terms["len"].take(at),
+            self.terms["kind"].take(at),
+        )
+
+
+def _fill(objects: TermColumn, at: Ints, terms: int, values: Frame) -> None:
+    """Gives objects their values."""
+    n = len(at)
+    if not values.n:
+        objects.dbl, objects.man = np.zeros(n), np.zeros(n, np.int64)
+        objects.scale = np.zeros(n, np.uint8)
+        return
+    place = np.full(terms, values.n, np.int32)  # the place behind all: no value
+    place[values["at"]] = np.arange(values.n, dtype=np.int32)
+    of = place.take(at)
+    objects.dbl = np.append(values["dbl"], 0.0).take(of)
+    objects.man = np.append(values["man"], 0).take(of)
+    objects.scale = np.append(values["scale"], np.uint8(0)).take(of)

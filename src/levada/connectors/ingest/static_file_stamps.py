@@ -1,0 +1,49 @@
+"""Whether a static file is the one that was there when its reading began.
+
+A file may be read by several tasks, in pieces, and again by a task that Spark repeats. What they
+read must be one content. Its size and time tell: written by the driver into what it hands out,
+compared by each task behind its reading. Cost: a ``stat`` a piece.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+from levada.connectors.ingest.static_files import StaticFile
+from levada.errors import SourceError
+
+Stamp = tuple[int, int]
+"""Size (bytes) and time of the last change (ns)."""
+
+
+def seen_of(file: StaticFile) -> Stamp:
+    """The file as it is now. Raises ``SourceError``."""
+    try:
+        found = os.stat(file.path)
+    except OSError as error:
+        raise SourceError(
+            f"The static file {file.name} cannot be read: {error.strerror}."
+        ) from error
+    return found.st_size, found.st_mtime_ns
+
+
+def check_seen(file: StaticFile, seen: Stamp) -> None:
+    """Raises ``SourceError`` if the file is another than it was."""
+    now = seen_of(file)
+    if now != seen:
+        raise SourceError(
+            f"The static file {file.name} was changed while it was read: it was {_told(seen)}, "
+            f"and is {_told(now)}.",
+            hint="Nothing of it was taken in. Start again when it is whole.",
+        )
+
+
+def _told(stamp: Stamp) -> str:
+    """A stamp for people.
+
+    >>> _told((7, 1_500_000_000))
+    '7 bytes of 1970-01-01T00:00:01.500000Z'
+    """
+    when = datetime.fromtimestamp(stamp[1] / 1e9, UTC)
+    return f"{stamp[0]:,} bytes of {when:%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -1,0 +1,150 @@
+"""Lines of JSON objects (NDJSON) as columns of texts, with what is wrong with some of them.
+
+Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in
+the shortest form of their double, or as they are in the column of times), an array or object as
+JSON. ``null`` and a name that is not there are no
+value. Of a name that an object has several times the last one counts. A line is dead that is not a
+JSON object or has half of a surrogate pair; blank lines are none. Cost: a kernel's pass and one
+call of Polars' reader for a sound piece; a bad line costs that on halves of the piece, log2(lines)
+times.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.connectors.ingest.lateness import Dead
+from levada.connectors.ingest.tables.bisect_records import read_by_halves
+from levada.connectors.ingest.tables.csv_rows import RawRows, decode
+from levada.connectors.sources.file_errors import encoding_fault
+from levada.connectors.sources.splits import Reference
+from levada.core.array_types import Bytes, Longs
+from levada.kernels.text.json_duplicate_names import hash_name, superseded_names
+
+NOT_JSON = "not a JSON object"
+_DELETE = 127  # a character that no name of a column has
+HALF = "an escape is a surrogate without its other half, which is not a character"
+# Polars reads a high surrogate without its low one as U+0000
+_HALF = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))"
+)
+
+
+def json_rows(
+    data: Bytes, needed: Sequence[str], reference: Reference, exact: str | None = None
+) -> RawRows:
+    """The ``needed`` columns of the lines of a reference; numbers of the column ``exact`` keep all
+    of their digits.
+    """
+    start, stop = _lines(data)
+    text = _take_last(data, start, stop, needed)
+    long = None if exact is None else _long_numbers(exact)
+    table, faults = read_by_halves(
+        lambda low, high: _read(text[start[low] : stop[high - 1]], needed, high - low, long),
+        len(start),
+    )
+    dead = [
+        Dead(
+            reference.start + int(start[k]),
+            encoding_fault(data[start[k] : stop[k]].tobytes()) or why,
+            decode(data, start[k], stop[k]),
+        )
+        for k, why in faults.items()
+    ]
+    at = np.delete(np.arange(len(start)), list(faults))
+    counted = _count(data, start)
+    number: Longs = np.cumsum(counted) - counted
+    return RawRows(
+        pl.DataFrame(schema=_schema(needed)) if table is None else table,
+        start[at] + reference.start,
+        number[at],
+        lambda row: decode(data, start[at[row]], stop[at[row]]),
+        dead,
+        int(np.count_nonzero(~counted)),
+    )
+
+
+def _lines(data: Bytes) -> tuple[Longs, Longs]:
+    """Where the lines that are not blank begin and end. Blank is what is for the driver, too
+    (``kernels.text.line_boundaries``): a line of control characters is one, and no object.
+    """
+    ends = np.flatnonzero(data == 10)
+    start = np.concatenate([np.zeros(1, np.int64), ends + 1])
+    stop = np.append(ends, len(data))
+    blank = (data == 32) | (data == 9) | (data == 13) | (data == 10)
+    ink = np.concatenate([np.zeros(1, np.int64), np.cumsum(~blank)])
+    full = ink[stop] > ink[start]
+    return start[full], stop[full]
+
+
+def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
+    """Which lines the driver counts as elements (``kernels.text.line_boundaries``): those that do
+    not begin like a comment.
+    """
+    ink = np.flatnonzero((data != 32) & (data != 9))
+    first = data[ink[np.searchsorted(ink, start)]]
+    found: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
+    return found
+
+
+def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) -> Bytes:
+    """The lines with another name in the place of each that the same object has again."""
+    hashes = [hash_name(np.frombuffer(name.encode(), np.uint8)) for name in needed]
+    names = np.sort(np.array(hashes, np.uint64))
+    at, size = np.empty(0, np.int64), np.empty(0, np.int64)
+    while True:
+        count = superseded_names(data, start, stop, names, np.full(len(names), -1), at, size)
+        if count <= len(at):
+            break
+        at, size = np.empty(count, np.int64), np.empty(count, np.int64)
+    if not count:
+        return data
+    text = data.copy()
+    before = np.cumsum(size) - size
+    text[np.repeat(at - before, size) + np.arange(size.sum())] = _DELETE
+    return text
+
+
+def _long_numbers(name: str) -> re.Pattern[bytes]:
+    """Where a column of this name has numbers of more digits than a double."""
+    key = re.escape(json.dumps(name, ensure_ascii=False).encode())
+    return re.compile(rb"(%b(?<!\\%b)\s*:\s*)(?=[-0-9.]{17})([-+0-9.eE]+)" % (key, key))
+
+
+def _read(
+    text: Bytes, needed: Sequence[str], lines: int, long: re.Pattern[bytes] | None
+) -> pl.DataFrame:
+    """So many lines as columns; of numbers that are ``long`` the texts. Raises ``ValueError`` if
+    one of them is not sound.
+    """
+    raw = text.tobytes()
+    if long is not None:
+        raw = long.sub(rb'\1"\2"', raw)
+    if any(_is_escape(raw, half.start()) for half in _HALF.finditer(raw)):
+        raise ValueError(HALF)
+    try:
+        table = pl.read_ndjson(io.BytesIO(raw), schema=_schema(needed))
+    except pl.exceptions.ComputeError:
+        raise ValueError(NOT_JSON) from None
+    if table.height != lines:
+        raise ValueError(NOT_JSON)
+    return table
+
+
+def _is_escape(raw: bytes, at: int) -> bool:
+    """Whether the backslash at a place is not escaped itself."""
+    start = at
+    while start and raw[start - 1] == ord("\\"):
+        start -= 1
+    return (at - start) % 2 == 0
+
+
+def _schema(needed: Sequence[str]) -> dict[str, pl.DataType]:
+    return dict.fromkeys(needed, pl.String())

@@ -1,0 +1,191 @@
+"""Rows of tables as RDF elements, by a mapping file (``levada.connectors.config.row_mapping``):
+CSV, JSON or Parquet in, triples as columns out.
+
+    records --readers--> text columns --types, formulas--> columns --templates--> N-Triples text
+    --intake.parse--> triples
+
+A row is one element with one time. What becomes of it (cut, late, future, kept) is decided before
+its triples are written; a row that cannot be read or has no time is dead with its record's place
+and text. A triple that a value makes malformed (an IRI with a blank in it) is dead alone. Cost: a
+few string operations of Polars a triple and row, then the N-Triples kernel.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from levada.connectors.config.mapping_formula import column_of, compile_
+from levada.connectors.config.row_mapping import ROW, Part, RowMapping, Term
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import Elements
+from levada.connectors.ingest.lateness import Dead, Gate, Late, admit, leading
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.tables.csv_rows import RawRows
+from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit
+from levada.connectors.ingest.tables.tuple_rows import cast_column, dead_rows, raw_rows
+from levada.connectors.ingest.tables.unreadable_rows import compute_apart
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
+from levada.connectors.sources.splits import Reference
+from levada.core.event_time import MIN, distinct
+from levada.core.rdf_terms import XSD
+from levada.core.text_columns import join_lines
+
+Times = npt.NDArray[np.int64]
+_UNSAFE = r"[^A-Za-z0-9._~-]"
+_NO_IRI = r"[\x00-\x20<>]"  # what could end an IRI, or its line
+
+
+def mapped_of(
+    chunk: CsvChunk | JsonChunk | pa.Table,
+    config: StreamConfig,
+    reference: Reference,
+    *,
+    late_below: int,
+    future_above: int,
+    seed: int,
+    messages: Messages | None = None,
+) -> tuple[Triples, Elements]:
+    """The triples and elements of what ``connectors.sources.read_split.read_tuples`` read; the
+    bounds are those of ``elements.elements_of``.
+    """
+    gate = Gate.of(config, reference, late_below, future_above)
+    rows = raw_rows(chunk, config, reference, messages)
+    return compute_apart(rows, lambda some: _mapped(some, config, reference, gate, seed))
+
+
+def _mapped(
+    rows: RawRows, config: StreamConfig, reference: Reference, gate: Gate, seed: int
+) -> tuple[Triples, Elements]:
+    assert config.mapping is not None, "the stream has a mapping"
+    frame = _columns(rows, config.mapping, reference)
+    ts = row_times(rows, frame, config, reference, gate=gate)
+    read = ts
+    if rows.wrong:
+        ts = ts.copy()
+        ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
+    verdict = admit(ts, gate)
+    unit = seeming_unit(frame, rows.table, read, config, gate.future_above, greatest=verdict.max_ts)
+    keep, late = np.flatnonzero(verdict.keep), np.flatnonzero(verdict.late)
+    texts = frame[keep].select(text=_text(config.mapping))["text"]
+    triples = parse(
+        join_lines(texts), quads=False, timed=False, seed=seed, document=reference.document
+    )
+    ends = np.cumsum(texts.str.len_bytes().to_numpy().astype(np.int64))
+    row = np.searchsorted(ends, triples.line, "right")
+    times = ts[keep][row]
+    dead = dead_rows(rows, verdict, gate)
+    alone = rows.alone + len(triples.bad)
+    for at, reason, text in triples.bad:
+        source = int(rows.offset[keep[np.searchsorted(ends, at, "right")]])
+        dead.append(Dead(source, f"its triple is malformed: {reason}", text))
+    return triples, Elements(
+        keep=np.ones(triples.n, np.bool_),
+        ts=times,
+        element=row.astype(np.int32),
+        late=Late(rows.offset[late], ts[late], [rows.text(r) for r in late.tolist()]),
+        dead=sorted(dead),
+        elements=len(keep),
+        triples=triples.n,
+        cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
+        passed=verdict.passed,
+        max_ts=verdict.max_ts,
+        times=distinct(times),  # a row without a triple is nothing in a window
+        alone=alone,
+        unit=unit,
+        blank=rows.blank,
+        lead=int(rows.offset[leading(ts, verdict)].sum()),
+    )
+
+
+def _columns(rows: RawRows, mapping: RowMapping, reference: Reference) -> pl.DataFrame:
+    """The columns that are read by their types, the number of each record, and the formulas."""
+    made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed.items()}
+    number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
+    frame = pl.DataFrame({**made, ROW: number})
+    for name, expression in _formulas(mapping):
+        frame = frame.with_columns(expression.alias(name))
+    return frame
+
+
+@lru_cache(maxsize=16)
+def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
+    types = {**mapping.needed, ROW: "integer"}
+    found = []
+    for name, formula in mapping.let:
+        expression, types[name] = compile_(formula, types)
+        found.append((name, expression))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _text(mapping: RowMapping) -> pl.Expr:
+    """The lines of a row; a triple with a value that is not there has none."""
+    types = mapping.types()
+    space = pl.lit(" ")
+    lines = []
+    for s, p, o in mapping.triples:
+        s_, p_, o_ = (_write(term, types) for term in (s, p, o))
+        lines.append(pl.concat_str(*s_, space, *p_, space, *o_, pl.lit(" .\n")))
+    return pl.concat_str(*lines, ignore_nulls=True)
+
+
+def _write(term: Term, types: dict[str, str]) -> list[pl.Expr]:
+    return [_part(part, types.get(part.text, "")) for part in term]
+
+
+def _part(part: Part, kind: str) -> pl.Expr:
+    if part.how == "text":
+        return pl.lit(part.text)
+    value = _lexical(part.text, kind)
+    match part.how:
+        # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        case "whole":
+            return value.str.replace_all(_NO_IRI, " ")
+        case "iri":
+            return _map_(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
+        case "blank":
+            return _map_(value, "[^A-Za-z0-9]", lambda text: "_" + text.encode().hex())
+        case "literal":
+            return _escape(value)
+        case _:
+            tail = pl.lit('"' if kind == "string" else f'"^^<{XSD}{kind}>')
+            return pl.concat_str(pl.lit('"'), _escape(value), tail)
+
+
+def _lexical(name: str, kind: str) -> pl.Expr:
+    """A value's text: that of a string, else its XSD form, doubles as those of tuples (2,
+    not 2.0).
+    """
+    value = column_of(name)
+    if kind != "double":
+        return value.cast(pl.String)
+    special = {"inf": "INF", "-inf": "-INF"}
+    return value.cast(pl.String).str.strip_suffix(".0").replace(special)
+
+
+def _escape(value: pl.Expr) -> pl.Expr:
+    for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        value = value.str.replace_all(raw, escape, literal=True)
+    return value
+
+
+def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
+    """Texts with odd characters, each distinct one by Python; the others as they are."""
+
+    def convert_all(series: pl.Series) -> pl.Series:
+        marked = series.str.contains(odd).fill_null(False)
+        if not marked.any():
+            return series
+        distinct = series.filter(marked).unique()
+        texts = [convert(text) for text in distinct.to_list()]  # type: ignore[operator]
+        made = pl.Series(texts, dtype=pl.String)
+        return series.replace(distinct, made)
+
+    return value.map_batches(convert_all, return_dtype=pl.String)

@@ -1,0 +1,87 @@
+"""Messages that make a reader raise, whatever it is: each is one dead letter, and the others are
+read.
+
+A reader takes the messages of a spool file, or of a range of offsets, at once. Where it raises,
+they are tried by halves. One that raises alone is blank in the second try, and its fault is said
+beside it. Cost: nothing where nothing raises; else log2(messages) readings for each such message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from levada.connectors.sources.file_errors import is_of_data, reason
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
+from levada.connectors.sources.source_reader import Read
+from levada.core.array_types import Bytes, Longs
+from levada.errors import LevadaError
+
+_T = TypeVar("_T")
+
+
+def read_apart(read: Callable[[], Read], work: Callable[[Read], _T]) -> _T:
+    """Returns what ``work`` makes of what ``read`` gives, which is called again after a fault:
+    ``work`` may write into it.
+    """
+    found = read()
+    try:
+        return work(found)
+    except BaseException as error:
+        if found.messages is None or not _is_of_message(error):
+            raise
+        found = read()
+        faults = _faults(found, work, 0, len(found.messages or ()))
+        if not faults:
+            raise
+    return work(_blank(found, faults))
+
+
+def _is_of_message(error: BaseException) -> bool:
+    return is_of_data(error) and not isinstance(error, LevadaError)
+
+
+def _faults(found: Read, work: Callable[[Read], _T], low: int, high: int) -> dict[int, str]:
+    """Why messages of ``low:high`` raise, each alone."""
+    if low == high:
+        return {}
+    assert found.messages is not None, "it is made of messages"
+    others = dict.fromkeys((*range(low), *range(high, len(found.messages))), "")
+    try:
+        work(_blank(found, others))
+    except BaseException as error:
+        if not _is_of_message(error):
+            raise
+        if high - low == 1:
+            return {low: f"it cannot be read: {reason(error)}"}
+    else:
+        return {}
+    middle = (low + high) // 2
+    return _faults(found, work, low, middle) | _faults(found, work, middle, high)
+
+
+def _blank(found: Read, faults: Mapping[int, str]) -> Read:
+    """A copy in which these messages have no text, and their faults are said beside them."""
+    messages, data = found.messages, found.text
+    assert messages is not None and data is not None, "it is made of messages"
+    inside = np.ones(len(data), np.bool_)
+    size = np.diff(messages.starts)
+    formats = list(messages.beside.formats or [""] * len(messages))
+    for k in faults:
+        inside[messages.starts[k] : messages.starts[k + 1] - 1] = False
+        size[k], formats[k] = 1, "nt"  # of which nothing is a text
+    text: Bytes = data[inside]
+    starts: Longs = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
+    wrong = [(int(messages.offsets[k]), why) for k, why in faults.items() if why]
+    said = replace(messages.beside, formats=formats, wrong=[*messages.beside.wrong, *wrong])
+    blank: Messages = replace(messages, starts=starts, beside=said)
+    rows = found.rows
+    if isinstance(rows, CsvChunk | JsonChunk):
+        rows = replace(rows, data=text)
+    reference = msgspec.structs.replace(found.reference, stop=found.reference.start + len(text))
+    return Read(text, rows, reference, blank)

@@ -1,0 +1,1 @@
+"""Results to bytes: decodes terms and writes lines, tables and documents."""

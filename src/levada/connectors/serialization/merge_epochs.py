@@ -1,0 +1,66 @@
+"""Results of several epochs as one batch of each query: what is written in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from levada.connectors.serialization.serialize import Batch
+from levada.plan.execution.plan import QueryPlan
+
+
+def together(
+    found: Iterable[tuple[int, QueryPlan, Batch]],
+) -> Iterator[tuple[int, QueryPlan, Batch]]:
+    """Batches of epochs, in their order, as one of each query under its first epoch; a query that
+    has changed begins anew.
+
+    The answers of a query without windows have no time that tells them apart: each begins anew.
+    """
+    groups: dict[str, list[tuple[int, QueryPlan, list[Batch]]]] = {}
+    for epoch, query, batch in found:
+        of_query = groups.setdefault(query.name, [])
+        if of_query and query.streams and _alike(of_query[-1][1], query):
+            of_query[-1][2].append(batch)
+        else:
+            of_query.append((epoch, query, [batch]))
+    for of_query in groups.values():
+        for epoch, query, batches in of_query:
+            yield epoch, query, join(batches)
+
+
+def _alike(a: QueryPlan, b: QueryPlan) -> bool:
+    return (a.form, a.output, tuple(a.variables)) == (b.form, b.output, tuple(b.variables))
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """Batches of one query, each of later reports than the one before it, as one.
+
+    >>> a = Batch(np.array([1]), columns={"x": pl.Series(["<a:a>"])})
+    >>> b = Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})
+    >>> join([a, b]).columns["x"].to_list()
+    ['<a:a>', None]
+    """
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    return Batch(
+        np.concatenate([b.report for b in batches]),
+        first.form,
+        {
+            name: pl.concat([b.columns[name].cast(pl.String) for b in batches])
+            for name in first.columns
+        },
+        None
+        if first.change is None
+        else np.concatenate([b.change for b in batches if b.change is not None]),
+        None
+        if first.booleans is None
+        else np.concatenate([b.booleans for b in batches if b.booleans is not None]),
+        None
+        if first.graphs is None
+        else pl.concat([b.graphs for b in batches if b.graphs is not None]),
+        np.concatenate([b.empty for b in batches]),
+    )

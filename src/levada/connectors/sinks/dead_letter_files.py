@@ -1,0 +1,48 @@
+"""What is in no window, as NDJSON: late elements and dead letters.
+
+    dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
+    late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
+
+They are in ``--out``, or in the checkpoint with ``--out -``. Names and atomicity are as in
+``files``. Cost: linear; letters are rare, so a Python mapping each will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.core.atomic_file import write_atomic
+from levada.core.frozen import frozen
+
+
+class Letter(StrEnum):
+    """The two kinds; the value is the folder's name, which no query may have."""
+
+    LATE = "late"
+    DEAD = "dead-letter"
+
+
+@frozen
+class LetterFiles:
+    """Publishes letters below ``folder``, as files of this ``mode``."""
+
+    folder: Path
+    mode: int = 0o666
+
+    def publish(
+        self, kind: Letter, epoch: int, records: Iterable[Mapping[str, Any]], part: int = 0
+    ) -> list[str]:
+        """One file of an epoch's letters, in the given order; returns its name below ``folder``,
+        none for no letter.
+        """
+        data = msgspec.json.Encoder().encode_lines([dict(record) for record in records])
+        if not data:
+            return []
+        name = f"{kind}/{epoch:09d}-{part:04d}.ndjson"
+        write_atomic(self.folder / name, data, self.mode)
+        return [name]

@@ -1,0 +1,309 @@
+"""Reports as messages of a topic: what an epoch gave is a transaction.
+
+    transactional id, group   levada-CHECKPOINT-QUERY-TOPIC (behind a query with a hyphen: /TOPIC)
+    message                   key: the query's name, so that its reports are in one partition, in
+                              their order; value: a record (ndjson, csv, tsv) or a report (others)
+    position                  the group's committed offset of the topic's partition 0 is the epoch,
+                              its metadata the rest; it is part of the transaction
+
+The topic itself is not asked how far it is: others may write to it, and it may forget. A new
+producer of the id aborts what the one before has left open, and fences it; a ``read_committed``
+reader never sees that. Whatever fails, the producer is given up and another one asked for.
+
+Source: KIP-98 (transactions), KIP-447 (offsets in them). docs/decisions/0032.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import msgspec
+import polars as pl
+
+from levada.connectors.config.kafka_config import CONNECTION, KafkaConfig, connection_of
+from levada.connectors.serialization.encode_batch import contents, records
+from levada.connectors.serialization.result_formats import REPORTS, Format, check_fits, meant
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.unwritable_results import (
+    Unwritable,
+    is_of_result,
+    without_unwritable,
+)
+from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
+from levada.connectors.sources.kafka.librdkafka import library, said, settings
+from levada.core.event_time import TIMELESS
+from levada.core.query_model import Form, Output
+from levada.errors import (
+    SinkError,
+    SourceError,
+    TargetAwayError,
+    TargetTakenError,
+    UsageError,
+    near,
+)
+from levada.plan.execution.plan import QueryPlan
+
+SCHEME = "kafka://"
+FORMATS = (
+    Format.NDJSON, Format.CSV, Format.TSV, Format.NQ, Format.TRIG, Format.NT, Format.SRJ,
+    Format.SRX,
+)  # fmt: skip
+_MEDIA = {
+    Format.NDJSON: "application/json",
+    Format.CSV: "text/csv",
+    Format.TSV: "text/tab-separated-values",
+    Format.NQ: "application/n-quads",
+    Format.TRIG: "application/trig",
+    Format.NT: "application/n-triples",
+    Format.SRJ: "application/sparql-results+json",
+    Format.SRX: "application/sparql-results+xml",
+}
+_RDF = (Format.NQ, Format.TRIG, Format.NT)
+_SILENT = logging.Logger("levada.kafka", logging.CRITICAL + 1)  # what goes wrong is raised
+ANSWER = 10.0  # s that a broker has for an answer
+LARGEST = 1_000_000_000  # bytes of a message that the topic is asked to take; librdkafka's most
+STALE = 60_000  # ms after which the broker aborts a transaction of somebody who says nothing
+_FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+_FOR_PEOPLE = (
+    "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC",
+    "TOPIC_EXCEPTION",
+)  # fmt: skip
+
+
+@dataclass
+class KafkaTarget:
+    """A topic for the reports of one query; ``identity``: of the transactions."""
+
+    OPTIONS: ClassVar[tuple[str, ...]] = ("format", "lost", *CONNECTION)
+
+    query: str
+    config: KafkaConfig
+    form: Format
+    skips: bool
+    identity: str
+    whole: bool = False
+    _producer: Any = None
+    _consumer: Any = None
+    _open: bool = False  # whether a transaction is
+    _begun: bool = False  # what was in order once is waited for: a broker that starts knows little
+    _refused: list[str] = field(default_factory=list)  # why a broker lets nobody in
+    unwritable: list[Unwritable] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
+        """The target of a URL and its options. Raises ``UsageError``."""
+        who = f"The output of {query}"
+        config = connection_of(who, url, options)
+        word = str(options.get("format") or Format.NDJSON)
+        if word not in FORMATS:
+            hint = near(word, FORMATS) if word in list(Format) else meant(word)
+            raise UsageError(f"{who}: messages are not written as {word}.", hint=hint)
+        parts = "/" if "-" in query else "-"  # a-b to c is not a to b-c: one would fence the other
+        identity = f"levada-{owner}-{query}{parts}{config.topic}"
+        return cls(query, config, Format(word), skips_of(who, options), identity)
+
+    @property
+    def name(self) -> str:
+        """Its URL."""
+        return f"{SCHEME}{self.config.servers}/{self.config.topic}"
+
+    def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
+        """Raises ``UsageError`` if the format cannot hold the results of such a query."""
+        check_fits(self.form, query, form, output)
+
+    def open(self, known: Position | None) -> Position | None:
+        """A producer of its own, and what its id has committed. What the broker has forgotten of
+        that (``offsets.retention.minutes`` after the last one) the checkpoint knows.
+        """
+        self.close()
+        with self._told():
+            kafka = library()
+            own = {
+                "transactional.id": self.identity,
+                "transaction.timeout.ms": STALE,
+                "compression.type": "lz4",
+                "linger.ms": 5,
+                "message.max.bytes": LARGEST,
+                "error_cb": self._hear,
+                "logger": _SILENT,
+            }
+            self._producer = kafka.Producer(settings(self.config) | own)
+            self._check_topic()
+            self._producer.init_transactions(ANSWER)
+            group = {"group.id": self.identity, "isolation.level": "read_committed"}
+            self._consumer = kafka.Consumer(settings(self.config) | group)
+            marker = kafka.TopicPartition(self.config.topic, 0)
+            found = self._consumer.committed([marker], timeout=ANSWER)[0]
+            if found.error is not None:
+                raise kafka.KafkaException(found.error)
+        self._begun = True
+        if found.offset < 0:
+            return known
+        return msgspec.json.decode(found.metadata, type=Position)
+
+    def _check_topic(self) -> None:
+        topic = self._producer.list_topics(self.config.topic, timeout=ANSWER)
+        error = topic.topics[self.config.topic].error
+        absent = error is not None and error.name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
+        if absent and not self._begun:
+            raise SinkError(
+                f"Kafka at {self.config.servers} has no topic {self.config.topic} for the results "
+                f"of {self.query}.",
+                hint="Make it, and start again.",
+            )
+        if error is not None:
+            raise TargetAwayError(self._sentence(said(error)))
+
+    def write(self, piece: Piece) -> None:
+        """A transaction: messages, and the position."""
+        with self._told():
+            kafka, position = library(), piece.position
+            self._producer.begin_transaction()
+            self._open = True
+            for value, headers in messages(self.form, piece, self.unwritable):
+                self._produce(value, headers)
+            self._producer.poll(0)  # for what is heard
+            if self._producer.flush(ANSWER):  # what follows would wait for STALE
+                raise TargetAwayError(self._sentence("the broker does not answer"))
+            text = msgspec.json.encode(position).decode()
+            marker = kafka.TopicPartition(self.config.topic, 0, position.epoch, metadata=text)
+            group = self._consumer.consumer_group_metadata()
+            self._in_time(partial(self._producer.send_offsets_to_transaction, [marker], group))
+            self._producer.commit_transaction(ANSWER)
+            self._open = False
+
+    def _in_time(self, call: Callable[[float], None]) -> None:
+        """A call that librdkafka does not end when its time is over: it waits for the broker that
+        was the group's coordinator, though that is dead and another one is. Then it keeps the
+        producer, which the next one shuts out.
+        """
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                call(ANSWER)
+            except BaseException as error:
+                raised.append(error)
+
+        calling = threading.Thread(target=run, name="levada kafka", daemon=True)
+        calling.start()
+        calling.join(2 * ANSWER)
+        if calling.is_alive():
+            self._producer = None
+            raise TargetAwayError(self._sentence("the coordinator does not answer"))
+        if raised:
+            raise raised[0]
+
+    def _produce(self, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self.config.topic, value, key=self.query.encode(), headers=headers
+                )
+            except BufferError:  # librdkafka's queue is full
+                self._producer.poll(0.01)
+            else:
+                return
+
+    def close(self) -> None:
+        """Aborts what is open, if the broker answers at once; else the next producer does so."""
+        producer, consumer = self._producer, self._consumer
+        self._producer = self._consumer = None
+        if producer is not None:
+            with suppress(Exception):
+                producer.purge()
+                if self._open:
+                    producer.abort_transaction(1)
+        if consumer is not None:
+            with suppress(Exception):
+                consumer.close()
+        self._open = False
+        self._refused.clear()
+
+    def _hear(self, error: Any) -> None:
+        if error.name() in _FOR_PEOPLE:
+            self._refused.append(said(error))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What librdkafka raises, in a sentence."""
+        try:
+            yield
+        except SourceError as error:  # no package, no password; once there was one it may come
+            kind = TargetAwayError if self._begun else SinkError
+            raise kind(error.message, hint=error.hint) from error
+        except SinkError:
+            raise
+        except Exception as failure:
+            told: Any = failure.args[0] if failure.args else None
+            if not hasattr(told, "fatal"):
+                raise
+            if self._producer is not None:
+                with suppress(Exception):
+                    self._producer.poll(0)  # for what is heard
+            raise self._of(told) from failure
+
+    def _of(self, error: Any) -> SinkError:
+        if error.name() in _FENCED:
+            return TargetTakenError(
+                f"Another engine writes the results of {self.query} to {self.name}, as the same "
+                "checkpoint's.",
+                hint="End one of the two, and start the other again: nothing is lost.",
+            )
+        if not self._begun and (self._refused or error.name() in _FOR_PEOPLE):
+            why = self._refused[-1] if self._refused else said(error)
+            return SinkError(self._sentence(why), hint="Mend that and start again.")
+        why = said(error)
+        # whoever feeds the query is to end no engine: the topic may take it when it is asked to
+        large = error.name() == "MSG_SIZE_TOO_LARGE" or "size too large" in why
+        hint = f"Raise max.message.bytes of {self.config.topic}." if large else ""
+        return TargetAwayError(self._sentence(why), hint=hint)
+
+    def _sentence(self, why: str) -> str:
+        return f"The results of {self.query} cannot be written to {self.name}: {why}."
+
+
+def messages(
+    form: Format, piece: Piece, unwritable: list[Unwritable]
+) -> Iterator[tuple[bytes, list[tuple[str, bytes]]]]:
+    """The messages of an epoch, with their headers: a record each; in formats without a place for
+    the report's time a report, whose time is a header. Adds the results that the format cannot
+    hold to ``unwritable``.
+    """
+    query, batch = piece.query, piece.batch
+    headers: list[tuple[str, bytes]] = [("content-type", _MEDIA[form].encode())]
+    if form in _RDF:
+        headers.append(("RDF-Message-Content-Type", _MEDIA[form].encode()))
+    try:
+        found = _contents(form, query, batch)
+    except BaseException as error:
+        if not is_of_result(error):
+            raise
+        batch, more = without_unwritable(form, query.name, query.variables, batch)
+        unwritable.extend(more)
+        found = _contents(form, query, batch)
+    if isinstance(found, pl.Series):
+        for value in found:
+            yield value, headers
+        return
+    for report, data in found:
+        time = [] if report is None or report == TIMELESS else [("report", str(report).encode())]
+        yield data, headers + time
+
+
+def _contents(
+    form: Format, query: QueryPlan, batch: Batch
+) -> pl.Series | list[tuple[int | None, bytes]]:
+    """The values of messages; with the times of reports where the format has no place for them."""
+    if form in REPORTS:
+        return list(contents(form, query.name, query.variables, batch, lambda sizes: []))
+    texts = records(form, query.name, query.variables, batch)
+    return texts.str.strip_chars_end("\n").cast(pl.Binary)

@@ -1,0 +1,407 @@
+"""Reports as rows of a PostgreSQL table: what an epoch gave and how far that is: a transaction.
+
+    levada_outputs   output, epoch, report, since, owner: a row for each output, in the database
+    TABLE            as changes: report (ms), change (of a relation), the variables
+                     as state:   the variables; the rows that a relation has now, each by its key
+
+Who opens an output becomes its ``owner``, for which it waits for the transaction that somebody
+before has left; who is not its owner any more writes nothing. A table that is not there is made,
+its columns texts; one that is there takes values as its columns' types say. Rows go by COPY, from
+columns. docs/decisions/0032.
+
+A connection on which the server is silent for too long is given up. Each time the limit doubles,
+since a transaction may take longer than the limit.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl, urlsplit
+
+from levada.connectors.config.secret_reference import password_at, password_place
+from levada.connectors.serialization.unwritable_results import Unwritable
+from levada.connectors.sinks.postgres_rows import Change, appended, change_of, csv_of
+from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
+from levada.core.query_model import Form, Output
+from levada.errors import (
+    SinkError,
+    SourceError,
+    TargetAwayError,
+    TargetTakenError,
+    UsageError,
+)
+
+SCHEMES = ("postgresql://", "postgres://")
+OUTPUTS = "levada_outputs"
+_MAKING = 0x6C6576616461  # the advisory lock of who makes a table
+ANSWER = 10  # s that a server has to take a connection
+SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s without a word before a connection is given up
+_PLAIN = ("report", "change")
+_SECRETS = ("password", "sslpassword")  # libpq's words
+_COMES_AGAIN = (
+    "starting up", "shutting down", "recovery", "too many", "terminating", "slots", "not yet",
+)  # fmt: skip
+
+
+@dataclass
+class PostgresTarget:
+    """A table for the reports of one query; ``output``: its name among the outputs. ``key``: of the
+    rows of a state, none of changes.
+    """
+
+    OPTIONS: ClassVar[tuple[str, ...]] = ("table", "as", "key", "lost", "password")
+
+    query: str
+    url: str
+    table: tuple[str, ...]
+    key: tuple[str, ...]
+    password: str
+    skips: bool
+    output: str
+    _connection: Any = None
+    _silence: float = 0.0  # s, of this connection
+    _owner: str = ""
+    _columns: tuple[str, ...] = ()  # of the table, once it is looked at
+    _before: Position | None = None
+    unwritable: list[Unwritable] = field(default_factory=list)  # none: a text holds every result
+    _begun: bool = False  # what was in order once is waited for
+    _staged: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> PostgresTarget:
+        """The target of a URL and its options. Raises ``UsageError``."""
+        who = f"The output of {query}"
+        _check_url(who, url)
+        shape = str(options.get("as") or "changes")
+        key = tuple(k.strip().lstrip("?") for k in str(options.get("key") or "").split(";") if k)
+        skips = skips_of(who, options)
+        state = shape == "state"
+        for broken, message, hint in (
+            (shape not in ("changes", "state"), f"as is changes or state, not {shape}.", ""),
+            (state and not key, "a state needs a key.", "Say key=NAME, or key=NAME;NAME."),
+            (bool(key) and not state, "a key is for as=state.", "Say as=state, too."),
+            (state and skips, "of a state nothing may be left out.", "Leave lost=skip out."),
+        ):
+            if broken:
+                raise UsageError(f"{who}: {message}", hint=hint)
+        table = tuple(str(options.get("table") or query).split("."))
+        password = _place(who, options["password"]) if options.get("password") else ""
+        output = f"{owner}/{query}/{'.'.join(table)}"
+        return cls(query, url, table, key, password, skips, output)
+
+    @property
+    def name(self) -> str:
+        """Its URL, without user and parameters, and the table."""
+        parts = urlsplit(self.url)
+        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}#{'.'.join(self.table)}"
+
+    @property
+    def whole(self) -> bool:
+        """A state follows from all changes."""
+        return bool(self.key)
+
+    def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
+        """Raises ``UsageError`` if the table cannot hold the results of such a query."""
+        who = f"The output of {query}"
+        taken = next((name for name in variables if name in _PLAIN and not self.key), None)
+        missing = next((name for name in self.key if name not in variables), None)
+        for broken, message, hint in (
+            (form is Form.ASK, "a table has rows, and ASK has none.", "Ask SELECT."),
+            (
+                self.whole and output is not Output.RELATION,
+                f"its results are no relation ({output}): they have no state.",
+                "Leave as=state out, or ask for the relation: CQL without Istream, Dstream or "
+                "Rstream.",
+            ),
+            (missing is not None, f"there is no variable {missing} for the key.", ""),
+            (taken is not None, f"the table has a column {taken} of its own.", "Rename it."),
+        ):
+            if broken:
+                raise UsageError(f"{who}: {message}", hint=hint)
+
+    # -- the transactions --
+
+    def open(self, known: Position | None) -> Position | None:
+        """A connection, which owns the output from now on."""
+        self.close()
+        with self._told():
+            given = {"password": password_at(self.password)} if self.password else {}
+            self._silence = self._silence or SILENCE
+            self._connection = _bounded(library(), self._silence).connect(
+                self.url, connect_timeout=ANSWER, application_name="levada", **given
+            )
+            self._owner = secrets.token_hex(8)
+            with self._connection.transaction():
+                # a driver that has lost the connection leaves its locks no longer than this
+                self._run(f"SET idle_in_transaction_session_timeout = {SILENCE * 1000:.0f}")
+                self._before = self._take(known)
+        self._begun = True
+        return self._before
+
+    def _take(self, known: Position | None) -> Position | None:
+        if self._lacks((OUTPUTS,)):
+            self._run(
+                f"CREATE TABLE IF NOT EXISTS {OUTPUTS} (output text PRIMARY KEY, epoch bigint NOT "
+                "NULL, report bigint NOT NULL, since bigint NOT NULL, owner text NOT NULL)"
+            )
+        find = f"SELECT epoch, report, since FROM {OUTPUTS} WHERE output = %s FOR UPDATE"
+        found = self._run(find, self.output).fetchone()
+        if found is None and known is not None and known.epoch:
+            raise self._lost()
+        position = known or Position()
+        if found is None:
+            self._run(
+                f"INSERT INTO {OUTPUTS} VALUES (%s, %s, %s, %s, %s)",
+                self.output, position.epoch, position.report, position.since, self._owner,
+            )  # fmt: skip
+            return known
+        self._run(f"UPDATE {OUTPUTS} SET owner = %s WHERE output = %s", self._owner, self.output)
+        return Position(*found) if found[0] else known
+
+    def write(self, piece: Piece) -> None:
+        """Rows and position, in a transaction."""
+        with self._told(), self._connection.transaction():
+            position = piece.position
+            done = self._run(
+                f"UPDATE {OUTPUTS} SET epoch = %s, report = %s, since = %s "
+                "WHERE output = %s AND owner = %s",
+                position.epoch, position.report, position.since, self.output, self._owner,
+            )  # fmt: skip
+            if done.rowcount != 1:
+                find = f"SELECT owner FROM {OUTPUTS} WHERE output = %s"
+                if self._run(find, self.output).fetchone() is None:
+                    raise self._lost()
+                raise TargetTakenError(
+                    f"Another engine writes the results of {self.query} to {self.name}, as the "
+                    "same checkpoint's.",
+                    hint="End one of the two, and start the other again: nothing is lost.",
+                )
+            if self.key:
+                self._change(piece)
+            else:
+                self._append(piece)
+        self._before, self._silence = piece.position, 0.0
+
+    def _lost(self) -> SinkError:
+        """The error of an output whose row somebody has deleted."""
+        return SinkError(
+            f"The database has lost how far {self.name} is: the row {self.output} of "
+            f"{OUTPUTS} is gone.",
+            hint="Bring it back, or name another table.",
+        )
+
+    def _append(self, piece: Piece) -> None:
+        frame = appended(piece.batch)
+        self._make(tuple(frame.columns), ())
+        self._copy(self.table, frame.columns, csv_of(frame))
+
+    def _change(self, piece: Piece) -> None:
+        """The rows of a state by their keys; those of another query that had the name go."""
+        self._make(piece.query.variables, self.key)
+        before = self._before
+        if before is not None and before.since not in (0, piece.query.since):
+            self._run(f"DELETE FROM {_quoted(self.table)}")
+        change = change_of(piece.query.variables, self.key, piece.batch)
+        same = " AND ".join(f"t.{_quoted((k,))} = s.{_quoted((k,))}" for k in self.key)
+        for step in change:
+            if step.rows.height:
+                self._step(step, same)
+
+    def _step(self, step: Change, same: str) -> None:
+        """Rows that go, change, or come, through a table of this transaction."""
+        table, columns = _quoted(self.table), step.rows.columns
+        if step.kind == "come":
+            self._copy(self.table, columns, csv_of(step.rows))
+            return
+        listed = ", ".join(_quoted((c,)) for c in columns)
+        staged = f"levada_{step.kind}"
+        if staged not in self._staged:  # once a connection: catalogues grow by it
+            text = f"SELECT {listed} FROM {table} LIMIT 0"
+            self._run(f"CREATE TEMP TABLE {staged} ON COMMIT DELETE ROWS AS {text}")
+            self._staged.add(staged)
+        self._copy((staged,), columns, csv_of(step.rows))
+        if step.kind == "go":
+            done = self._run(f"DELETE FROM {table} t USING {staged} s WHERE {same}")
+        else:
+            others = [c for c in columns if c not in self.key] or [self.key[0]]
+            sets = ", ".join(f"{_quoted((c,))} = s.{_quoted((c,))}" for c in others)
+            done = self._run(f"UPDATE {table} t SET {sets} FROM {staged} s WHERE {same}")
+        if done.rowcount != step.rows.height:
+            raise SinkError(
+                f"Rows of {self.name} are not there any more that Levada has written: somebody "
+                "else has changed the table.",
+                hint="Leave the table to Levada, and start anew with another one.",
+            )
+
+    # -- SQL --
+
+    def _run(self, text: str, *values: object) -> Any:
+        return self._connection.execute(text, values or None)
+
+    def _is_there(self, table: tuple[str, ...]) -> bool:
+        # FROM: a session hears of others' tables when it opens one itself
+        there = "SELECT to_regclass(%s) IS NOT NULL FROM pg_namespace LIMIT 1"
+        found = self._run(there, _quoted(table)).fetchone()
+        return bool(found[0])
+
+    def _lacks(self, table: tuple[str, ...]) -> bool:
+        """Whether a table is to be made, by nobody else until this transaction ends: of two who
+        make one at once PostgreSQL lets one fail, also with IF NOT EXISTS.
+        """
+        if self._is_there(table):
+            return False
+        self._run("SELECT pg_advisory_xact_lock(%s)", _MAKING)
+        return not self._is_there(table)
+
+    def _make(self, columns: tuple[str, ...], key: tuple[str, ...]) -> None:
+        """The table, unless it is there; a state's is to have its key."""
+        if self._columns == columns:
+            return
+        if self._lacks(self.table):
+            kinds = {"report": "bigint", "change": "smallint"} if not key else {}
+            made = [f"{_quoted((c,))} {kinds.get(c, 'text')}" for c in columns]
+            listed = ", ".join(_quoted((k,)) for k in key)
+            made += [f"PRIMARY KEY ({listed})"] if key else []
+            self._run(f"CREATE TABLE {_quoted(self.table)} ({', '.join(made)})")
+        elif key:
+            self._check_key(key)
+        self._columns = columns
+
+    def _check_key(self, key: tuple[str, ...]) -> None:
+        found = self._run(
+            "SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = "
+            "i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = to_regclass(%s) AND "
+            "i.indisunique GROUP BY i.indexrelid",
+            _quoted(self.table),
+        ).fetchall()
+        if not any(set(names) == set(key) for (names,) in found):
+            raise SinkError(
+                f"The table {'.'.join(self.table)} has no unique index of {', '.join(key)}.",
+                hint="Make one, or leave it to Levada to make the table.",
+            )
+
+    def _copy(self, table: tuple[str, ...], columns: list[str], data: bytes) -> None:
+        listed = ", ".join(_quoted((c,)) for c in columns)
+        text = f"COPY {_quoted(table)} ({listed}) FROM STDIN (FORMAT csv)"
+        with self._connection.cursor() as cursor, cursor.copy(text) as copy:
+            copy.write(data)
+
+    def close(self) -> None:
+        """Gives the connection up; what is open in it goes back."""
+        connection, self._connection, self._columns = self._connection, None, ()
+        self._staged.clear()
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What psycopg raises, in a sentence."""
+        try:
+            yield
+        except SourceError as error:  # no password; once there was one it may come again
+            kind = TargetAwayError if self._begun else SinkError
+            raise kind(error.message, hint=error.hint) from error
+        except library().Error as error:
+            self._columns = ()  # what was made has gone back
+            if isinstance(error, TimeoutError):
+                self._silence = min(2 * self._silence, LONGEST_SILENCE)
+            why = _line(error)
+            text = f"The results of {self.query} cannot be written to {self.name}: {why}."
+            away = isinstance(error, library().OperationalError) and _comes_again(error)
+            if self._begun or away:  # whoever feeds the query is to end no engine
+                raise TargetAwayError(text) from None
+            raise SinkError(text, hint="Mend that and start again: nothing is lost.") from None
+
+
+def library() -> ModuleType:
+    """psycopg; a ``SinkError`` that says how to get it."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise SinkError(
+            "PostgreSQL needs the package psycopg.", hint="Say pip install 'levada[postgres]'."
+        ) from error
+    module: ModuleType = psycopg
+    return module
+
+
+def _bounded(psycopg: Any, silence: float) -> Any:
+    """psycopg's connection, on which silence of the server for so many seconds is an error."""
+
+    class SilentError(psycopg.OperationalError, TimeoutError):  # type: ignore[misc]
+        pass
+
+    def listen(steps: Generator[int, int, Any]) -> Generator[int, int, Any]:
+        heard = time.monotonic()
+        try:
+            wish = next(steps)
+            while True:
+                ready = yield wish
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > silence:
+                    raise SilentError(f"it has not answered for {silence:g} s")
+                wish = steps.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    class Bounded(psycopg.Connection):  # type: ignore[misc]
+        def wait(self, steps: Generator[int, int, Any], *given: Any, **more: Any) -> Any:
+            return super().wait(listen(steps), *given, **more)
+
+    return Bounded
+
+
+def _comes_again(error: Any) -> bool:
+    """Whether a failure to connect, or to go on, may be over later: not a wrong password."""
+    text = str(error)
+    return "FATAL" not in text or any(word in text for word in _COMES_AGAIN)
+
+
+def _line(error: Any) -> str:
+    """What PostgreSQL says, in a line without a dot."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def _quoted(name: tuple[str, ...]) -> str:
+    """A name, with its schema if it has one, as SQL has it.
+
+    >>> _quoted(("public", 'a"b'))
+    '"public"."a""b"'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def _place(who: str, value: Any) -> str:
+    try:
+        return password_place(value)
+    except UsageError as error:
+        raise UsageError(f"{who}: {error.message}", hint=error.hint) from None
+
+
+def _check_url(who: str, url: str) -> None:
+    """No password in it, and a database."""
+    try:
+        parts = urlsplit(url)
+        words = dict(parse_qsl(parts.query))
+        secret = parts.password is not None or not words.keys().isdisjoint(_SECRETS)
+        found = bool(parts.path.strip("/")) or "dbname" in words
+    except ValueError:
+        secret = found = False
+    if secret:
+        raise UsageError(
+            f"{who}: a password does not stand in a URL, where others would read it.",
+            hint="Say password=env:VARIABLE or password=file:PATH.",
+        )
+    if not found:
+        raise UsageError(
+            f"{who}: the URL names no database.", hint="Say postgresql://USER@HOST:PORT/DATABASE."
+        )

@@ -1,0 +1,64 @@
+"""Where a query's reports go beside the files: a URL and options, as users say them.
+
+    kafka://HOST:PORT[,HOST:PORT...]/TOPIC    format, tls, ca, cert, key, sasl, user, password
+    postgresql://[USER@]HOST[:PORT]/DATABASE  table, as (changes, state), key, password
+
+Both take ``lost=stop|skip``: what happens if reports are gone that were not delivered. A password
+is said by its place (``connectors.config.secret_reference``). What is wrong with them is told
+before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any
+
+from levada.connectors.sinks.kafka_sink import SCHEME as KAFKA
+from levada.connectors.sinks.kafka_sink import KafkaTarget
+from levada.connectors.sinks.postgres_sink import SCHEMES as POSTGRES
+from levada.connectors.sinks.postgres_sink import PostgresTarget
+from levada.connectors.sinks.transactional_sink import Target
+from levada.core.frozen import frozen
+from levada.errors import UsageError, near
+
+Make = Callable[[str, str, Mapping[str, Any], str], Target]
+_MAKERS: dict[str, Make] = {
+    KAFKA: KafkaTarget.of,
+    **dict.fromkeys(POSTGRES, PostgresTarget.of),
+}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    KAFKA: KafkaTarget.OPTIONS,
+    **dict.fromkeys(POSTGRES, PostgresTarget.OPTIONS),
+}
+
+
+@frozen
+class Destination:
+    """A URL and what is said of it.
+
+    >>> Destination("kafka://a:9092/hot", {"format": "csv"}).target("hot", "").name
+    'kafka://a:9092/hot'
+    """
+
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def target(self, query: str, owner: str) -> Target:
+        """The target of a query's reports; ``owner`` is the checkpoint's id. Connects to nothing.
+        Raises ``UsageError``.
+        """
+        scheme = next((s for s in _MAKERS if self.url.startswith(s)), None)
+        if scheme is None:
+            known = ", ".join(f"{s}.." for s in (KAFKA, POSTGRES[0]))
+            raise UsageError(
+                f"The results of {query} cannot go to {self.url.partition('://')[0]}..: there is "
+                "no such target.",
+                hint=f"Say {known}; for files there is out.",
+            )
+        for key in self.options:
+            if key not in OPTIONS[scheme]:
+                raise UsageError(
+                    f"The output of {query} has no option {key}.", hint=near(key, OPTIONS[scheme])
+                )
+        return _MAKERS[scheme](query, self.url, self.options, owner)

@@ -1,0 +1,79 @@
+"""``--out -``: results on standard output, flushed at publication.
+
+Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as
+it is committed. There are no names: after a crash the last epoch's lines may come again, as with
+every terminal. A reader that goes away (``| head``) is a ``SinkError``. CSV and TSV have one header
+a run, hence one query only, and formats of whole files are not for it (the command line checks
+both).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from levada.connectors.serialization.encode_batch import records
+from levada.connectors.serialization.iso_times import check_iso, with_iso_times
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.serialize import Batch, heading
+from levada.connectors.serialization.unwritable_results import (
+    Unwritable,
+    is_of_result,
+    without_unwritable,
+)
+from levada.core.atomic_file import sink_error
+from levada.core.text_columns import join_lines
+from levada.errors import SinkError
+
+
+class StdoutSink:
+    """Writes batches to a binary stream; ``iso``: with times as texts, for people. Raises
+    ``UsageError`` where the format has no place for these.
+    """
+
+    def __init__(self, form: Format, stream: BinaryIO, *, iso: bool = False) -> None:
+        if iso:
+            check_iso(form)
+        self.format, self._iso = form, iso
+        self._stream = stream
+        self._headed = False
+        self.unwritable: list[Unwritable] = []  # until they are fetched
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        """Writes and flushes; nothing is written for a batch without a line."""
+        try:
+            found = records(self.format, query, variables, batch)
+        except BaseException as error:
+            if not is_of_result(error):
+                raise
+            batch, unwritable = without_unwritable(self.format, query, variables, batch)
+            found = records(self.format, query, variables, batch)
+            self.unwritable.extend(unwritable)
+        if not len(found):
+            return []
+        if self._iso:
+            found = with_iso_times(self.format, found)
+        header = b"" if self._headed else heading(self.format, variables, batch)
+        self._headed = True
+        try:
+            self._write(header + join_lines(found))
+        except BrokenPipeError as error:
+            self._forget_reader()
+            raise SinkError("Nobody reads standard output any more.") from error
+        except OSError as error:
+            raise sink_error(error, "standard output") from error
+        return []
+
+    def _write(self, data: bytes) -> None:
+        """All of it: without a buffer (PYTHONUNBUFFERED) a pipe may take a part and say no more."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._stream.write(rest) :]
+        self._stream.flush()
+
+    def _forget_reader(self) -> None:
+        """Lets the interpreter's own flush at exit go nowhere, instead of failing once more."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,1 @@
+"""Sources of streams: the driver splits them, and tasks read the splits."""

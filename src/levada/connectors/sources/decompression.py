@@ -1,0 +1,98 @@
+"""Packed files: gzip (``.gz``) and Zstandard (``.zst``), read as they are or unpacked once.
+
+A stream's packed files become plain files in scratch, so that ranges of them can be referenced and
+read by many tasks. The plain file's name follows from the stream, the file's name, its size and its
+time of change, and it appears whole or not at all (written beside, then renamed): a restart finds
+it again, a file that has grown gets another. Offsets everywhere are those of the unpacked text.
+Several gzip members or Zstandard frames in one file are one text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+import shutil
+import zlib
+from pathlib import Path
+from typing import IO, cast
+
+import pyarrow as pa
+import xxhash
+
+from levada.connectors.config.input_formats import PACKED
+from levada.core.checkpoint_files import create
+from levada.errors import FileFault, SourceError
+
+_COPY = 1 << 20
+_NAMES = {".gz": "gzip", ".zst": "Zstandard"}
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file's name says that it is packed.
+
+    >>> is_packed("a.nt.gz"), is_packed("a.NQ.ZST"), is_packed("a.nt")
+    (True, True, False)
+    """
+    return name.lower().endswith(PACKED)
+
+
+def open_(path: str | os.PathLike[str]) -> IO[bytes]:
+    """The bytes of a file, unpacked by its ending.
+
+    What is damaged raises one of ``DAMAGED`` or an ``OSError`` without a number when it is read.
+    """
+    name = os.fspath(path).lower()
+    if name.endswith(".gz"):
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if name.endswith(".zst"):
+        return _Unpacked(path)
+    return open(path, "rb")
+
+
+class _Unpacked(io.BufferedReader):
+    """A Zstandard file, unpacked as it is read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._stream = pa.CompressedInputStream(pa.OSFile(os.fspath(path)), "zstd")
+        super().__init__(cast(io.RawIOBase, self._stream), _COPY)
+
+
+def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool) -> Path | None:
+    """The plain file of the packed file at ``path``; None if it is not whole yet (an error once it
+    is ``finished``).
+    """
+    try:
+        status = os.stat(path)
+        version = xxhash.xxh3_64_hexdigest(
+            f"{stream}\0{name}\0{status.st_size}\0{status.st_mtime_ns}".encode()
+        )
+        target = scratch / f"{version}.plain"
+        if status.st_size and not target.exists():
+            scratch.mkdir(parents=True, exist_ok=True)
+            _inflate_to(path, target)
+        return target if status.st_size else None
+    except (*DAMAGED, OSError) as error:
+        damaged = isinstance(error, DAMAGED) or error.errno is None
+        if damaged and not finished:
+            return None
+        if damaged:
+            form = _NAMES[Path(path).suffix.lower()]
+            raise FileFault(
+                f"The file {path} of the stream {stream} is not a whole {form} file: {error}."
+            ) from error
+        raise SourceError(
+            f"The file {path} of the stream {stream} cannot be unpacked: {error}."
+        ) from error
+
+
+def _inflate_to(path: str, target: Path) -> None:
+    beside = target.with_suffix(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open_(path) as packed, create(beside) as plain:
+            shutil.copyfileobj(packed, plain, _COPY)
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)

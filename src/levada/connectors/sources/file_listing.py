@@ -1,0 +1,163 @@
+"""Which files a stream's path names at this moment: a file, a directory or a glob.
+
+The order of files is the order of their names; that order is the order of a sequence. Hidden files
+(``.x``) and files that somebody is still writing by convention (``.tmp``, ``.part``) are not there
+yet. Sub-directories are not entered. Empty marker files such as ``_SUCCESS`` are no data. Cost: one
+``scandir`` of the directory, no ``stat`` of a file.
+
+A stream is looked at again and again: a ``Listing`` says what is new. While the directory's time of
+change stays, a look is one ``stat``; else the names are listed, and only new ones are looked at
+closer.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+import time
+from collections.abc import Callable, Collection
+
+from levada.core.frozen import frozen
+from levada.errors import MissingError, SourceError
+
+_UNFINISHED = (".tmp", ".part", ".crdownload")
+# ns: two changes in such a time may show as one; by where times are whole seconds
+_COARSE, _FINE = 3_000_000_000, 100_000_000
+_TRUSTED = 30_000_000_000  # ns: so long a time of change is believed, whatever file system keeps it
+
+
+@frozen
+class Found:
+    """A file: its name within the stream (a base name; for a glob the path) and its path."""
+
+    name: str
+    path: str
+
+
+class Listing:
+    """The files at a path, from look to look. ``clock`` is the wall clock in ns."""
+
+    def __init__(self, stream: str, path: str, clock: Callable[[], int] = time.time_ns) -> None:
+        self._stream, self._path, self._clock = stream, path, clock
+        self._known: set[str] = set()
+        self._no_data: set[str] = set()  # names of a directory that are none of the stream
+        self._changed: tuple[int, int] | None = None
+        self._looked = 0
+
+    def look(self) -> tuple[list[Found], Collection[str]]:
+        """New files, by name, and the names of those that are gone. Raises as ``list_files``."""
+        now, changed = self._clock(), _time_of_change(self._path)
+        if changed is not None and changed == self._changed and 0 <= now - self._looked < _TRUSTED:
+            return [], ()
+        certain = changed is not None and now - changed[1] > (
+            _FINE if changed[1] % 1_000_000_000 else _COARSE
+        )
+        self._changed, self._looked = (changed if certain else None), now
+        if os.path.isdir(self._path):
+            new, here = self._in_folder()
+        else:
+            found = list_files(self._stream, self._path)
+            new, here = [f for f in found if f.name not in self._known], {f.name for f in found}
+        gone = self._known - here
+        self._known = (self._known & here) | {f.name for f in new}
+        return new, gone
+
+    def forget(self, name: str) -> None:
+        """The file was gone when it was looked at: if it comes again, it is new."""
+        self._known.discard(name)
+        self._changed = None
+
+    def _in_folder(self) -> tuple[list[Found], set[str]]:
+        try:
+            here = set(os.listdir(self._path))
+        except OSError as error:
+            raise _unlisted(self._stream, self._path, error) from error
+        self._no_data &= here
+        new = []
+        for name in sorted(here - self._known - self._no_data):
+            path = os.path.join(self._path, name)
+            if not _is_data(name):
+                self._no_data.add(name)
+            elif os.path.isfile(path):
+                new.append(Found(name, path))
+        return new, here
+
+
+def _time_of_change(path: str) -> tuple[int, int] | None:
+    """What changes when a file comes or goes: the directory's number and time; None if no one
+    directory says that.
+    """
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+    if folder != path and (glob.has_magic(folder) or "**" in path or not is_glob(path)):
+        return None
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _unlisted(stream: str, path: str, error: OSError) -> SourceError:
+    return SourceError(f"The stream {stream} cannot be listed at {path}: {error.strerror}.")
+
+
+def is_glob(path: str) -> bool:
+    """Whether a path is a pattern: it has a wildcard and is not itself the name of something.
+
+    >>> is_glob("/data/*.nt"), is_glob("/data")
+    (True, False)
+    """
+    return glob.has_magic(path) and not os.path.exists(path)
+
+
+def list_files(stream: str, path: str) -> list[Found]:
+    """The files at ``path``, by name; an unmatched glob or an empty directory gives none. A missing
+    path: SourceError.
+    """
+    try:
+        if is_glob(path):
+            matches = sorted(glob.glob(path, recursive=True))
+            return [
+                Found(match, match)
+                for match in matches
+                if _is_data(os.path.basename(match)) and os.path.isfile(match)
+            ]
+        if os.path.isdir(path):
+            with os.scandir(path) as entries:
+                names = sorted(e.name for e in entries if _is_data(e.name) and e.is_file())
+            return [Found(name, os.path.join(path, name)) for name in names]
+    except OSError as error:
+        raise _unlisted(stream, path, error) from error
+    if not os.path.exists(path):
+        raise MissingError(f"The stream {stream} is not there: no file or directory {path}.")
+    check_regular(stream, path)
+    return [Found(os.path.basename(path), path)]
+
+
+def check_regular(stream: str, path: str) -> None:
+    """Raises ``SourceError`` if something is at ``path`` that is neither a file nor a folder: a
+    stream is read by places, which a pipe does not have.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return  # which is told where it is listed
+    word = next((word for is_one, word in _KINDS if is_one(mode)), "")
+    if word:
+        raise SourceError(
+            f"The stream {stream} cannot be read from {path}: it is no regular file but {word}.",
+            hint="Copy it to a file, or into a folder that is read as it grows.",
+        )
+
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith(".") and not name.endswith(_UNFINISHED) and name != "_SUCCESS"

@@ -1,0 +1,428 @@
+"""A stream of files, seen from the driver: what is there, and which references come next.
+
+    discover  -> which files there are and how long they are (the only method that looks at the
+                 directory)
+    take      -> the next references from a position, and the position behind them
+    freeze    -> what is there now is all there will be (``--once``)
+
+``take`` is a function of the position and of what was discovered: the caller writes the new
+position ahead and a replay gives the same references. A position is JSON; ``{}`` is the beginning.
+Its keys:
+
+    file, at   files=sequence: the file and the offset in it up to which the stream is read
+    files      files=parallel: the same for each file
+    rows       with a mapping that numbers rows only: records of each file given out
+               (files=sequence: of the current one)
+    after      files=parallel: the file after which the next round begins
+    taken      elements given out so far, well-formed or not (those within a document: guessed by
+               its size)
+    each       the bytes of an element, as the last elements had them that tasks have counted
+    passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or
+               elements are parts of documents): elements that passed. One reference is given at a
+               time with ``limit_left`` on it, and the CALLER adds what the task counted before it
+               takes again. Otherwise ``limit`` counts ``taken``.
+    fingerprints
+               which file it was that is read so far (``connectors.sources.fingerprint_store``), as
+               ``files``
+    lives      how often a file was replaced by another of its name, where it was
+    replaced   how often that was in all
+    broken     files of which it has been told that they cannot be read (the CALLER adds them when
+               an epoch tells)
+
+A file under the name of one that was read, but another one by its fingerprint, is read from its
+beginning. A file that went before it was read is in ``gone``, until it is told.
+
+A file is finished when a later name exists or the source is frozen. The files of a directory are
+one sequence in the order of their names (a name that comes up before one that is being read comes
+too late: ``overtaken``, until it is told), or a partition each. A file of a folder that cannot be
+read (damaged, without the columns, with a name that is not UTF-8) is passed over, and is in
+``broken`` until it is told; the first of all, before anything was read, raises what is wrong, as a
+single file does: it is a wrong use. Cost: a look at the directory a discovery (``listing``) and a
+``stat`` of each file that may grow; a take reads what it gives, or where that is much (and
+``boundaries.cuts_by_size``) some kilobytes for each 4 MB.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.file_errors import shown
+from levada.connectors.sources.file_listing import Listing, is_glob
+from levada.connectors.sources.file_splits import Position, Taken, references_of, rows_behind
+from levada.connectors.sources.file_splitter import Cutter, FileRange, SourceFile
+from levada.connectors.sources.fingerprint_store import Fingerprints
+from levada.connectors.sources.splits import Measured, Reference
+from levada.connectors.sources.spooled_files import is_next
+from levada.errors import FileFault, MissingError, SourceError
+
+_T = TypeVar("_T")
+
+
+class FileSource:
+    """The files of one stream. ``scratch`` is a folder for unpacked copies; it may be removed when
+    the stream ended.
+    """
+
+    def __init__(self, config: StreamConfig, scratch: Path) -> None:
+        if shown(config.path) != config.path:
+            message = f"The path {shown(config.path)} of the stream {config.name} is not UTF-8."
+            raise SourceError(message, hint="Rename it.")
+        self.config = config
+        self.frozen = False
+        self.overtaken: list[str] = []
+        self.gone: list[str] = []
+        self.broken: dict[str, str] = {}
+        self.away = ""
+        self._told: set[str] = set()
+        self._begun = False
+        self._cutter = Cutter(config, scratch)
+        self._prints = Fingerprints(self._cutter)
+        self._files: dict[str, SourceFile] = {}
+        self._names: list[str] = []
+        self._growing: set[str] = set()  # files that are not finished
+        self._listing = Listing(config.name, config.path)
+        self._single = not (os.path.isdir(config.path) or is_glob(config.path))
+        self._frontier = ""
+        self._position: Position = {}
+        self._peeked: dict[str, tuple[tuple[int, int, bool], bool]] = {}
+        self._backlog: tuple[Position, bool] | None = None  # at a position, as files are now
+
+    def discover(self, final: bool = False, position: Position | None = None) -> None:
+        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a missing path.
+
+        ``position``: how far the stream has been read, before which a new file comes too late.
+        """
+        self._backlog = None
+        if self.frozen:
+            return
+        self._position = position or {}
+        self._frontier = max(self._frontier, self._position.get("file", ""))
+        first = not self._names
+        new, gone = self._listing.look()
+        self._miss(gone)
+        if gone:
+            self._names = [name for name in self._names if name in self._files]
+        paths = {entry.name: entry.path for entry in new if self._is_named(entry.name)}
+        last = max([*self._names[-1:], *paths], default="")
+        for name in sorted(self._growing | paths.keys()):
+            self._look_at(
+                name, paths[name] if name in paths else self._files[name].path, later=name < last
+            )
+        if final and not self._files and is_glob(self.config.path):
+            raise MissingError(
+                f"The stream {self.config.name} has no data: no file matches {self.config.path}."
+            )
+        if new or len(self._names) != len(self._files):
+            self._names = sorted(self._files)
+        if not first:
+            self.overtaken += [
+                name for name in paths if name < self._frontier and name in self._files
+            ]
+        if final:
+            self.freeze()
+
+    def freeze(self) -> None:
+        """Fixes the files and sizes as found: each file is finished, later growth is not read."""
+        self.frozen, self._backlog = True, None
+        for file in self._files.values():
+            file.finished = True
+
+    def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
+        """The references of the next elements, at most ``rows``, and the position behind them."""
+        old = position
+        taken, position, moved = self._take(position, rows)
+        if not taken:
+            return [], old
+        prints = self._prints.of(taken, position)
+        after = {**moved, **self._prints.after(prints, position)}
+        after["taken"] = position.get("taken", 0) + sum(found.elements for _, found in taken)
+        if self.config.mapping is not None and self.config.mapping.numbers_rows:
+            after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
+        return references_of(taken, position, self._cutter, prints), after
+
+    def complete(
+        self, position: Position, references: Sequence[Reference], measured: Sequence[Measured]
+    ) -> None:
+        """Adds to the position behind these references what tasks have measured of them."""
+        prints: dict[str, str] = position.get("fingerprints", {})
+        for name, text in prints.items():
+            own = [r for r in references if r.name == name]
+            found = {m.start: m.blocks for m in measured if m.name == name}
+            digests = "".join(found.get(r.start, "") for r in own)
+            prints[name] = self._prints.complete(name, text, own, digests)
+        guessed = [r for r in references if not r.counted]
+        if guessed:
+            elements = sum(m.elements for m in measured)
+            position["taken"] += elements - sum(r.elements for r in guessed)
+            position["each"] = round(sum(r.size for r in guessed) / max(elements, 1), 3)
+
+    def begun(self, position: Position) -> Position:
+        """A position: files are read from their beginnings."""
+        return position
+
+    def read(self, position: Position) -> Collection[str]:
+        """The files of a stream with a partition for each that have been read from."""
+        files: dict[str, int] = position.get("files", {})
+        return files
+
+    def backlog(self, position: Position) -> bool:
+        """Whether a take would give anything; files are read once for each position."""
+        if self._backlog is None or self._backlog[0] != position:
+            self._backlog = dict(position), bool(self._take(position, 1)[0])
+        return self._backlog[1]
+
+    def ended(self, position: Position) -> bool:
+        """Whether everything is read and nothing more will come."""
+        return self.frozen and not self.backlog(position)
+
+    def known(self, position: Position) -> dict[str, bool]:
+        """The partitions that have held data, and whether each has unread data.
+
+        One that was never read although it has data holds the watermark back at minus infinity.
+        """
+        if self.config.files == "sequence":
+            unread = self.backlog(position)
+            return {self.config.name: unread} if unread or "file" in position else {}
+        self._remember(position)
+        position = self._prints.current(position, self._files)
+        read = position.get("files", {})
+        partitions = dict.fromkeys(read, False)
+        for name, file in list(self._files.items()):
+            if not self._prints.is_whole(file, position) and self._has_unread(
+                file, read.get(name, 0)
+            ):
+                partitions[name] = True
+        return partitions
+
+    def forget(self, position: Position) -> None:
+        """An epoch that ended at ``position`` is committed: unpacked copies of what has been read
+        go.
+        """
+        for name in self._cutter.unpacked():
+            file = self._files.get(name)
+            passed = name < position.get("file", "") and self.config.files == "sequence"
+            read = file is None or passed or self._prints.is_whole(file, position)
+            self._cutter.clear(None if read else file, name)
+
+    def copies(self) -> set[str]:
+        """The unpacked copies that may still be read."""
+        return self._cutter.copies()
+
+    def finished(self, partition: str) -> bool:
+        """Whether a partition gets nothing more than is there: it then holds no watermark back."""
+        if self.config.files == "sequence":
+            return self.frozen
+        file = self._files.get(partition)
+        return file is None or file.finished
+
+    # -- discovery --
+
+    def _look_at(self, name: str, path: str, *, later: bool) -> None:
+        """The file as it is now, new or maybe grown; a finished one is not looked at again."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:  # it has just vanished
+            self._vanish(name)
+            return
+        size = found.st_size
+        closed = self.config.files == "sequence" or self.config.whole_files
+        finished = self.config.settled or (later and closed)
+        file = self._files.setdefault(name, SourceFile(name, path, size, finished))
+        rest = file.number not in (0, found.st_ino) and self._has_rest(file)
+        if found.st_ino != file.number or size < file.size:
+            file.header, file.layout, file.fault = None, None, ""
+        file.size, file.finished, file.number = size, finished, found.st_ino
+        file.time = found.st_mtime_ns
+        (self._growing.discard if finished else self._growing.add)(name)
+        if rest and self._prints.current(self._position, {name: file}) is not self._position:
+            self.gone.append(name)
+
+    def _is_named(self, name: str) -> bool:
+        """Whether a file has a name that can be written down; one that has none is told of."""
+        said = shown(name)
+        if said == name:
+            return True
+        reason = f"The name of the file {said} is not UTF-8: it is not read."
+        if not (os.path.isdir(self.config.path) or is_glob(self.config.path)):
+            raise FileFault(reason)
+        if said not in self._told:
+            self.broken[said] = reason
+        return False
+
+    def _drop(self, name: str) -> None:
+        self._backlog = None
+        self._files.pop(name, None)
+        self._growing.discard(name)
+
+    def _vanish(self, name: str) -> None:
+        """A file is not there any more: if it comes again, it is new."""
+        self._miss([name])
+        self._listing.forget(name)
+        self._names = [known for known in self._names if known in self._files]
+
+    def _miss(self, names: Collection[str]) -> None:
+        """These files are gone; those that were not read to their end are to be told of."""
+        for name in names:
+            file = self._files.get(name)
+            if file is not None and self._has_rest(file):
+                self.gone.append(name)
+            self._drop(name)
+
+    def _has_rest(self, file: SourceFile) -> bool:
+        """Whether a file that is gone held something, as it was last seen, that was not read."""
+        position = self._position
+        if file.fault or file.name in self.overtaken or self._prints.is_whole(file, position):
+            return False
+        if self.config.files == "sequence":
+            if file.name < self._frontier:
+                return False
+            at = position.get("at", 0) if file.name == position.get("file") else 0
+        else:
+            at = position.get("files", {}).get(file.name, 0)
+        return self._cutter.held(file) > at
+
+    # -- taking --
+
+    def _take(self, position: Position, rows: int) -> tuple[list[Taken], Position, Position]:
+        """The next ranges; the position as it is now that files may have been replaced, and the one
+        behind the ranges.
+        """
+        assert rows > 0, "an epoch takes at least one element"
+        self._frontier = max(self._frontier, position.get("file", ""))
+        self._remember(position)
+        rows = self._allowed(position, rows)
+        if rows <= 0:
+            return [], position, position
+        position = self._prints.current(position, self._files)
+        self._cutter.each = position.get("each", 0.0)
+        take = self._take_sequence if self.config.files == "sequence" else self._take_parallel
+        return take(position, rows)
+
+    def _allowed(self, position: Position, rows: int) -> int:
+        """``rows``, or what the limit leaves of them; what only tasks count is for them to cut."""
+        if self.config.limit is None:
+            return rows
+        late = self.config.counted_late
+        left = self.config.limit - int(position.get("passed" if late else "taken", 0))
+        return min(rows, left) if left <= 0 or not late else rows
+
+    def _drain(
+        self, file: SourceFile, at: int, rows: int, one: bool = False
+    ) -> Iterator[FileRange]:
+        """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is,
+        or no more data).
+        """
+        by_size = False
+        while rows > 0 and (found := self._next(file, at, rows, by_size)) is not None:
+            by_size = not found.counted
+            if found.elements or (self.config.settled and file.speaks_at(found.stop)):
+                yield found
+                if one:
+                    return
+            at = found.stop
+            rows -= found.elements
+
+    def _next(self, file: SourceFile, at: int, rows: int, by_size: bool) -> FileRange | None:
+        return self._watch(file, lambda: self._cutter.next(file, at, rows, by_size=by_size), None)
+
+    def _size(self, file: SourceFile) -> int:
+        return self._watch(file, lambda: self._cutter.content(file)[1], 0)
+
+    def _watch(self, file: SourceFile, look: Callable[[], _T], nothing: _T) -> _T:
+        """What a look at a file gives. A broken one is passed over, and one of a folder that is not
+        there any more is gone.
+        """
+        try:
+            return look()
+        except FileFault as fault:
+            self._pass_over(file, fault)
+        except SourceError:
+            if self._single or os.path.exists(file.path):
+                raise
+            self._vanish(file.name)
+        return nothing
+
+    def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
+        """A broken file holds nothing, and is told of once; the first one raises."""
+        if self._single or (file.name == self._names[0] and not self._begun):
+            raise fault
+        file.fault, self._backlog = str(fault), None
+        if file.name not in self._told:
+            self.broken[file.name] = file.fault
+
+    def _remember(self, position: Position) -> None:
+        """What a position says of the runs before this one."""
+        self._begun = self._begun or "file" in position or "files" in position
+        self._told.update(position.get("broken", ()))
+        for name in self._told & self.broken.keys():
+            del self.broken[name]
+
+    def _take_sequence(
+        self, position: Position, rows: int
+    ) -> tuple[list[Taken], Position, Position]:
+        one = self.config.counted_late
+        taken: list[Taken] = []
+        before = current = position.get("file", "")
+        for name in self._names[bisect_left(self._names, current) :]:
+            if self.config.settled and not is_next(self.config.path, before, name):
+                break
+            before, file = name, self._files[name]
+            at = position.get("at", 0) if name == current else 0
+            if name != current or not self._prints.is_whole(file, position):
+                for found in self._drain(file, at, rows, one):
+                    taken.append((file, found))
+                    rows -= found.elements
+            if rows <= 0 or not file.finished or (one and taken):
+                break
+        if not taken:
+            return [], position, position
+        file, found = taken[-1]
+        return taken, position, {**position, "file": file.name, "at": found.stop}
+
+    def _take_parallel(
+        self, position: Position, rows: int
+    ) -> tuple[list[Taken], Position, Position]:
+        """Shares ``rows`` among the files with data, in rounds, from that after the last served."""
+        ats: dict[str, int] = dict(position.get("files", {}))
+        first = bisect_left(self._names, position.get("after", "") + "\0")
+        active = [self._files[name] for name in self._names[first:] + self._names[:first]]
+        active = [file for file in active if not self._prints.is_whole(file, position)]
+        active = [file for file in active if self._size(file) != ats.get(file.name, 0)]
+        taken: list[Taken] = []
+        while active and rows > 0:
+            share = max(rows // len(active), 1)
+            lively = []
+            for file in active:
+                wanted = min(share, rows)
+                got = 0
+                for found in self._drain(file, ats.get(file.name, 0), wanted):
+                    taken.append((file, found))
+                    ats[file.name] = found.stop
+                    got += found.elements
+                rows -= got
+                if got == wanted:
+                    lively.append(file)
+                if rows <= 0:
+                    break
+            active = lively
+        after = taken[-1][0].name if taken else ""
+        return taken, position, {**position, "files": ats, "after": after}
+
+    def _has_unread(self, file: SourceFile, at: int) -> bool:
+        """Whether a whole element lies behind ``at``; what was found at the beginning of a file is
+        kept in mind.
+        """
+        if self._size(file) == at:
+            return False
+        seen = self._peeked.get(file.name)
+        if at == 0 and seen is not None and seen[0] == file.state:
+            return seen[1]
+        unread = next(self._drain(file, at, 1), None) is not None
+        if at == 0:
+            self._peeked[file.name] = (file.state, unread)
+        return unread

@@ -1,0 +1,107 @@
+"""From ranges of files to references: what tasks are told to read, and how records are numbered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from levada.connectors.sources.decompression import is_packed
+from levada.connectors.sources.file_splitter import WINDOW, Cutter, FileRange, SourceFile
+from levada.connectors.sources.fingerprint import hashed_ranges, last_piece
+from levada.connectors.sources.splits import Piece, Reference, document_id
+
+Position = dict[str, Any]
+Taken = tuple[SourceFile, FileRange]
+
+
+def references_of(
+    taken: list[Taken], position: Position, cutter: Cutter, prints: Mapping[str, str]
+) -> list[Reference]:
+    """The references of what was taken at a position, in order; ``prints``: the fingerprints of
+    the files, by name.
+    """
+    config = cutter.config
+    left = (
+        config.limit - int(position.get("passed", 0))
+        if config.counted_late and config.limit is not None
+        else None
+    )
+    counts: dict[str, int] = {}
+    rows: dict[str, int] = dict(position.get("rows", {}))
+    lives: dict[str, int] = position.get("lives", {})
+    references = []
+    merged = _merge(taken, by_bytes=config.format != "parquet")
+    hashed = _hashed(merged, prints)
+    for (file, found), blocks in zip(merged, hashed, strict=True):
+        partition = config.name if config.files == "sequence" else file.name
+        index = counts[partition] = counts.get(partition, -1) + 1
+        references.append(
+            Reference(
+                stream=config.name,
+                partition=partition,
+                name=file.name,
+                # a task may stand in another directory
+                path=os.path.abspath(cutter.content(file)[0]),
+                format=cutter.format(file),
+                start=found.start,
+                stop=found.stop,
+                index=index,
+                document=document_id(config.name, file.name, lives.get(file.name, 0)),
+                elements=found.elements,
+                limit_left=left,
+                row=rows.get(file.name, 0),
+                fingerprint=prints.get(file.name, ""),
+                seen=() if is_packed(file.name) else (file.size, file.time),
+                pieces=found.pieces + _read_behind(found, prints.get(file.name, "")),
+                counted=found.counted,
+                hashed=blocks,
+                base=Path(file.path).absolute().as_uri() if config.documents else "",
+            )
+        )
+        rows[file.name] = rows.get(file.name, 0) + found.elements
+    return references
+
+
+def _read_behind(found: FileRange, text: str) -> tuple[Piece, ...]:
+    """What a fingerprint knows of the end of a range that nobody has read."""
+    pieces = () if found.counted or not text else last_piece(text, found.start)
+    return tuple(piece for piece in pieces if piece[1] == found.stop)
+
+
+def _hashed(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Which blocks of its file are hashed with each range, each file's ranges together; those of
+    Parquet, whose ranges are rows, with the first.
+    """
+    found = []
+    for name, own in groupby(taken, key=lambda one: one[0].name):
+        files, ranges = zip(*own, strict=True)
+        rows = files[0].layout is not None
+        stops = [files[0].size if rows else one.stop for one in ranges]
+        found += hashed_ranges(prints.get(name, ""), stops)
+    return found
+
+
+def rows_behind(taken: list[Taken], position: Position, *, parallel: bool) -> Position:
+    """How many records of each file are given out; of a sequence, of the one being read."""
+    rows: dict[str, int] = dict(position.get("rows", {}))
+    for file, found in taken:
+        rows[file.name] = rows.get(file.name, 0) + found.elements
+    last = taken[-1][0].name
+    return {"rows": rows if parallel else {last: rows[last]}}
+
+
+def _merge(taken: list[Taken], *, by_bytes: bool) -> list[Taken]:
+    """Neighbouring small ranges of a file as one, each file's in order and the files in order of
+    first appearance.
+    """
+    by_file: dict[str, list[Taken]] = {}
+    for file, found in taken:
+        ranges = by_file.setdefault(file.name, [])
+        if ranges and by_bytes and found.stop - ranges[-1][1].start <= WINDOW:
+            ranges[-1] = (file, ranges[-1][1].with_(found))
+        else:
+            ranges.append((file, found))
+    return [entry for ranges in by_file.values() for entry in ranges]

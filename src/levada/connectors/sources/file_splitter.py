@@ -1,0 +1,338 @@
+"""The next piece of a file: how far whole elements reach, how many they are. One a format.
+
+A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
+finished. A range never ends inside an element. The last element of a file that is not finished is
+held back until another begins, a last line until its newline is there. A range has at most
+``WINDOW`` bytes: it is what one task parses.
+
+Much of a text is cut by size (``boundaries``): the driver reads the bytes at the cut, and guesses
+the elements by what those before had. So an epoch has about as many as it is to have. Little of a
+text, and what cannot be cut so, is looked at in windows, and its elements are counted.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from levada.connectors.config.input_formats import RDF, format_of
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import SEPARATORS
+from levada.connectors.sources.decompression import inflate, is_packed
+from levada.connectors.sources.element_boundaries import LOOKS, boundary, cuts_by_size
+from levada.connectors.sources.file_errors import encoding_fault, faults_of, shown
+from levada.connectors.sources.fingerprint import piece
+from levada.connectors.sources.message_headers import complete_at_end
+from levada.connectors.sources.parquet_files import Layout, layout
+from levada.connectors.sources.read_split import (
+    LONGEST_ELEMENT,
+    Header,
+    end_lines,
+    first_record,
+    line_end,
+    read_header,
+    read_range,
+)
+from levada.connectors.sources.splits import Piece
+from levada.connectors.sources.spooled_files import check_file, read_spooled
+from levada.core.array_types import Bytes
+from levada.core.event_time import MIN
+from levada.core.size_thresholds import register
+from levada.errors import FileFault, SourceError, near
+from levada.kernels.text.csv_records import cut_records
+from levada.kernels.text.line_boundaries import cut_elements
+from levada.kernels.text.subject_runs import count_byte
+
+WINDOW = 4 << 20
+READ = register(f"{__name__}.READ", 512 << 10)
+"""Bytes of a light epoch, which the driver cuts by what it reads; see ``cuts_by_size``."""
+_LEAST_WINDOW = 64 << 10
+_BYTES_A_ROW = 256
+
+
+class FileRange(NamedTuple):
+    """A range of whole elements: bytes of the text, or rows of Parquet; ``pieces``: what was seen
+    of it, if that was looked at. ``counted``: whether all of it was read, else ``elements`` is
+    guessed.
+    """
+
+    start: int
+    stop: int
+    elements: int
+    pieces: tuple[Piece, ...] = ()
+    counted: bool = True
+
+    def with_(self, other: FileRange) -> FileRange:
+        """Together with the one behind."""
+        elements, pieces = self.elements + other.elements, self.pieces + other.pieces
+        counted = self.counted and other.counted
+        return FileRange(self.start, other.stop, elements, pieces, counted)
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """A file of a stream: its name and path, its size on disk as last seen, whether it will not
+    grow any more.
+
+    ``fault``: why nothing of it can be read; then it holds nothing. ``number``: its number on the
+    disk (its inode), ``time``: of its last change (ns).
+    """
+
+    name: str
+    path: str
+    size: int
+    finished: bool
+    fault: str = ""
+    number: int = 0
+    time: int = 0
+    content: tuple[tuple[int, int, bool], str, int] | None = field(default=None, repr=False)
+    header: Header | None = field(default=None, repr=False)
+    layout: Layout | None = field(default=None, repr=False)
+
+    @property
+    def state(self) -> tuple[int, int, bool]:
+        """What changes when there is something new to know of the file."""
+        return self.number, self.size, self.finished
+
+    def speaks_at(self, place: int) -> bool:
+        """Whether its name says something (``connectors.sources.message_headers``) once it is read
+        to here.
+        """
+        return place >= self.size and complete_at_end(self.name) > MIN
+
+
+class Cutter:
+    """Cuts the files of one stream."""
+
+    def __init__(self, config: StreamConfig, scratch: Path) -> None:
+        self.config = config
+        self.scratch = scratch
+        self.by_size = cuts_by_size(config)
+        self.each = 0.0  # the bytes of an element, as a position guesses them; 0: not known
+        self._copies: dict[str, set[str]] = {}  # of packed files, by name
+        self._spooled: tuple[str, Bytes | None] = ("", None)  # the file that was checked last
+
+    def content(self, file: SourceFile) -> tuple[str, int]:
+        """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises
+        ``FileFault``.
+        """
+        if file.fault:
+            return file.path, 0
+        if file.content is None or file.content[0] != file.state:
+            with faults_of(shown(file.path), self.config.name):
+                file.content = (file.state, *self._content(file))
+        return file.content[1:]
+
+    def _content(self, file: SourceFile) -> tuple[str, int]:
+        data = self._check(file.path) if self.config.settled else None
+        if not file.size:
+            return file.path, 0
+        if self.config.format == "parquet":
+            self._spooled = ("", None)  # tasks read the rows
+            file.layout = layout(self.config, file.path, finished=file.finished, data=data)
+            return file.path, file.layout.rows if file.layout else 0
+        if is_packed(file.name):
+            plain = inflate(
+                self.config.name, file.name, file.path, self.scratch, finished=file.finished
+            )
+            if plain is None:
+                return file.path, 0
+            self._copies.setdefault(file.name, set()).add(str(plain))
+            return str(plain), plain.stat().st_size
+        return file.path, file.size
+
+    def _check(self, path: str) -> Bytes | None:
+        """The bytes of a file of a spool; None if they are too many. Raises ``CheckpointError``."""
+        if self._spooled[0] != path:
+            self._spooled = path, read_spooled(path)
+            if self._spooled[1] is None:
+                check_file(path)
+        return self._spooled[1]
+
+    def _read(self, path: str, start: int, stop: int) -> Bytes:
+        """A range of a file; of one of a spool from the bytes that were checked."""
+        data = self._check(path) if self.config.settled else None
+        return read_range(path, start, stop) if data is None else data[start:stop]
+
+    def held(self, file: SourceFile) -> int:
+        """How much a file holds behind its header, as far as that is known without looking at
+        it.
+        """
+        size = file.size if file.content is None else file.content[2]
+        return 0 if file.header is not None and file.header.end == size else size
+
+    def unpacked(self) -> list[str]:
+        """The names of the files of which there are unpacked copies."""
+        return list(self._copies)
+
+    def copies(self) -> set[str]:
+        """The unpacked copies."""
+        return set().union(*self._copies.values())
+
+    def clear(self, file: SourceFile | None, name: str) -> None:
+        """Deletes the unpacked copies of a file, but that of ``file`` as it is now."""
+        kept = {file.content[1]} if file is not None and file.content is not None else set()
+        for path in self._copies.pop(name, set()) - kept:
+            Path(path).unlink(missing_ok=True)
+        if kept:
+            self._copies[name] = kept
+
+    def format(self, file: SourceFile) -> str:
+        """The format of a file: quads among triples and any RDF among documents show by the ending,
+        else the stream's.
+        """
+        own = format_of(file.name)
+        mixed = own in RDF if self.config.documents else (self.config.format, own) == ("nt", "nq")
+        return own if mixed and own is not None else self.config.format
+
+    def next(
+        self, file: SourceFile, at: int, rows: int, *, by_size: bool = False
+    ) -> FileRange | None:
+        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there.
+        ``by_size``: the piece before was cut by size, and so is a short one. Raises ``FileFault``.
+        """
+        with faults_of(shown(file.path), self.config.name):
+            return self._next(file, at, rows, by_size=by_size)
+
+    def _next(self, file: SourceFile, at: int, rows: int, *, by_size: bool) -> FileRange | None:
+        path, size = self.content(file)
+        if at > size and not file.fault:
+            raise SourceError(
+                f"The file {file.path} of the stream {self.config.name} became "
+                "shorter than what was read."
+            )
+        if at >= size:
+            self._spooled = ("", None)
+            return None
+        if self.config.format == "parquet":
+            assert file.layout is not None, "a Parquet file with rows has a layout"
+            stop = file.layout.stop(at, rows)
+            return FileRange(at, stop, stop - at)
+        if self.config.whole_files:
+            elements = 1 if self.config.element == "document" else max(size // _BYTES_A_ROW, 1)
+            return FileRange(0, size, elements) if file.finished and at == 0 else None
+        if self.config.format == "csv" and at == 0 and not self.config.header:
+            if file.header is None:
+                file.header = self._header(path, size, finished=file.finished)
+                _check_columns(self.config, file)
+            if file.header is None or file.header.end == size:
+                return None
+            at = file.header.end
+        if self.by_size and (found := self._by_size(file, at, rows, following=by_size)) is not None:
+            return found
+        return self._text_range(path, at, size, rows, file.finished)
+
+    def _header(self, path: str, size: int, *, finished: bool) -> Header | None:
+        data = self._check(path) if self.config.settled else None
+        if data is not None:
+            return first_record(path, data, self.config.separator)
+        return read_header(path, size, self.config.separator, whole=finished)
+
+    def _by_size(
+        self, file: SourceFile, at: int, rows: int, *, following: bool
+    ) -> FileRange | None:
+        """A piece of about ``rows`` elements that nobody has read; None where they are few, or no
+        place to cut is found.
+        """
+        path, size = self.content(file)
+        if size - at <= READ:
+            return None
+        at, each = self._sample(file, at, rows)
+        wanted = int(rows * each)
+        if not each or (wanted <= READ and not following):
+            return None
+        if file.finished and size - at <= min(wanted, WINDOW):
+            return FileRange(at, size, min(rows, max(int((size - at) / each), 1)), (), False)
+        length = min(wanted, WINDOW - max(LOOKS))
+        target = at + length if file.finished else min(at + length, size - max(LOOKS))
+        found = boundary(path, target, size, self.config.element) if target > at else None
+        if found is None:
+            return None
+        is_last = target == at + wanted
+        elements = rows if is_last else min(rows, max(int((found[0] - at) / each), 1))
+        return FileRange(at, found[0], elements, (found[1],), False)
+
+    def _sample(self, file: SourceFile, at: int, rows: int) -> tuple[int, float]:
+        """Where the elements at ``at`` begin, and the bytes of one; 0.0 where so many are few."""
+        if at > 0 and self.each:
+            return at, self.each
+        path, size = self.content(file)
+        data = self._read(path, at, min(at + _LEAST_WINDOW, size))
+        if at == 0 and data[:3].tobytes() == BOM_UTF8:
+            at, data = 3, data[3:]
+        length, elements = self._cut(data, rows, False)
+        if not 0 < elements < rows:
+            return at, 0.0
+        self.each = self.each or length / elements
+        return at, self.each
+
+    def _text_range(
+        self, path: str, at: int, size: int, rows: int, finished: bool
+    ) -> FileRange | None:
+        window = min(max(rows * _BYTES_A_ROW, _LEAST_WINDOW), WINDOW)
+        while True:
+            data = self._read(path, at, min(at + window, size))
+            at_end = at + len(data) == size
+            if at == 0 and data[:3].tobytes() == BOM_UTF8:  # which some editors write first
+                at, data = 3, data[3:]
+            length, elements = self._cut(data, rows, at_end and finished)
+            if length or at_end:
+                seen = (piece(at, data[:length]),)
+                return FileRange(at, at + length, elements, seen) if length else None
+            if window >= LONGEST_ELEMENT:
+                return self._overlong(path, at, at + len(data), size, finished)
+            window = min(4 * window, LONGEST_ELEMENT)
+
+    def _overlong(
+        self, path: str, at: int, seen: int, size: int, finished: bool
+    ) -> FileRange | None:
+        """The line at ``at``, of an element that is larger than any may be, and does not end before
+        ``seen``; a task makes a dead letter of it without reading it. Raises ``FileFault`` where an
+        element has several lines.
+        """
+        if self.config.element != "line":
+            raise FileFault(
+                f"The file {path} has an element of more than {LONGEST_ELEMENT >> 20} MB at byte "
+                f"{at}: nothing behind that is read."
+            )
+        stop = line_end(path, seen, size)
+        return None if stop is None and not finished else FileRange(at, stop or size, 1)
+
+    def _cut(self, data: Bytes, rows: int, last: bool) -> tuple[int, int]:
+        """How far whole elements reach in ``data``, and how many they are."""
+        if self.config.format == "csv":
+            return cut_records(data, rows, last, ord(self.config.separator))
+        if count_byte(data, len(data), 13):
+            data = end_lines(data.copy())  # what was read is still to be hashed
+        return cut_elements(data, self.config.element, rows, last)
+
+
+def _check_columns(config: StreamConfig, file: SourceFile) -> None:
+    """A header has every column of the schema and of the time, and none of them twice."""
+    if file.header is None:
+        return
+    columns = file.header.columns
+    if fault := encoding_fault(",".join(columns).replace("\ufffd", "").encode()):
+        raise FileFault(f"The file {file.path} cannot be read. {fault}")
+    needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
+    there = set(columns)
+    for name in needed:
+        if name not in there:
+            if {f"{name}_1", f"{name}_2"} <= there:
+                message = f"The header of {file.path} has the column {name} twice, or more often."
+                raise FileFault(message, hint=f"Say {name}_1 or {name}_2.")
+            is_in_schema = config.mapping is None and name in dict(config.schema)
+            writable = [c for c in columns if not (is_in_schema and set(c) & set(":;,"))]
+            names = [" ".join(column.split()) for column in writable]
+            hint = _other_separator(config, columns) or near(name, names)
+            raise FileFault(f"The header of {file.path} has no column {name}.", hint=hint)
+
+
+def _other_separator(config: StreamConfig, columns: tuple[str, ...]) -> str:
+    """What to say of a header that another separator than the stream's would part."""
+    for word, character in (*SEPARATORS.items(), (";", ";"), ("|", "|")):
+        if character != config.separator and any(character in name for name in columns):
+            return f"Are its columns separated otherwise? Say separator={word}."
+    return ""

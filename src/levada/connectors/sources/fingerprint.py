@@ -1,0 +1,296 @@
+"""The marks by which a file is known again: its number on the disk, and hashes of the bytes read.
+
+It is the same file if its first bytes and the last 64 to 128 KB before the place are as they
+were and, where its number on the disk is another, all that was read is: it may have been copied to
+another machine. So a file that grows costs a look at that much, however long it is; one that was
+replaced is read once more up to the place. A file that is shorter than what was read is another one
+if its number is another, else it was cut short (which reading it tells). A change in place
+long before the place is not noticed.
+
+``read`` bytes of the unpacked text (of Parquet all of the file) are hashed by blocks: each hash
+is one of the hash before and of a block (``blocks``), but for the last block and what is behind it
+(``rest``). So a take adds the hashes of what it has taken. ``whole`` is the size on the disk with
+which a packed file was read to its end (-1: it was not): it need not be unpacked to know that.
+
+A fingerprint is a text in positions and references: ``number.bytes.hash.whole.read.blocks.rest``
+(of former versions the first four). Where the driver has not read what it has taken, tasks hash the
+blocks. Until they have, ``blocks`` is the hash before and how far it reaches: ``hash+bytes``.
+
+The driver looks at a text to cut it, a task reads it: later, in another process, after a crash on
+another day. Where the file's size or time is another by then, somebody has written to it; behind
+the range, as is the rule with files that grow, or into it. A hash of each piece that the driver has
+read tells these apart. It is compared only then, so it costs a pass over the bytes in the driver,
+which has just read them, and in a task one ``stat`` (docs/decisions/0050-state-that-moves.md). Of a
+range that is cut by size the driver has read the bytes at its ends. A task hashes all of it, and
+the manifest keeps that hash for whoever reads the range again
+(docs/decisions/0127-tasks-read-first.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+import xxhash
+
+from levada.connectors.sources.splits import Piece, Reference
+from levada.core.array_types import Bytes
+from levada.errors import FileFault, LevadaError, SourceError
+
+HEAD = 4096
+BLOCK = 64 << 10
+_DIGEST = 16  # characters of a hash
+
+
+class Fingerprint(NamedTuple):
+    """What is known of a file of before: see the module's head."""
+
+    number: int
+    head: int
+    digest: str
+    whole: int
+    read: int = 0
+    blocks: str = ""
+    rest: str = ""
+
+    @classmethod
+    def of(
+        cls, path: str, state: tuple[int, int], *, whole: int, read: int, before: str = "",
+        taken_from: int | None = None,
+    ) -> Fingerprint:  # fmt: skip
+        """The fingerprint of the file of a number and a size whose text lies at ``path``, of which
+        ``read`` bytes are read; ``before``: that of the same file when less of it was.
+        ``taken_from``: what lies behind there is read, and hashed, by tasks.
+        """
+        number, size = state
+        old = cls.parse(before) if before else None
+        same = old is not None and old.number == number and old.read <= read
+        known = old.hashed if same and old is not None else ("", 0)
+        with opened(path) as file:
+            head = _part(file, 0, min(size, HEAD))
+            if taken_from is not None and known[1] >= taken_from - 2 * BLOCK:
+                blocks = "{}+{}".format(*known)
+            else:
+                blocks = _blocks(file, known, _edge(read))
+            rest = xxhash.xxh3_64_hexdigest(_part(file, _edge(read), read))
+        return cls(number, len(head), xxhash.xxh3_64_hexdigest(head), whole, read, blocks, rest)
+
+    @classmethod
+    def parse(cls, text: str) -> Fingerprint:
+        """The fingerprint that a position holds.
+
+        >>> Fingerprint.parse(Fingerprint(7, 10, "00ff", -1, 10, "", "0f").text()).digest
+        '00ff'
+        """
+        number, head, digest, whole, *more = text.split(".")
+        read, blocks, rest = more or ("0", "", "")
+        return cls(int(number), int(head), digest, int(whole), int(read), blocks, rest)
+
+    def text(self) -> str:
+        """The fingerprint as positions hold it."""
+        return ".".join(map(str, self))
+
+    @property
+    def hashed(self) -> tuple[str, int]:
+        """The hash of blocks, and how far it reaches."""
+        known, waits, at = self.blocks.partition("+")
+        return known, int(at) if waits else _edge(self.read)
+
+    @property
+    def missing(self) -> tuple[int, int]:
+        """From where to where the blocks are still to be hashed."""
+        return self.hashed[1], _edge(self.read)
+
+    def completed(self, path: str, digests: str) -> Fingerprint:
+        """The fingerprint with the blocks that were missing, by their hashes; of those that are not
+        there, the file at ``path`` is read.
+        """
+        (known, at), stop = self.hashed, _edge(self.read)
+        if len(digests) == _DIGEST * ((stop - at) // BLOCK):
+            raw = bytes.fromhex(digests)
+            for i in range(0, len(raw), _DIGEST // 2):
+                known = xxhash.xxh3_64_hexdigest(known.encode() + raw[i : i + _DIGEST // 2])
+        else:
+            with opened(path) as file:
+                known = _blocks(file, (known, at), stop)
+        return self._replace(blocks=known)
+
+    def begins(self, file: int, number: int, size: int) -> bool:
+        """Whether the open file of ``size`` bytes begins as the one of before; a file that is too
+        short for that is it by its number.
+        """
+        if size < self.head:
+            return number == self.number
+        return xxhash.xxh3_64_hexdigest(_part(file, 0, self.head)) == self.digest
+
+    def is_of(self, file: int, number: int, size: int) -> bool:
+        """Whether the open file is the one of before."""
+        if size < max(self.head, self.read):
+            return number == self.number
+        if not self.begins(file, number, size):
+            return False
+        edge = _edge(self.read)
+        if self.rest and xxhash.xxh3_64_hexdigest(_part(file, edge, self.read)) != self.rest:
+            return False
+        known, stop = self.hashed
+        return number == self.number or _blocks(file, ("", 0), stop) == known
+
+
+def _edge(read: int) -> int:
+    """Where the blocks end that are hashed for good: a block before what was read last."""
+    return max(read // BLOCK - 1, 0) * BLOCK
+
+
+def _blocks(file: int, hashed: tuple[str, int], stop: int) -> str:
+    """The hash of the blocks up to ``stop``, some of which are ``hashed``."""
+    known, at = hashed
+    with suppress(OSError):
+        for begin in range(at, stop, BLOCK):
+            block = xxhash.xxh3_64_digest(os.pread(file, BLOCK, begin))
+            known = xxhash.xxh3_64_hexdigest(known.encode() + block)
+    return known
+
+
+def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
+    """Divides the blocks that a fingerprint misses among the ranges that end at these places: the
+    task of each range hashes its blocks.
+
+    >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
+    >>> hashed_ranges(made.text(), [100_000, 390_000, 400_000])
+    [(0, 131072), (131072, 327680), (327680, 327680)]
+    """
+    at, edge = Fingerprint.parse(text).missing if text else (0, 0)
+    found = []
+    for stop in stops:
+        end = max(min(-(-stop // BLOCK) * BLOCK, edge), at)
+        found.append((at, end))
+        at = end
+    return found
+
+
+def last_piece(text: str, start: int) -> tuple[Piece, ...]:
+    """The bytes before the place up to which a file is read, as its fingerprint knows them, if they
+    are behind ``start``.
+
+    >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
+    >>> last_piece(made.text(), 200_000), last_piece(made.text(), 390_000)
+    (((327680, 400000, '0f'),), ())
+    """
+    known = Fingerprint.parse(text)
+    edge = _edge(known.read)
+    return ((edge, known.read, known.rest),) if start <= edge < known.read else ()
+
+
+def hash_blocks(reference: Reference, data: Bytes) -> str:
+    """The hashes of the blocks that a reference names; those at its ends, which are not all in its
+    ``data``, are read. ``data`` of rows of Parquet: none.
+    """
+    begin, end = reference.hashed
+    if begin == end:
+        return ""
+    whole, start = data.data, reference.start if len(data) else begin
+    first = min(max(-(-start // BLOCK) * BLOCK, begin), end)
+    last = max(min((start + len(data)) // BLOCK * BLOCK, end), first)
+    inside = [
+        xxhash.xxh3_64_hexdigest(whole[at : at + BLOCK])
+        for at in range(first - start, last - start, BLOCK)
+    ]
+    with opened(reference.path) as file:
+        before, behind = (
+            [xxhash.xxh3_64_hexdigest(_part(file, at, at + BLOCK)) for at in range(*ends, BLOCK)]
+            for ends in ((begin, first), (last, end))
+        )
+    return "".join([*before, *inside, *behind])
+
+
+def piece(at: int, data: Bytes) -> Piece:
+    """What was found at a place.
+
+    >>> import numpy as np
+    >>> piece(7, np.frombuffer(b"abc", np.uint8))
+    (7, 10, '78af5f94892f3950')
+    """
+    return at, at + len(data), xxhash.xxh3_64_hexdigest(data.data)
+
+
+def altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
+    """The first piece that is not in ``data`` as it was, which were read from ``start`` on.
+
+    >>> import numpy as np
+    >>> one, other = (np.frombuffer(text, np.uint8) for text in (b"abcdef", b"abcxyz"))
+    >>> pieces = [piece(0, one[:3]), piece(3, one[3:])]
+    >>> altered(pieces, 0, one), altered(pieces, 0, other)[:2]
+    (None, (3, 6))
+    """
+    for found in pieces:
+        if piece(found[0], data[found[0] - start : found[1] - start]) != found:
+            return found
+    return None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """The descriptor of a file, for ``os.pread``; -1 if the file cannot be opened."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:  # it has just gone, which reading it tells
+        file = -1
+    try:
+        yield file
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _part(file: int, start: int, stop: int) -> bytes:
+    """These bytes of an open file; fewer, if there are fewer."""
+    with suppress(OSError):
+        return os.pread(file, stop - start, start)
+    return b""
+
+
+def changed(reference: Reference, how: str) -> LevadaError:
+    """The error of a file that is not as it was found, in a sentence."""
+    said = f"The file {reference.path} {how}"
+    if reference.sure:
+        told = f"{said} since it was read, and what came of it is published."
+        return SourceError(told, hint="Bring it back as it was.")
+    fault = FileFault(f"{said} before it was read: that part of it is lost.")
+    fault.other = True
+    return fault
+
+
+def check_same(reference: Reference, data: Bytes | None) -> None:
+    """Raises ``FileFault`` if the file of a reference is not the one that is meant, or another was
+    written into it than was found; ``data``: what was read of it (None: that is not known). A file
+    that is gone is for its reader to tell, and so is one that is too short.
+    """
+    path = reference.path
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    if not reference.fingerprint or (found.st_size, found.st_mtime_ns) == reference.seen:
+        return
+    known, size = Fingerprint.parse(reference.fingerprint), found.st_size
+    with opened(path) as file:
+        if not known.begins(file, found.st_ino, size):
+            raise changed(reference, "was replaced by another")
+        if (how := _rewritten(reference, size, data)) is not None:
+            raise changed(reference, f"was rewritten ({how})")
+        copied = reference.seen and known.number != found.st_ino
+        if copied and not known.is_of(file, found.st_ino, size):
+            raise changed(reference, "was replaced by another")
+
+
+def _rewritten(reference: Reference, size: int, data: Bytes | None) -> str | None:
+    """What is another in a file of now ``size`` bytes, whose beginning is as it was: something in
+    what was read; of Parquet, which does not grow, how long it is.
+    """
+    if data is not None and (other := altered(reference.pieces, reference.start, data)) is not None:
+        return f"bytes {other[0]} to {other[1]} are others than were found there"
+    if reference.format == "parquet" and reference.seen and reference.seen[0] != size:
+        return f"it had {reference.seen[0]} bytes, and has {size}"
+    return None

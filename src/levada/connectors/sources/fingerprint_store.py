@@ -1,0 +1,136 @@
+"""Fingerprints: what a position keeps of a file that is being read, so that another file under its
+name is known for another one (docs/semantics.md#progress).
+
+Cost: 132 KB at most when a file is read further or has changed, and what is read once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.connectors.sources.decompression import is_packed
+from levada.connectors.sources.file_splits import Position, Taken
+from levada.connectors.sources.file_splitter import Cutter, SourceFile
+from levada.connectors.sources.fingerprint import Fingerprint, opened
+from levada.connectors.sources.splits import Reference
+from levada.errors import FileFault
+
+
+class Fingerprints:
+    """The fingerprints of one stream's files, made and compared."""
+
+    def __init__(self, cutter: Cutter) -> None:
+        self.config = cutter.config
+        self._cutter = cutter
+        self._compared: dict[str, tuple[str, tuple[int, int], bool]] = {}
+
+    def current(self, position: Position, files: Mapping[str, SourceFile]) -> Position:
+        """The position, with those files at their beginning that are others than were read."""
+        others = [
+            name
+            for name, found in position.get("fingerprints", {}).items()
+            if name in files and not self._is_same(files[name], found)
+        ]
+        if not others:
+            return position
+        lives: dict[str, int] = dict(position.get("lives", {}))
+        for name in others:
+            lives[name] = lives.get(name, 0) + 1
+        new = {**position, "lives": lives, "replaced": position.get("replaced", 0) + len(others)}
+        for key in ("files", "rows", "fingerprints"):
+            if key in new:
+                new[key] = {name: at for name, at in new[key].items() if name not in others}
+        if self.config.files == "sequence":
+            new["at"] = 0
+        return new
+
+    def of(self, taken: list[Taken], position: Position) -> dict[str, str]:
+        """The fingerprints of the files of which something is taken at a position, by name."""
+        if self.config.settled:
+            return {}
+        by_file: dict[str, list[Taken]] = {}
+        for one in taken:
+            by_file.setdefault(one[0].name, []).append(one)
+        before: dict[str, str] = position.get("fingerprints", {})
+        return {name: self._make(own, before.get(name, "")) for name, own in by_file.items()}
+
+    def after(self, made: dict[str, str], position: Position) -> Position:
+        """The fingerprints that a take leaves: in a sequence that of the last file."""
+        if self.config.settled:
+            return {}
+        if self.config.files == "parallel":
+            return {"fingerprints": {**position.get("fingerprints", {}), **made}}
+        made = dict([*made.items()][-1:])
+        lives = {name: n for name, n in position.get("lives", {}).items() if name in made}
+        return {"fingerprints": made, **({"lives": lives} if "lives" in position else {})}
+
+    def is_whole(self, file: SourceFile, position: Position) -> bool:
+        """Whether a packed file, as it is now, is known to be read to its end."""
+        text = position.get("fingerprints", {}).get(file.name)
+        if text is None or not is_packed(file.name):
+            return False
+        found = Fingerprint.parse(text)
+        return (found.number, found.whole) == (file.number, file.size)
+
+    def _is_same(self, file: SourceFile, text: str) -> bool:
+        """Whether a file is the one that is meant; looked up when it has changed."""
+        state = (file.number, file.size)
+        known = self._compared.get(file.name)
+        if known is None or known[:2] != (text, state):
+            self._compared[file.name] = known = (
+                text,
+                state,
+                self._compare(file, Fingerprint.parse(text)),
+            )
+        return known[2]
+
+    def _compare(self, file: SourceFile, found: Fingerprint) -> bool:
+        if (found.number, found.whole) == (file.number, file.size):
+            return True
+        try:
+            path, size = self._text(file)
+        except FileFault:  # which is told when it is read
+            return True
+        with opened(path) as text:
+            return found.is_of(text, file.number, size)
+
+    def complete(self, name: str, text: str, own: Sequence[Reference], digests: str) -> str:
+        """A fingerprint for which tasks have hashed blocks, with these; ``own``: the references to
+        the file.
+        """
+        waiting = Fingerprint.parse(text)
+        if waiting.missing[0] == waiting.missing[1] or not own:
+            return text
+        done = waiting.completed(own[0].path, digests).text()
+        known = self._compared.get(name)
+        if known is not None and known[0] == text:
+            self._compared[name] = (done, *known[1:])
+        return done
+
+    def _make(self, taken: Sequence[Taken], before: str) -> str:
+        """Makes the fingerprint of a file of which these ranges are taken."""
+        file, at = taken[0][0], taken[-1][1].stop
+        by_tasks = not all(found.counted for _, found in taken)
+        begin = taken[0][1].start if self.config.format != "parquet" else 0  # there it is a row
+        path, size = self._text(file)
+        whole = -1
+        if is_packed(file.name) and at == self._cutter.content(file)[1]:
+            whole = file.size
+        read = size if self.config.format == "parquet" else at
+        made = Fingerprint.of(
+            path,
+            (file.number, size),
+            whole=whole,
+            read=read,
+            before=before,
+            taken_from=begin if by_tasks or self.config.format == "parquet" else None,
+        )
+        text = made.text()
+        self._compared[file.name] = (text, (file.number, file.size), True)
+        return text
+
+    def _text(self, file: SourceFile) -> tuple[str, int]:
+        """Where a file's bytes lie, unpacked, and how many there are."""
+        if self.config.format == "parquet":
+            return file.path, file.size
+        return self._cutter.content(file)

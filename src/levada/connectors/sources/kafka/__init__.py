@@ -1,0 +1,1 @@
+"""Kafka topics: the driver asks for offsets, and tasks fetch messages."""

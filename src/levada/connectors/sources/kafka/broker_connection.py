@@ -1,0 +1,152 @@
+"""A connection to one broker: a socket, with TLS and a login where the stream says so, on which one
+request is under way at a time.
+
+Whatever fails is a ``Trouble``, and the connection is of no use then.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+
+import numpy as np
+
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.sources.kafka.sasl import MECHANISMS, authenticate
+from levada.connectors.sources.kafka.wire_protocol import (
+    API_VERSIONS,
+    FETCH,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Answer,
+    Kind,
+    Trouble,
+    blob,
+    request,
+    text,
+)
+from levada.core.array_types import Bytes
+from levada.kernels.kafka.records import OVER
+
+PATIENCE = 10.0  # s for an answer
+SMALL = 16 << 20  # bytes of an answer that is no data
+
+
+def address_of(server: str) -> tuple[str, int]:
+    """Host and port.
+
+    >>> address_of("[::1]:9092"), address_of("kafka-1:9092")
+    (('::1', 9092), ('kafka-1', 9092))
+    """
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+class Link:
+    """A connection that is open and logged in. Raises ``Trouble``, ``SourceError``."""
+
+    def __init__(self, config: KafkaConfig, where: tuple[str, int]) -> None:
+        self.where = where
+        self._number = 0
+        try:
+            self._socket = _connected(config, where)
+        except (OSError, ValueError) as error:
+            raise Trouble(_said(error)) from error
+        try:
+            self._greet()
+            if config.sasl:
+                self._log_in(config)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, kind: Kind, body: bytes) -> Answer:
+        """The answer to a request."""
+        self._number += 1
+        try:
+            self._socket.sendall(request(kind, self._number, body))
+            (size,) = struct.unpack(">i", self._read(4).data)
+            if size < 4 or (kind != FETCH and size > SMALL):
+                raise Trouble("what it says is not Kafka's protocol (is tls right?)")
+            answer = Answer(self._read(size))
+        except OSError as error:
+            raise Trouble(_said(error)) from error
+        if answer.i32() != self._number:
+            raise Trouble("it answers another question")
+        return answer
+
+    def close(self) -> None:
+        """Ends it."""
+        self._socket.close()
+
+    def _read(self, size: int) -> Bytes:
+        """So many bytes, with ``OVER`` more behind them that a kernel may touch."""
+        whole: Bytes = np.empty(size + OVER, np.uint8)
+        left = whole.data[:size]
+        while left:
+            got = self._socket.recv_into(left)
+            if not got:
+                raise Trouble("it has closed the connection")
+            left = left[got:]
+        return whole[:size]
+
+    def _greet(self) -> None:
+        """Finds out whether it speaks what is spoken here."""
+        answer = self.ask(API_VERSIONS, b"")
+        code = answer.i16()
+        spoken = {}
+        for _ in range(answer.i32()):
+            key, least, most = answer.i16(), answer.i16(), answer.i16()
+            spoken[key] = least, most
+        least, most = spoken.get(FETCH.key, (0, -1))
+        if code or not least <= FETCH.version <= most:
+            raise Trouble(
+                f"it is older than Kafka 2.3, or newer than 4: it speaks {least} to {most} of "
+                f"Fetch, and not {FETCH.version}",
+                code,
+                final=True,
+            )
+
+    def _log_in(self, config: KafkaConfig) -> None:
+        mechanism = MECHANISMS[config.sasl]
+        answer = self.ask(SASL_HANDSHAKE, text(mechanism))
+        if code := answer.i16():
+            offered = ", ".join(answer.text() for _ in range(answer.i32()))
+            raise Trouble(f"it has no {mechanism}, but {offered}", code)
+
+        def say(message: bytes) -> bytes:
+            answer = self.ask(SASL_AUTHENTICATE, blob(message))
+            code, why = answer.i16(), answer.text()
+            if code:
+                raise Trouble(why or "it refuses the login", code)
+            return answer.blob().tobytes()
+
+        authenticate(config, say)
+
+
+def _connected(config: KafkaConfig, where: tuple[str, int]) -> socket.socket:
+    made = socket.create_connection(where, PATIENCE)
+    try:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if not config.tls:
+            return made
+        context = ssl.create_default_context(cafile=config.ca or None)
+        if config.cert:
+            context.load_cert_chain(config.cert, config.key)
+        return context.wrap_socket(made, server_hostname=where[0])
+    except BaseException:
+        made.close()
+        raise
+
+
+def _said(error: Exception) -> str:
+    """What the system or TLS says, in a few words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    if isinstance(error, OSError) and error.strerror:
+        return str(error.strerror)
+    return str(error)

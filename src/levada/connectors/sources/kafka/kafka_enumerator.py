@@ -1,0 +1,381 @@
+"""A topic, seen from the driver: which partitions there are, how far each goes, which offsets come
+next (``connectors.sources.split_enumerator``).
+
+A position holds for each partition the offset up to which it is read (``offsets``) and that at
+which it began (``begin``), the id of the topic (``topic``), and ``taken``. An end is the last
+stable offset under read_committed: what an open transaction has written is not there yet. A
+partition that is found later begins at its first offset, whatever ``start`` says.
+
+Offsets that are not there any more (retention, a log that was cut, another topic of the name) are a
+``LostError``; with ``lost=skip`` they are in ``broken`` until they are told, and reading goes on
+behind them.
+
+A broker that does not answer is waited for: ``away`` says so, and nothing is there meanwhile. At
+the first look it is asked again for ``PATIENCE``, and then that is a ``SourceError``. Cost: a
+request for all ends each ``EVERY`` at most while messages come, each ``IDLE_EVERY`` otherwise, and
+two more each ``REFRESH``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future, wait
+from typing import Any
+
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.file_splits import Position
+from levada.connectors.sources.kafka.librdkafka import library, said, settings
+from levada.connectors.sources.splits import KafkaReference, document_id
+from levada.core.pending_requests import pending
+from levada.errors import LostError, SourceError, near
+
+PATIENCE = 30.0  # s, at the first look
+EVERY = 0.01  # s, while a message has come within ``BUSY`` s
+IDLE_EVERY = 0.05  # s
+BUSY = 1.0
+REFRESH = 5.0  # s
+SHORT = 0.3  # s that a look waits for an answer once the engine runs
+ANEW = 2.0  # s between clients while a broker is away
+TIMEOUT = 10.0  # s after which a question is asked anew
+AGAIN = 0.2  # s until a broker that is not ready is asked again
+NOT_READY = (5, 6, 9, 56, 74, 75, 78)
+"""What a broker says of a partition that it is about to lead, or leads no more: it has just
+started, or knows less yet than before it was killed (error codes of Kafka's protocol).
+"""
+PIECE = 200_000
+"""Offsets of a reference at most: pieces of a partition are read in parallel when there is much."""
+NONE = -1  # the offset of a time that no message has reached
+BYTES = 256  # of a message of which nothing is known
+
+Asked = Mapping[Any, "Future[Any]"]
+
+
+class KafkaSource:
+    """The topic of one stream. Raises ``SourceError`` where it is not there."""
+
+    def __init__(self, config: StreamConfig) -> None:
+        assert config.kafka is not None, "the stream is a topic"
+        self.config = config
+        self.overtaken: list[str] = []
+        self.gone: list[str] = []
+        self.broken: dict[str, str] = {}
+        self.away = ""
+        self.frozen = False
+        self._kafka: KafkaConfig = config.kafka
+        self._library = library()
+        self._connect()
+        self._topic = ""  # its id
+        self._lows: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        self._asked: Asked = {}
+        self._since = self._looked = self._refreshed = self._changed = float("-inf")
+
+    def discover(self, final: bool = False, position: Position | None = None) -> None:
+        """Looks how far the partitions go; at times also which there are, and where they begin."""
+        if self.frozen:
+            return
+        now = time.monotonic()
+        if not self._topic:
+            with pending(f"Kafka at {self._kafka.servers}"):
+                self._look_first()
+        elif final:
+            self._refresh(PATIENCE)
+            self._take_ends(PATIENCE)
+        elif now - self._looked >= (EVERY if now - self._changed < BUSY else IDLE_EVERY):
+            if now - self._refreshed >= REFRESH and not self.away:
+                self._refresh(SHORT)
+            self._take_ends(SHORT / 10 if self.away else SHORT)
+            self._looked = time.monotonic()
+        self.frozen = final
+
+    def begun(self, position: Position) -> Position:
+        """The position with every partition that is known; with ``lost=skip`` behind offsets that
+        are gone. Raises ``LostError``.
+        """
+        if not self._topic:
+            return position
+        offsets = {int(p): at for p, at in position.get("offsets", {}).items()}
+        anew = position.get("topic", self._topic) != self._topic
+        if anew:
+            read = ", ".join(f"of {p} up to {at}" for p, at in sorted(offsets.items()))
+            told = f"The topic is another one of its name; of partitions was read {read}"
+            self._lose(f"{self._kafka.topic}, made anew", told)
+        found = {} if anew else dict(offsets)
+        for number, end in self._ends.items():
+            first = self._lows[number]
+            if number not in found:
+                found[number] = first if offsets else self._starts[number]
+            elif found[number] < first:
+                self._lose_offsets(number, found[number], first)
+                found[number] = first
+            elif found[number] > end:
+                self._cut(number, found[number], end)
+                found[number] = end
+        if found == offsets and not anew:
+            return position
+        begin = {} if anew else position.get("begin", {})
+        return {
+            **position,
+            "topic": self._topic,
+            "offsets": {str(p): at for p, at in sorted(found.items())},
+            "begin": {str(p): begin.get(str(p), at) for p, at in sorted(found.items())},
+        }
+
+    def take(self, position: Position, rows: int) -> tuple[list[KafkaReference], Position]:
+        """The next offsets of all partitions, at most ``rows`` in all: as many of each."""
+        assert rows > 0, "an epoch takes at least one element"
+        after = self.begun(position)
+        offsets: dict[str, int] = dict(after.get("offsets", {}))
+        left = {p: n for p, at in offsets.items() if (n := self._end(p) - at) > 0}
+        shares = _shares(left, rows)
+        if not shares:
+            return [], after
+        found = []
+        for partition, share in shares.items():
+            start = offsets[partition]
+            offsets[partition] = start + share
+            found += self._pieces(int(partition), start, start + share)
+        taken = after.get("taken", 0) + sum(shares.values())
+        return found, {**after, "offsets": offsets, "taken": taken}
+
+    def backlog(self, position: Position) -> bool:
+        """Whether a take would give anything."""
+        return any(self._unread(self.begun(position)).values())
+
+    def ended(self, position: Position) -> bool:
+        """Whether everything is read and nothing more will come."""
+        return self.frozen and not self.backlog(position)
+
+    def known(self, position: Position) -> dict[str, bool]:
+        """The partitions that have held a message since the stream began, and whether each has
+        unread ones.
+        """
+        position = self.begun(position)
+        begin = position.get("begin", {})
+        unread = self._unread(position)
+        return {
+            p: unread[p]
+            for p, at in position.get("offsets", {}).items()
+            if unread[p] or at > begin.get(p, at)
+        }
+
+    def read(self, position: Position) -> Collection[str]:
+        """The partitions of which something has been read."""
+        begin = position.get("begin", {})
+        return [p for p, at in position.get("offsets", {}).items() if at > begin.get(p, at)]
+
+    def finished(self, partition: str) -> bool:
+        """Whether a partition gets nothing more than is there."""
+        return self.frozen
+
+    def forget(self, position: Position) -> None:
+        """An epoch is committed: what was read stays where it is."""
+
+    def copies(self) -> set[str]:
+        """None: messages are read where they are."""
+        return set()
+
+    # -- positions --
+
+    def _end(self, partition: str) -> int:
+        return self._ends.get(int(partition), 0)
+
+    def _unread(self, position: Position) -> dict[str, bool]:
+        return {p: self._end(p) > at for p, at in position.get("offsets", {}).items()}
+
+    def _pieces(self, number: int, start: int, stop: int) -> list[KafkaReference]:
+        kafka = self._kafka
+        document = document_id(self.config.name, f"{kafka.topic}/{number}/{self._topic}")
+        return [
+            KafkaReference(
+                self.config.name, kafka.topic, number, at, min(at + PIECE, stop), BYTES, document
+            )
+            for at in range(start, stop, PIECE)
+        ]
+
+    def _cut(self, number: int, at: int, end: int) -> None:
+        self._lose(
+            f"{self._kafka.topic}/{number}, cut at {end}",
+            f"The log of the partition {number} was cut: it ends at the offset {end}, "
+            f"and was read up to {at}",
+        )
+
+    def _lose_offsets(self, number: int, start: int, stop: int) -> None:
+        self._lose(
+            f"{self._kafka.topic}/{number}, offsets {start} to {stop - 1}",
+            f"The offsets {start} to {stop - 1} of the partition {number} are gone before they "
+            f"were read: {stop - start} in all",
+        )
+
+    def _lose(self, what: str, reason: str) -> None:
+        """Something is gone that was to be read."""
+        if self._kafka.lost == "stop":
+            raise LostError(
+                f"The stream {self.config.name} of the topic {self._kafka.topic}: {reason}.",
+                hint="Say lost=skip to go on without them, or start on a new checkpoint.",
+            )
+        self.broken.setdefault(what, f"{reason}.")
+
+    # -- the broker --
+
+    def _connect(self) -> None:
+        """A client that knows no leaders from before a broker went away."""
+        self._admin = self._library.admin.AdminClient(settings(self._kafka))
+        self._connected = time.monotonic()
+
+    def _look_first(self) -> None:
+        """Finds the topic, its partitions, and where the stream begins."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._find()
+                return
+            except SourceError as error:
+                if not self._passes(error.__cause__) or time.monotonic() >= until:
+                    raise
+            time.sleep(AGAIN)
+            self._asked = {}
+            self._connect()
+
+    def _passes(self, error: BaseException | None) -> bool:
+        """Whether a broker did not answer, or says that it is not ready."""
+        if isinstance(error, self._library.KafkaException):
+            kafka = self._library.KafkaError
+            lost = (kafka._TIMED_OUT, kafka._TRANSPORT, kafka._ALL_BROKERS_DOWN)
+            return error.args[0].code() in (*NOT_READY, *lost)
+        return isinstance(error, TimeoutError)
+
+    def _find(self) -> None:
+        self._refresh(TIMEOUT, first=True)
+        self._take_ends(TIMEOUT, first=True)
+        match self._kafka.start:
+            case "earliest":
+                self._starts = dict(self._lows)
+            case "latest":
+                self._starts = dict(self._ends)
+            case _:
+                of_time = self._library.admin.OffsetSpec.for_timestamp(self._kafka.start_time)
+                try:
+                    found = self._offsets(of_time, TIMEOUT, list(self._ends))
+                except (self._library.KafkaException, TimeoutError) as error:
+                    self._is_away(error, first=True)
+                    raise
+                # -1: no message is as late
+                self._starts = {p: at if at >= 0 else self._ends[p] for p, at in found.items()}
+
+    def _refresh(self, patience: float, *, first: bool = False) -> None:
+        """Which partitions there are, and where they begin."""
+        described = self._describe(patience, first=first)
+        if described is None:
+            return
+        numbers = [p.id for p in described.partitions]
+        earliest = self._library.admin.OffsetSpec.earliest()
+        try:
+            lows = self._offsets(earliest, patience, numbers)
+        except (self._library.KafkaException, TimeoutError) as error:
+            self._is_away(error, first=first)
+            return
+        self._topic, self._lows = str(described.topic_id), lows
+        self._refreshed = time.monotonic()
+
+    def _describe(self, patience: float, *, first: bool) -> Any:
+        """The topic; None if the broker does not answer."""
+        topics = self._library.TopicCollection([self._kafka.topic])
+        asked = self._admin.describe_topics(topics, request_timeout=max(patience, 1.0))
+        try:
+            return asked[self._kafka.topic].result(patience)
+        except self._library.KafkaException as error:
+            code = error.args[0].code()
+            if code != self._library.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                self._is_away(error, first=first)
+                return None
+        except TimeoutError as error:
+            self._is_away(error, first=first)
+            return None
+        if not first:
+            self._lose(f"{self._kafka.topic}, deleted", "The topic was deleted")
+            return None
+        known = self._admin.list_topics(timeout=patience).topics
+        raise SourceError(
+            f"The stream {self.config.name}: {self._kafka.servers} has no topic "
+            f"{self._kafka.topic}.",
+            hint=near(self._kafka.topic, [t for t in known if not t.startswith("__")]),
+        )
+
+    def _ask(self, spec: Any, numbers: Collection[int]) -> Asked:
+        committed = self._kafka.isolation == "read_committed"
+        level = self._library.IsolationLevel
+        asked: Asked = self._admin.list_offsets(
+            {self._library.TopicPartition(self._kafka.topic, p): spec for p in numbers},
+            isolation_level=level.READ_COMMITTED if committed else level.READ_UNCOMMITTED,
+            request_timeout=TIMEOUT,
+        )
+        return asked
+
+    def _offsets(self, spec: Any, patience: float, numbers: Collection[int]) -> dict[int, int]:
+        return _answers(self._ask(spec, numbers), patience)
+
+    def _take_ends(self, patience: float, *, first: bool = False) -> None:
+        """How far the partitions go, if the broker says it in time; what was asked stays asked."""
+        if not self._asked:
+            self._asked = self._ask(self._library.admin.OffsetSpec.latest(), list(self._lows))
+        if wait(self._asked.values(), patience).not_done:
+            self._is_away(TimeoutError(), first=first)
+            return
+        asked, self._asked = self._asked, {}
+        try:
+            ends = _answers(asked, 0)
+            if ends.items() - self._ends.items():
+                self._ends |= ends
+                self._changed = time.monotonic()
+        except (self._library.KafkaException, TimeoutError) as error:
+            self._is_away(error, first=first)
+            return
+        self.away = ""
+
+    def _is_away(self, error: Exception, *, first: bool) -> None:
+        """The broker did not answer."""
+        reason = "it does not answer"
+        if isinstance(error, self._library.KafkaException):
+            reason = said(error.args[0])
+        message = f"The stream {self.config.name} waits for {self._kafka.servers}: {reason}."
+        if first:
+            raise SourceError(
+                f"The stream {self.config.name}: {self._kafka.servers} cannot be reached: "
+                f"{reason}.",
+                hint="Is the broker there, and are tls, sasl, user and password what it wants?",
+            ) from error
+        self.away = message
+        if time.monotonic() - self._connected >= ANEW:
+            self._asked = {}
+            self._connect()
+
+
+def _answers(asked: Asked, patience: float) -> dict[int, int]:
+    """What was answered; a ``TimeoutError`` if something was not. An answer below -1 is none: so
+    librdkafka says that it has lost the broker.
+    """
+    wait(asked.values(), patience)
+    found = {tp.partition: int(future.result(0).offset) for tp, future in asked.items()}
+    if min(found.values(), default=0) < NONE:
+        raise TimeoutError
+    return found
+
+
+def _shares(left: Mapping[str, int], rows: int) -> dict[str, int]:
+    """How many of each, in equal shares, until ``rows`` are given out.
+
+    >>> _shares({"0": 10, "1": 2}, 8)
+    {'0': 6, '1': 2}
+    """
+    found: dict[str, int] = {}
+    open_ = sorted(left.items(), key=lambda pair: pair[1])  # the small ones leave room for others
+    for k, (partition, n) in enumerate(open_):
+        share = min(n, -(-rows // (len(open_) - k)))
+        if share > 0:
+            found[partition] = share
+            rows -= share
+    return {p: found[p] for p in left if p in found}

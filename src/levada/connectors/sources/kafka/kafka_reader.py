@@ -1,0 +1,109 @@
+"""A topic, seen from a task: the messages of a range of offsets as one text.
+
+What reads a partition stays open in its process (``connectors.sources.kafka.partition_fetcher``),
+and has kept what the last answer held beyond its range.
+
+Cost: no Python object a message (docs/decisions/0044-fetch.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import replace
+
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.kafka.fetched_batches import Records
+from levada.connectors.sources.kafka.partition_fetcher import (
+    PATIENCE,
+    PAUSE,
+    GoneError,
+    Partition,
+)
+from levada.connectors.sources.kafka.record_headers import said_beside
+from levada.connectors.sources.message_texts import Loss, Messages
+from levada.connectors.sources.splits import KafkaReference
+from levada.core.array_types import Bytes
+from levada.errors import AwayError, LostError
+
+OPEN = 64  # connections of a process
+
+
+class KafkaReader:
+    """What reads the ranges of one stream in this process; made by ``of``."""
+
+    def __init__(self, config: StreamConfig) -> None:
+        assert config.kafka is not None, "the stream is a topic"
+        self._kafka = config.kafka
+        self._name = config.name
+        self._config = config
+        self._timed = config.time_kind == "timestamp"
+
+    @classmethod
+    def of(cls, config: StreamConfig) -> KafkaReader:
+        """The reader of a stream."""
+        return cls(config)
+
+    def read(self, reference: KafkaReference) -> tuple[Bytes, Messages]:
+        """The messages of a range, a newline behind each. Raises ``AwayError``, ``LostError``."""
+        partition = _taken(self._kafka, reference.number)
+        try:
+            found, lost = self._records(partition, reference)
+        except BaseException:
+            partition.close()
+            raise
+        data, messages = found.joined(timed=self._timed, lost=lost)
+        said, columns = said_beside(found, reference.number, self._config)
+        read = data, replace(messages, beside=said, columns=columns)
+        _given_back(self._kafka, reference.number, partition)
+        return read
+
+    def _records(
+        self, partition: Partition, reference: KafkaReference
+    ) -> tuple[Records, tuple[Loss, ...]]:
+        """The records, and what was gone."""
+        start = reference.start
+        lost: tuple[Loss, ...] = ()
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return partition.records(start, reference.stop, more=True), lost
+            except GoneError as gone:
+                if gone.first <= start <= gone.behind:  # it is there: who leads does not know yet
+                    if time.monotonic() > until:
+                        raise AwayError(f"The broker does not answer: {gone}.") from None
+                    time.sleep(PAUSE)
+                    continue
+                first = min(gone.first, reference.stop)
+                if first <= start:
+                    raise self._lost(reference, start, reference.stop) from None
+                if self._kafka.lost == "stop":
+                    raise self._lost(reference, start, first) from None
+                why = f"the offsets {start} to {first - 1} are gone before they were read"
+                lost += ((start, why),)
+                start = first
+
+    def _lost(self, reference: KafkaReference, start: int, stop: int) -> LostError:
+        return LostError(
+            f"The stream {self._name} of the topic {reference.topic}: the offsets {start} to "
+            f"{stop - 1} of the partition {reference.number} are gone before they were read.",
+            hint="Say lost=skip to go on without them, or start on a new checkpoint.",
+        )
+
+
+_partitions: OrderedDict[tuple[KafkaConfig, int], Partition] = OrderedDict()
+
+
+def _taken(kafka: KafkaConfig, number: int) -> Partition:
+    """What reads a partition in this process; nobody else has it meanwhile."""
+    return _partitions.pop((kafka, number), None) or Partition(kafka, number)
+
+
+def _given_back(kafka: KafkaConfig, number: int, partition: Partition) -> None:
+    """It is kept for the next range; the one that was used least goes."""
+    if (other := _partitions.pop((kafka, number), None)) is not None:
+        other.close()
+    _partitions[kafka, number] = partition
+    if len(_partitions) > OPEN:
+        _partitions.popitem(last=False)[1].close()

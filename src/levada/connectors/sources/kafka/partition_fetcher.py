@@ -1,0 +1,264 @@
+"""A partition, read from its leader: batch by batch, without a consumer group.
+
+The connection stays open; it goes where metadata say that the leader is, and when something fails
+it is given up and looked for anew, for as long as nothing has been heard for ``PATIENCE``. What an
+answer holds beyond a range is kept for the next one. Transactions and compaction leave gaps, so a
+range ends with an answer that goes beyond it, or that is empty though the partition does.
+
+A damaged batch is asked for again. If it stays damaged, reading goes on behind it: behind the next
+offset, and then twice as far each time, where its header does not say where it ends.
+
+Source: KIP-74 (a batch that is bigger than what was asked for comes alone), KIP-98.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import starmap
+
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.sources.kafka.broker_connection import Link, address_of
+from levada.connectors.sources.kafka.fetched_batches import (
+    CORRUPT,
+    Batches,
+    Damage,
+    Records,
+    Table,
+    read,
+)
+from levada.connectors.sources.kafka.librdkafka import library
+from levada.connectors.sources.kafka.wire_protocol import (
+    EARLIEST,
+    FETCH,
+    LATEST,
+    LIST_OFFSETS,
+    METADATA,
+    Answer,
+    Trouble,
+    fetch_body,
+    leader_of,
+    metadata_body,
+    offsets_body,
+)
+from levada.connectors.sources.message_texts import Loss
+from levada.core.array_types import Bytes
+from levada.core.pending_requests import pending
+from levada.errors import AwayError, SourceError
+from levada.kernels.kafka.record_batches import FIRST
+
+PATIENCE = 10.0  # s without a message
+WAIT = 200  # ms that a broker waits for something to come
+SIZE = 4 << 20  # bytes of an answer, or one batch
+PAUSE = 0.05  # s before it is tried again
+_GONE = 1  # an error's code: the offset is out of range
+TRIES = 3  # of reading a batch that arrives damaged
+_FINAL = {17, 29, 35, 76}
+"""Codes of what stays as it is: a topic that cannot be, one that is not for us, a request or a
+codec that is not known.
+"""
+Damaged = tuple[int, int, Damage]
+"""Offsets from the first to behind the last, and why they cannot be read."""
+
+
+class GoneError(Exception):
+    """An offset is not there; ``first`` is the first one that is, and ``behind`` the one after the
+    last.
+    """
+
+    def __init__(self, said: str, first: int, behind: int) -> None:
+        super().__init__(said)
+        self.first, self.behind = first, behind
+
+
+class Partition:
+    """What reads one partition."""
+
+    def __init__(self, kafka: KafkaConfig, number: int) -> None:
+        self._kafka, self._number = kafka, number
+        self._where = f"{kafka.servers}, {kafka.topic}/{number}"
+        self._committed = kafka.isolation == "read_committed"
+        self._link: Link | None = None
+        self._rest: Batches | None = None
+        self._rest_at = -1
+        self._heard = 0.0
+
+    def records(self, start: int, stop: int, *, more: bool = False) -> Records:
+        """The records of [start, stop), in order. Raises ``GoneError``, ``AwayError``,
+        ``SourceError``.
+        """
+        found, damaged = self._fetched(start, stop)
+        while True:
+            try:
+                records = read(found, start, stop, more=more)
+            except Damage as damage:
+                found = [(data, rows[rows[:, FIRST] != damage.first]) for data, rows in found]
+                damaged.append((max(damage.first, start), min(damage.behind, stop), damage))
+            else:
+                return replace(records, damaged=tuple(starmap(_loss, damaged)))
+
+    def _fetched(self, start: int, stop: int) -> tuple[list[tuple[Bytes, Table]], list[Damaged]]:
+        """The batches that hold them, by answers; and what could not be read."""
+        rest, self._rest = self._rest, None
+        if self._rest_at != start:
+            rest = None
+        found: list[tuple[Bytes, Table]] = []
+        damaged: list[Damaged] = []
+        at, step, self._heard = start, 1, time.monotonic()
+        while at < stop:
+            try:
+                answer, rest = rest or self._answer(at, stop), None
+            except Damage as damage:
+                behind = min(max(damage.behind, at + step), stop)
+                first, _, why = damaged.pop() if step > 1 else (at, at, damage)  # it goes on
+                damaged.append((first, behind, why))
+                at, step = behind, 1 if damage.behind else 2 * step
+                continue
+            if answer is None:
+                break
+            if step > 1 and len(answer.table):
+                first, _, why = damaged.pop()
+                damaged.append((first, min(at, int(answer.table[0, FIRST])), why))
+            step = 1
+            found.append((answer.data, answer.before(stop)))
+            at = answer.behind
+            self._rest, self._rest_at = answer.rest(stop), stop
+        return found, damaged
+
+    def _answer(self, at: int, stop: int) -> Batches | None:
+        """The next batches, from ``at`` on; None if the partition has none before ``stop``. Raises
+        ``Damage``.
+        """
+        size, tries = SIZE, 1
+        while True:
+            try:
+                with pending(f"Kafka at {self._kafka.servers}"):
+                    data, end, aborted = self._ask(at, size)
+                batches = Batches.of(data, at, aborted)
+            except Trouble as trouble:
+                if trouble.code == CORRUPT:
+                    tries += 1
+                    if tries > TRIES:
+                        raise _damage(trouble, at) from None
+                self._troubled(trouble, at)
+                continue
+            if batches.behind > at:
+                self._heard = time.monotonic()
+                return batches
+            if len(data):  # the beginning of one only, or of what was read before
+                size = min(2 * size, 1 << 30)
+            elif end >= stop:
+                return None
+            self._troubled(None, at)
+
+    def _ask(self, at: int, size: int) -> tuple[Bytes, int, list[tuple[int, int]]]:
+        """An answer's data, how far the partition goes for us, and the aborted transactions."""
+        body = fetch_body(
+            self._kafka.topic, self._number, at, committed=self._committed, wait=WAIT, size=size
+        )
+        answer = self._opened().ask(FETCH, body)
+        answer.i32()  # throttled so long
+        _check(answer.i16())
+        answer.i32()  # the session
+        for _ in range(answer.i32()):
+            answer.text()
+            for _ in range(answer.i32()):
+                return self._of_partition(answer)
+        return answer.data[:0], -1, []  # it is throttled
+
+    def _of_partition(self, answer: Answer) -> tuple[Bytes, int, list[tuple[int, int]]]:
+        answer.i32()
+        _check(answer.i16())
+        high, stable, _ = answer.i64(), answer.i64(), answer.i64()
+        aborted = [(answer.i64(), answer.i64()) for _ in range(answer.i32())]
+        answer.i32()  # a replica that is nearer
+        return answer.blob(), stable if self._committed else high, aborted
+
+    def _troubled(self, trouble: Trouble | None, at: int) -> None:
+        """What went wrong is tried again a little later, unless it is for people."""
+        if trouble is not None:
+            if trouble.code == _GONE:
+                raise GoneError(str(trouble), *self._ends())
+            if trouble.code != CORRUPT and (trouble.final or trouble.code in _FINAL):
+                raise self._refused(trouble) from trouble
+            self.close()
+        if time.monotonic() - self._heard > PATIENCE:
+            why = f": {self._said(trouble)}" if trouble is not None else ""
+            raise AwayError(f"The broker does not answer ({self._where}){why}.")
+        time.sleep(PAUSE)
+
+    def _refused(self, trouble: Trouble) -> SourceError:
+        return SourceError(f"Kafka cannot be read ({self._where}): {self._said(trouble)}.")
+
+    def _said(self, trouble: Trouble) -> str:
+        """Our own words, or the library's for an error's code."""
+        return str(trouble) or str(library().KafkaError(trouble.code).str())
+
+    def _ends(self) -> tuple[int, int]:
+        """The first offset, and the one behind the last. Raises ``AwayError``."""
+        try:
+            return self._offset(EARLIEST), self._offset(LATEST)
+        except Trouble as trouble:
+            self.close()
+            why = self._said(trouble)
+            raise AwayError(f"The broker does not answer ({self._where}): {why}.") from trouble
+
+    def _offset(self, of_time: int) -> int:
+        body = offsets_body(self._kafka.topic, self._number, of_time, committed=self._committed)
+        answer = self._opened().ask(LIST_OFFSETS, body)
+        answer.i32()  # throttled so long
+        for _ in range(answer.i32()):
+            answer.text()
+            for _ in range(answer.i32()):
+                answer.i32()
+                _check(answer.i16())
+                answer.i64()
+                return answer.i64()
+        raise Trouble("it says nothing of the partition")
+
+    def _opened(self) -> Link:
+        """The connection to the leader."""
+        if self._link is None:
+            self._link = self._found()
+        return self._link
+
+    def _found(self) -> Link:
+        """A connection to the leader, whom one of the servers names."""
+        trouble = Trouble("there is no server")
+        for server in self._kafka.servers.split(","):
+            link = None
+            try:
+                link = Link(self._kafka, address_of(server))
+                leader = leader_of(
+                    link.ask(METADATA, metadata_body(self._kafka.topic)), self._number
+                )
+                if leader == link.where:
+                    return link
+                link.close()
+                return Link(self._kafka, leader)
+            except Trouble as failed:
+                if link is not None:
+                    link.close()
+                trouble = failed
+        raise trouble
+
+    def close(self) -> None:
+        """Ends the connection; the next question opens another one."""
+        if self._link is not None:
+            self._link.close()
+        self._link = None
+
+
+def _damage(trouble: Trouble, at: int) -> Damage:
+    """What is damaged at an offset: as found here, or as the broker has it."""
+    return trouble if isinstance(trouble, Damage) else Damage(at, 0, "the broker cannot read it")
+
+
+def _loss(first: int, behind: int, damage: Damage) -> Loss:
+    return first, f"the offsets {first} to {behind - 1} cannot be read: {damage}"
+
+
+def _check(code: int) -> None:
+    """Raises ``Trouble`` for an error's code."""
+    if code:
+        raise Trouble("", code)

@@ -1,0 +1,61 @@
+"""Who one is, said to a broker: SASL PLAIN and SCRAM with SHA-256 or SHA-512. Each step is a
+message, and the answer to it.
+
+SCRAM never sends the password, and asks the server for a proof that it knows it as well.
+
+Source: RFC 4616 (PLAIN), RFC 5802 and 7677 (SCRAM), KIP-84.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+
+from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.sources.kafka.wire_protocol import Trouble
+
+Say = Callable[[bytes], bytes]
+MECHANISMS = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
+
+
+def authenticate(config: KafkaConfig, say: Say, nonce: str | None = None) -> None:
+    """Says it; ``nonce``: of the client, drawn unless given. Raises ``Trouble``, and
+    ``SourceError`` for a password that is not there.
+    """
+    if config.sasl == "plain":
+        say(f"\0{config.user}\0{config.secret}".encode())
+        return
+    _scram(config, say, nonce or secrets.token_urlsafe(24))
+
+
+def _scram(config: KafkaConfig, say: Say, nonce: str) -> None:
+    name = config.sasl.removeprefix("scram-").replace("-", "")
+    user = config.user.replace("=", "=3D").replace(",", "=2C")
+    first = f"n={user},r={nonce}"
+    challenge = say(f"n,,{first}".encode())
+    said = _fields(challenge, "r", "s", "i")
+    if not said["r"].startswith(nonce):
+        raise Trouble("it answers to another one's login")
+    salt, rounds = base64.b64decode(said["s"]), int(said["i"])
+    salted = hashlib.pbkdf2_hmac(name, config.secret.encode(), salt, rounds)
+    last = f"c=biws,r={said['r']}"  # biws: n,, by base64
+    signed = b",".join((first.encode(), challenge, last.encode()))
+    key = hmac.digest(salted, b"Client Key", name)
+    signature = hmac.digest(hashlib.new(name, key).digest(), signed, name)
+    proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
+    answer = _fields(say(f"{last},p={base64.b64encode(proof).decode()}".encode()), "v")
+    own = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
+    if not hmac.compare_digest(base64.b64decode(answer["v"]), own):
+        raise Trouble("it does not know the password of its user")
+
+
+def _fields(message: bytes, *names: str) -> dict[str, str]:
+    """The fields of a server's message, these among them. Raises ``Trouble``."""
+    parts = message.decode("utf-8", "replace").split(",")
+    found = dict(part.partition("=")[::2] for part in parts)
+    if "e" in found or not found.keys() >= set(names):
+        raise Trouble(f"it refuses the login: {found.get('e', 'its answer is no SCRAM')}")
+    return found

@@ -1,0 +1,110 @@
+"""The headers of messages: what they say beside the texts
+(``levada.connectors.config.message_metadata``).
+
+Cost: Python for each header; messages without any pay nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from levada.connectors.config.message_metadata import (
+    CONTENT,
+    HEADER,
+    SHOWN,
+    WATERMARK,
+    format_said,
+    header_column,
+)
+from levada.core.event_time import MIN
+from levada.kernels.text.timestamps import instants
+
+Header = tuple[str, bytes | None]
+_PUSHED = re.compile(r"\.w(-?[0-9]+)\.[a-z]+$")
+
+
+def time_said(value: bytes | None) -> int:
+    """The time of a watermark, ms; MIN if it is none.
+
+    >>> time_said(b"1970-01-01T00:00:01Z"), time_said(b"7"), time_said(b"soon") == MIN
+    (1000, 7, True)
+    """
+    text = np.frombuffer(value or b"", np.uint8)
+    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), 0)[0])
+
+
+def complete_at_end(name: str) -> int:
+    """The watermark that the name of a pushed file says (``connectors.spool.push_spool``); MIN:
+    none.
+
+    >>> complete_at_end("000000000000012.x78af5f94892f3950.w70.nq"), complete_at_end("12.nq") == MIN
+    (70, True)
+    """
+    found = _PUSHED.search(name)
+    return int(found[1]) if found is not None else MIN
+
+
+@dataclass(slots=True)
+class Beside:
+    """What the headers of n messages say. ``formats``: of each message, "" for the stream's own;
+    empty if none says any. ``complete``: the greatest watermark (ms; MIN: none), said at the offset
+    ``complete_at``. ``wrong``: offsets, and what is wrong with a header there.
+    """
+
+    formats: list[str] = field(default_factory=list)
+    complete: int = MIN
+    complete_at: int = 0
+    wrong: list[tuple[int, str]] = field(default_factory=list)
+
+    def hear(self, offset: int, name: str, value: bytes | None) -> None:
+        """A watermark, if this header is one."""
+        if name.lower() != WATERMARK:
+            return
+        time = time_said(value)
+        if time == MIN:
+            said = (value or b"")[:SHOWN].decode("utf-8", "replace")
+            self.wrong.append((offset, f"its Levada-Watermark is no time: {said}"))
+        elif time > self.complete:
+            self.complete, self.complete_at = time, offset
+
+
+def beside(
+    headers: Iterable[tuple[int, Sequence[Header]]], taken: Sequence[int], *, rdf: bool
+) -> Beside:
+    """What headers say, by the offsets of their messages, of which ``taken`` have a text, in order;
+    messages without headers may be left out. ``rdf``: whether they may name a format.
+    """
+    found, formats = Beside(), dict[int, str]()
+    for offset, all_ in headers:
+        for name, value in all_ or ():
+            found.hear(offset, name, value)
+            if rdf and name.lower() == CONTENT:
+                formats[offset] = format_said(value)
+    if formats:
+        found.formats = [formats.get(offset, "") for offset in taken]
+    return found
+
+
+def header_columns(
+    names: Iterable[str], headers: Sequence[Sequence[Header] | None]
+) -> dict[str, pl.Series]:
+    """The columns among ``names`` that are of headers: of each message the last value, as text;
+    null where it has none.
+    """
+    found: dict[str, pl.Series] = {}
+    for wanted in names:
+        if wanted.startswith(HEADER):
+            column = header_column(wanted.removeprefix(HEADER))
+            values = [_value(all_ or (), column) for all_ in headers]
+            found[wanted] = pl.Series(wanted, values, pl.String)
+    return found
+
+
+def _value(headers: Sequence[Header], column: str) -> str | None:
+    said = [value for name, value in headers if header_column(name) == column]
+    return None if not said or said[-1] is None else said[-1].decode("utf-8", "replace")

@@ -1,0 +1,75 @@
+"""Many messages as one text: where each begins in it, its offset and its time.
+
+A message has at least one byte in the text, the newline behind it, so a place in the text is in one
+message, and in the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+import numpy as np
+import polars as pl
+
+from levada.connectors.sources.message_headers import Beside
+from levada.core.array_types import Bytes, Longs
+from levada.core.frozen import frozen
+
+Loss = tuple[int, str]
+"""The first offset of what could not be read, and the reason."""
+LONGEST_SHOWN = 4096
+"""Bytes of a message that a dead letter shows."""
+
+
+@frozen
+class Messages:
+    """n messages in the order of their offsets. ``starts``: n + 1 places in the text, the last one
+    behind its end; ``offsets`` and ``times`` (ms) by message; ``nulls``: messages without a value,
+    which are not among them; ``lost``: what could not be read; ``topics``: by message,
+    where they are not all of one; ``columns``: those that are said ``beside`` the texts, by name.
+    """
+
+    starts: Longs
+    offsets: Longs
+    times: Longs
+    nulls: int = 0
+    lost: tuple[Loss, ...] = ()
+    topics: pl.Series | None = None
+    beside: Beside = field(default_factory=Beside)
+    columns: Mapping[str, pl.Series] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def number(self, places: Longs) -> Longs:
+        """Which message each place of the text is in; places ascend as a rule.
+
+        >>> two = Messages(np.array([0, 4, 9]), np.array([7, 8]), np.array([1, 1]))
+        >>> two.number(np.array([0, 3, 4, 8])).tolist()
+        [0, 0, 1, 1]
+        """
+        n = len(self)
+        if len(places) == n and bool(
+            (places >= self.starts[:-1]).all() and (places < self.starts[1:]).all()
+        ):
+            return np.arange(n, dtype=np.int64)
+        found: Longs = np.searchsorted(self.starts[:-1], places, "right") - 1
+        return found
+
+    def offset(self, places: Longs) -> Longs:
+        """The offset of the message that each place is in."""
+        found: Longs = self.offsets[self.number(places)]
+        return found
+
+    def sources(self, offsets: Longs) -> list[str] | None:
+        """The topics of messages by their offsets; None if all are of one. Offsets without gaps."""
+        if self.topics is None or not len(self):
+            return None
+        return self.topics.gather(offsets - self.offsets[0]).to_list()
+
+    def text(self, data: Bytes, number: int) -> str:
+        """A message for people, cut short."""
+        start, stop = int(self.starts[number]), int(self.starts[number + 1]) - 1
+        shown = data[start : min(stop, start + LONGEST_SHOWN)].tobytes().decode("utf-8", "replace")
+        return shown if stop - start <= LONGEST_SHOWN else f"{shown}... ({stop - start} bytes)"

@@ -1,0 +1,164 @@
+"""Parquet files: their rows as ranges, their types as a schema.
+
+A range ends at a row group's end where it can, since a row group is decoded whole; small row groups
+share a range. A file that is still being written has no footer yet: it is not there until it can be
+opened.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.file_errors import faults_of, reason
+from levada.connectors.sources.file_listing import list_files
+from levada.connectors.sources.spooled_files import parquet_of, read_spooled
+from levada.core.array_types import Bytes
+from levada.core.frozen import frozen
+from levada.errors import FileFault, SourceError, near
+
+_TARGET = 4 << 20
+
+
+@frozen
+class Layout:
+    """What the footer says: the first row of each row group (and the number of rows, last), and
+    bytes a row.
+    """
+
+    edges: tuple[int, ...]
+    row_bytes: int
+
+    @property
+    def rows(self) -> int:
+        """All rows of the file."""
+        return self.edges[-1]
+
+    def stop(self, at: int, rows: int) -> int:
+        """Where a range from row ``at`` with at most ``rows`` rows ends."""
+        target = at + max(_TARGET // self.row_bytes, 1)
+        group = max(bisect_right(self.edges, target) - 1, bisect_right(self.edges, at))
+        return min(self.edges[min(group, len(self.edges) - 1)], at + rows)
+
+
+def layout(
+    config: StreamConfig, path: str, *, finished: bool, data: Bytes | None = None
+) -> Layout | None:
+    """The layout of the file; None if it has no footer yet (an error once it is ``finished``).
+    ``data``: its bytes, if they are there.
+    """
+    try:
+        with pq.ParquetFile(parquet_of(path, data)) as file:
+            _check_types(config, path, file.schema_arrow)
+            meta = file.metadata
+            edges = [0]
+            size = 0
+            for i in range(meta.num_row_groups):
+                group = meta.row_group(i)
+                edges.append(edges[-1] + group.num_rows)
+                size += group.total_byte_size
+            return Layout(tuple(edges), max(size // max(edges[-1], 1), 1))
+    except FileFault:
+        raise
+    except Exception as error:
+        if finished or isinstance(error, FileNotFoundError):
+            raise FileFault(
+                f"The file {path} of the stream {config.name} is no Parquet: {reason(error)}"
+            ) from error
+        return None
+
+
+def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Table:
+    """Rows ``start:stop`` of the columns that the schema and the time need. Raises
+    ``CheckpointError`` for a damaged file of a spool.
+    """
+    source = parquet_of(path, read_spooled(path) if config.settled else None)
+    with faults_of(path, config.name), pq.ParquetFile(source) as file:
+        edges = [0]
+        for i in range(file.metadata.num_row_groups):
+            edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
+        groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
+        table = file.read_row_groups(groups, columns=list(_find_needed(config)), use_threads=False)
+        first = start - edges[groups[0]]
+        if table.num_rows < first + stop - start:
+            raise FileFault(
+                f"The file {path} of the stream {config.name} has fewer rows than it says."
+            )
+        return table.slice(first, stop - start)
+
+
+def with_schema(config: StreamConfig) -> StreamConfig:
+    """A Parquet stream with its first file's schema, if it has none; others as they are.
+
+    Columns of other types than the four of a schema are left out (a time may still come from one).
+    """
+    if config.format != "parquet" or config.schema or config.mapping is not None:
+        return config
+    for found in list_files(config.name, config.path):
+        try:
+            types = pq.read_schema(found.path)
+        except Exception:  # one that cannot be read is told of when it is its turn
+            continue
+        pairs = ((field.name, _type_of(field.type)) for field in types)
+        return replace(config, schema=tuple((name, kind) for name, kind in pairs if kind))
+    raise SourceError(
+        f"The stream {config.name} has no schema and no Parquet file at "
+        f"{config.path} to take one from."
+    )
+
+
+def _find_needed(config: StreamConfig) -> dict[str, None]:
+    """The columns to read, each once, in order."""
+    names = dict.fromkeys(name for name, _ in config.read_columns)
+    if config.time_field is not None:
+        names[config.time_field] = None
+    return names
+
+
+def _type_of(kind: pa.DataType) -> str:
+    """The schema's word for an Arrow type, "" if there is none."""
+    if pt.is_dictionary(kind):
+        kind = kind.value_type
+    if pt.is_integer(kind):
+        return "integer"
+    if pt.is_floating(kind) or pt.is_decimal(kind):
+        return "double"
+    if pt.is_boolean(kind):
+        return "boolean"
+    return (
+        "string"
+        if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+        else ""
+    )
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    moment = pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_null(kind)
+    return bool(moment) or _type_of(kind) in ("integer", "double", "string")
+
+
+def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
+    """The columns are there and of types that the schema's can hold; else a ``FileFault``."""
+    for name in _find_needed(config):
+        if name not in schema.names:
+            raise FileFault(f"The file {path} has no column {name}.", hint=near(name, schema.names))
+        if schema.names.count(name) > 1:
+            raise FileFault(f"The file {path} has the column {name} twice.")
+    for name, kind in config.schema:
+        found = schema.field(name).type
+        held = _type_of(found)
+        if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(found):
+            raise FileFault(
+                f"The column {name} of {path} is {found}, "
+                f"but the schema of {config.name} says {kind}."
+            )
+    if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
+        found = schema.field(config.time_field).type
+        raise FileFault(
+            f"The column {config.time_field} of {path} is {found}, which is no event time."
+        )

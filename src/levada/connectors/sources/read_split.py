@@ -1,0 +1,303 @@
+"""The task's side: the bytes or rows of a reference.
+
+Files are read into memory by ``pread``, never mapped: a file that somebody cuts short while it is
+read is then one sentence of a ``SourceError`` and not a fault of the process. A range is at most a
+few megabytes, so the copy costs about a millisecond, and the kernels want a buffer of their own
+anyway.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from levada.connectors.config.column_names import number_names
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.decompression import is_packed
+from levada.connectors.sources.fingerprint import altered, changed, check_same, hash_blocks
+from levada.connectors.sources.json_lines import NOT_LINES, file_spans_lines
+from levada.connectors.sources.parquet_files import read_rows
+from levada.connectors.sources.splits import Measured, Reference
+from levada.connectors.sources.spooled_files import damaged, read_spooled
+from levada.core.array_types import Bytes
+from levada.core.frozen import frozen
+from levada.errors import FileFault, SourceError
+from levada.kernels.text.byte_ops import parsing_room
+from levada.kernels.text.csv_records import OPEN_QUOTE, cut_records, scan_records
+from levada.kernels.text.line_boundaries import LineCounts, count_lines, cut_elements
+from levada.kernels.text.subject_runs import count_byte
+
+LONGEST_ELEMENT = 64 << 20
+"""Bytes of an element of lines: who has a longer one has lost line ends, and must not take all
+memory."""
+
+_HEADER = 1 << 16
+_BLOCK = 1 << 22
+_BOM = b"\xef\xbb\xbf"
+
+
+@frozen
+class Header:
+    """The first record of a CSV file: its column names in order, repeated and empty ones numbered,
+    and where the data begin.
+    """
+
+    columns: tuple[str, ...]
+    end: int
+
+
+@frozen
+class CsvChunk:
+    """Records of a CSV file: the bytes of a reference and the names of the columns."""
+
+    columns: tuple[str, ...]
+    data: Bytes
+    separator: str = ","
+
+
+@frozen
+class JsonChunk:
+    """Lines of JSON: the bytes of a reference."""
+
+    data: Bytes
+
+
+def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
+    """Bytes ``start:stop`` of a file, all of them; fewer, or no file, is a ``SourceError``.
+
+    The array is the beginning of one (its ``base``) with ``room`` more bytes: what reads it can pad
+    it without a copy.
+    """
+    out = np.empty(stop - start + room, np.uint8)[: stop - start]
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            done = 0
+            while done < len(out):
+                got = os.preadv(handle, [out.data[done:]], start + done)
+                if got == 0:
+                    raise SourceError(
+                        f"The file {path} is shorter than what was found of it: "
+                        f"{start + done} bytes."
+                    )
+                done += got
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise SourceError(f"The file {path} cannot be read: {error.strerror}.") from error
+    return out
+
+
+def line_end(path: str, at: int, size: int) -> int | None:
+    """Where the line that begins at ``at`` ends, behind its newline or carriage return; None if it
+    does not within ``size`` bytes. It is looked for in blocks.
+    """
+    for start in range(at, size, _BLOCK):
+        data = read_range(path, start, min(start + _BLOCK, size)).tobytes()
+        ends = [end for end in map(data.find, (b"\n", b"\r")) if end >= 0]
+        if ends:
+            return start + min(ends) + 1 + data.startswith(b"\r\n", min(ends))
+    return None
+
+
+def read_bytes(reference: Reference, *, document: bool = False, spooled: bool = False) -> Bytes:
+    """The text of a reference to a text format, whole elements; with room for what parsing adds.
+    Raises ``FileFault``, also for an element that is too long and no document, and
+    ``CheckpointError`` for a damaged file of a spool.
+    """
+    size = reference.stop - reference.start
+    if not document and size > LONGEST_ELEMENT:
+        raise FileFault(
+            f"The line at byte {reference.start} of the file {reference.name} has more than "
+            f"{LONGEST_ELEMENT >> 20} MB: it is not read."
+        )
+    with _there(reference):
+        data = read_range(reference.path, reference.start, reference.stop, parsing_room(size))
+    check_same(reference, data)
+    if spooled and altered(reference.pieces, reference.start, data) is not None:
+        raise damaged(reference.path)
+    return data
+
+
+def read_lines(reference: Reference, config: StreamConfig) -> tuple[Bytes, LineCounts, Reference]:
+    """The text of a reference to a format of lines, as ``read_bytes``, in which newlines end lines;
+    its counts; and the reference with what the driver has not counted.
+    """
+    data = read_bytes(reference, document=config.whole_files, spooled=config.settled)
+    is_read_first = not reference.counted or reference.hashed[0] < reference.hashed[1]
+    digest = xxhash.xxh3_64_hexdigest(data.data) if is_read_first else ""
+    blocks = hash_blocks(reference, data)
+    counts = count_lines(data)
+    if counts.returns and _end_lone(data):
+        counts = count_lines(data)
+    if not is_read_first:
+        return data, counts, reference
+    elements = 0
+    if not reference.counted:
+        elements = counts.elements
+        if config.element != "line":
+            elements = cut_elements(data, config.element, len(data) + 1, True)[1]
+    measured = Measured(reference.name, reference.start, elements, digest, blocks)
+    return (
+        data,
+        counts,
+        msgspec.structs.replace(
+            reference, elements=elements or reference.elements, measured=measured
+        ),
+    )
+
+
+@contextmanager
+def _there(reference: Reference) -> Iterator[None]:
+    """What cannot be read within, of a file that is not the one that is meant, or not there any
+    more, is a ``FileFault``. It is looked at afterwards, so no other one comes between.
+    """
+    try:
+        yield
+    except (SourceError, OSError):
+        _check_there(reference)
+        check_same(reference, None)
+        raise
+
+
+def _check_there(reference: Reference) -> None:
+    """Raises ``FileFault`` if the file was deleted: it is gone for good, however often the epoch is
+    run. Where its folder is gone, too (as of a disk that is not mounted), or what is unpacked, that
+    is not known.
+    """
+    path = reference.path
+    if (
+        not is_packed(reference.name)
+        and not os.path.exists(path)
+        and os.path.isdir(os.path.dirname(path) or ".")
+    ):
+        raise changed(reference, "was deleted") from None
+
+
+def end_lines(data: Bytes) -> Bytes:
+    r"""Bytes of a format of lines, in which each carriage return that stands alone has become a
+    newline, in place: both end a line, and neither may stand inside a term or a JSON string.
+
+    >>> end_lines(np.frombuffer(bytearray(b"a\rb\r\nc\r"), np.uint8)).tobytes()
+    b'a\nb\r\nc\n'
+    """
+    if count_byte(data, len(data), 13):  # a regular expression takes 40 times as long
+        _end_lone(data)
+    return data
+
+
+def _end_lone(data: Bytes) -> int:
+    """Makes carriage returns that stand alone newlines, in place; returns how many they were."""
+    at = np.flatnonzero(data == 13)
+    alone = np.ones(len(at), np.bool_)
+    inside = at + 1 < len(data)
+    alone[inside] = data[at[inside] + 1] != 10
+    data[at[alone]] = 10
+    return int(np.count_nonzero(alone))
+
+
+def read_header(path: str, size: int, separator: str = ",", *, whole: bool) -> Header | None:
+    """The header of the CSV file of ``size`` bytes; None while it may grow (``whole`` false).
+    Raises ``FileFault``.
+    """
+    window = _HEADER
+    while True:
+        data = read_range(path, 0, min(window, size))
+        end, records = cut_records(data, 1, whole and len(data) == size, ord(separator))
+        if records or len(data) == size:
+            break
+        if window >= LONGEST_ELEMENT:
+            raise FileFault(
+                f"The header of {path} has more than {LONGEST_ELEMENT >> 20} MB.",
+                hint="Is the file a CSV at all?",
+            )
+        window *= 8
+    return header_of(path, data[:end], separator) if records else None
+
+
+def header_of(path: str, record: Bytes, separator: str) -> Header:
+    """The header of a CSV file, of its first record. Raises ``FileFault``."""
+    end = len(record)
+    if _is_open(record, separator):
+        raise FileFault(
+            f"The header of {path} has a quote that is never closed.",
+            hint="Close it, or leave it out.",
+        )
+    text = record.tobytes().removeprefix(_BOM).decode("utf-8", "replace")
+    lines = io.StringIO(text, newline="")
+    try:
+        names = next(row for row in csv.reader(lines, delimiter=separator) if row)
+    except csv.Error as error:
+        raise FileFault(
+            f"The header of {path} cannot be read: {error}.", hint="Is the file a CSV at all?"
+        ) from error
+    return Header(number_names([name.strip() for name in names]), end)
+
+
+def _is_open(header: Bytes, separator: str) -> bool:
+    """Whether the first record has a quote that is never closed."""
+    return int(scan_records(header, ord(separator)).fault[0]) == OPEN_QUOTE
+
+
+def hashed_as_read(reference: Reference) -> Reference:
+    """A reference to rows with the hashes of the blocks of their file, where it names some."""
+    blocks = hash_blocks(reference, np.empty(0, np.uint8))
+    if not blocks:
+        return reference
+    measured = Measured(reference.name, reference.start, 0, "", blocks)
+    return msgspec.structs.replace(reference, measured=measured)
+
+
+def read_json(reference: Reference, config: StreamConfig) -> tuple[JsonChunk, Reference]:
+    """The lines of a reference to NDJSON, and the reference, as of ``read_lines``."""
+    if not config.settled:
+        _check_lines(reference)
+    data, _, reference = read_lines(reference, config)
+    return JsonChunk(data), reference
+
+
+def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | pa.Table:
+    """The rows of a reference to a table: CSV as bytes, Parquet as a table."""
+    if reference.format == "parquet":
+        with _there(reference):
+            rows = read_rows(reference.path, reference.start, reference.stop, config)
+        check_same(reference, None)
+        return rows
+    if config.header:
+        data = read_bytes(reference, spooled=config.settled)
+        return CsvChunk(config.header, data, config.separator)
+    with _there(reference):
+        whole = read_spooled(reference.path) if config.settled else None
+        header = (
+            read_header(reference.path, reference.stop, config.separator, whole=True)
+            if whole is None
+            else first_record(reference.path, whole, config.separator)
+        )
+    assert header is not None, "a reference to CSV lies behind a header"
+    data = read_bytes(reference, spooled=config.settled)
+    return CsvChunk(header.columns, data, config.separator)
+
+
+def _check_lines(reference: Reference) -> None:
+    """Raises ``FileFault`` for a file of NDJSON that is not written by lines."""
+    with _there(reference):
+        if not file_spans_lines(reference.path):
+            return
+    raise FileFault(
+        f"The file {reference.name} is {NOT_LINES}: nothing of it is read.",
+        hint="Write its elements on lines of their own, such as with jq -c '.[]'.",
+    )
+
+
+def first_record(path: str, data: Bytes, separator: str) -> Header | None:
+    """The header of a CSV file with these bytes. Raises ``FileFault``."""
+    end, records = cut_records(data, 1, True, ord(separator))
+    return header_of(path, data[:end], separator) if records else None

@@ -1,0 +1,138 @@
+"""What a task asks of a reference, whatever its kind: the elements as one text, or as rows.
+
+The kinds of references and their readers meet here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from levada.connectors.config.input_formats import LINES, TABLES
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.feed_log import read_log
+from levada.connectors.sources.kafka.kafka_reader import KafkaReader
+from levada.connectors.sources.message_headers import Beside, complete_at_end
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import (
+    CsvChunk,
+    JsonChunk,
+    hashed_as_read,
+    read_bytes,
+    read_json,
+    read_lines,
+    read_tuples,
+)
+from levada.connectors.sources.splits import KafkaReference, Reference
+from levada.core.array_types import Bytes
+from levada.core.event_time import MIN
+from levada.core.frozen import frozen
+
+_R = TypeVar("_R", contravariant=True)
+
+
+@frozen
+class Read:
+    """The content of a reference: the text of RDF, or the rows of a table; the reference with the
+    task's counts; the messages of which the text is made (None: it is one text); and the line ends
+    of a text, if they were counted.
+    """
+
+    text: Bytes | None
+    rows: CsvChunk | JsonChunk | pa.Table | None
+    reference: Reference
+    messages: Messages | None = None
+    line_ends: int | None = None
+
+
+class Reader(Protocol[_R]):
+    """What reads references of one kind."""
+
+    def read(self, reference: _R, config: StreamConfig) -> Read:
+        """The elements of a reference, all of them. Raises ``SourceError``."""
+
+
+class FileReader:
+    """Ranges of files."""
+
+    def read(self, reference: Reference, config: StreamConfig) -> Read:
+        """The bytes or rows of a range."""
+        if config.format == "ndjson":
+            return Read(None, *read_json(reference, config))
+        if config.format in TABLES:
+            rows = read_tuples(reference, config)
+            return Read(None, rows, hashed_as_read(reference))
+        if reference.format not in LINES:
+            text = read_bytes(reference, document=config.whole_files, spooled=config.settled)
+            return Read(text, None, reference)
+        text, counts, reference = read_lines(reference, config)
+        return Read(text, None, reference, line_ends=counts.newlines + counts.returns)
+
+
+class TopicReader:
+    """Ranges of offsets."""
+
+    def read(self, reference: KafkaReference, config: StreamConfig) -> Read:
+        """The messages of a range, those with a value."""
+        data, messages = KafkaReader.of(config).read(reference)
+        return _of_messages(data, messages, reference.text(len(data), config.format), config)
+
+
+class LogReader:
+    """Ranges of what was logged."""
+
+    def read(self, reference: Reference, config: StreamConfig) -> Read:
+        """The messages of a range."""
+        data, messages = read_log(reference, config)
+        assert config.feed is not None, "the stream is a feed"
+        text = msgspec.structs.replace(
+            reference, name=config.feed.topic, format=config.format, start=0, stop=len(data)
+        )
+        return _of_messages(data, messages, text, config)
+
+
+def _of_messages(
+    data: Bytes, messages: Messages, reference: Reference, config: StreamConfig
+) -> Read:
+    rows: CsvChunk | JsonChunk | None = None
+    if config.format == "csv":
+        rows = CsvChunk(config.header, data, config.separator)
+    elif config.format == "ndjson":
+        rows = JsonChunk(data)
+    return Read(data, rows, reference, messages)
+
+
+FromOutside = Reference | KafkaReference
+"""What comes from outside; what queries make is read where plans are known."""
+
+
+def beside_of(given: FromOutside, config: StreamConfig, messages: Messages | None) -> Beside:
+    """What is said beside the elements of a reference: by headers of its messages, or by who pushed
+    its file, once that is read to its end.
+    """
+    if messages is not None:
+        return messages.beside
+    complete = complete_at_end(given.name) if config.settled else MIN
+    if complete == MIN or not isinstance(given, Reference):
+        return Beside()
+    whole = given.stop >= Path(given.path).stat().st_size
+    return Beside(complete=complete, complete_at=given.start) if whole else Beside()
+
+
+_FILES: Reader[Reference] = FileReader()
+_TOPICS: Reader[KafkaReference] = TopicReader()
+_LOGS: Reader[Reference] = LogReader()
+
+
+def read(reference: FromOutside, config: StreamConfig) -> Read:
+    """The elements of a reference. Raises ``SourceError``; ``FileFault`` if the reference itself is
+    at fault, and all of it is a dead letter.
+    """
+    if isinstance(reference, KafkaReference):
+        return _TOPICS.read(reference, config)
+    if config.feed is not None:
+        return _LOGS.read(reference, config)
+    return _FILES.read(reference, config)

@@ -1,0 +1,232 @@
+"""A feed as a stream: what comes is logged on a thread of its own, and acknowledged then.
+
+    receiver's thread --buffer--> writer: log, fsync --> receiver.logged: acknowledge
+                                                     --> source of files --> epochs
+
+A message that is in the log is in exactly one place of the stream, whatever dies: an intention
+holds rows of the log. What is not acknowledged is sent again by a broker of MQTT (at least once); a
+server of events is asked for what comes behind the last id in the log; a WebSocket says nothing
+twice. What is away is waited for, with pauses that double; ``away`` says so. A feed has no end, so
+one that is read ``once`` ends after its ``idle`` without a message.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from levada.connectors.config.feed_config import FeedConfig
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.message_log import LOOK, MOST, Log, Message
+from levada.connectors.spool.spool_folder import spool_folder
+from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import file_mode
+from levada.core.pending_requests import pending
+from levada.errors import SourceError, UsageError
+
+BUFFER = 20_000  # messages that are received and not durable
+TOGETHER = 0.005  # s that messages wait for others
+PATIENCE = 10.0  # s that a feed that never answered has at the start
+
+
+class Line(Protocol):
+    """What a receiver is told of the stream, and tells."""
+
+    feed: FeedConfig
+    stream: str
+    folder: Path
+    identity: str  # of the checkpoint
+    kept: bool  # it outlives the engine
+    heard: float  # when something came that can be read, by a clock that only rises
+    note: str  # of the last message that is durable
+
+    def put(self, message: Message) -> None:
+        """A message came; waits while there is no room. Returns when it is on its way."""
+
+    def up(self) -> None:
+        """The feed answers: what comes from now on is received."""
+
+    def down(self, why: str, *, refused: bool = False) -> None:
+        """It does not; ``refused``: nor will it, as things are."""
+
+
+class Receiver(Protocol):
+    """One connection to a feed, made again whenever it breaks."""
+
+    def start(self) -> None:
+        """Connects, on a thread of its own."""
+
+    def logged(self, messages: list[Message]) -> None:
+        """These are durable."""
+
+    def stop(self) -> None:
+        """Ends the connection."""
+
+
+class FeedSpool:
+    """The spool of one feed; ``config`` is the stream of the log's files. ``listen`` makes its
+    receiver. ``kept``: the checkpoint outlives the engine, so the other side is to know it again.
+    """
+
+    def __init__(
+        self, config: StreamConfig, root: Path, listen: Callable[[Line], Receiver], *, kept: bool
+    ) -> None:
+        assert config.feed is not None, "the stream is a feed"
+        self.config = config
+        self.lie(spool_folder(root, config.name))
+        self.feed, self.stream, self.identity, self.note = config.feed, config.name, "", ""
+        self._root, self.kept, self._listen = root, kept, listen
+        self._log: Log | None = None
+        self._receiver: Receiver | None = None
+        self._room = threading.Condition()
+        self._buffer: list[Message] = []
+        self._stopped = self._once = self._up = self._refused = self._full = False
+        self._away = self._reason = ""
+        self._answered = threading.Event()
+        self.heard = 0.0
+        self._failure: BaseException | None = None
+        self._writer = threading.Thread(target=self._write, name="levada log", daemon=True)
+
+    # -- for the driver --
+
+    def lie(self, folder: Path) -> None:
+        """Says where the log is, before the start."""
+        self.folder = folder
+        self.config = replace(self.config, path=str(folder / "data"), settled=True)
+
+    @property
+    def away(self) -> str:
+        """Why nothing comes; "" if the feed answers."""
+        if self._full:
+            return f"The stream {self.stream} waits: {MOST >> 20} MB of it are not read yet."
+        return self._away
+
+    def start(self, *, once: bool) -> None:
+        """Listens from now on; with ``once`` until nothing comes for ``idle``."""
+        if once and self.config.idle is None:
+            raise UsageError(
+                f"The stream {self.stream} has no end, so --once cannot tell when it is over.",
+                hint="Say idle=5s: it is over when nothing has come for so long. Or leave --once.",
+            )
+        self._log, self._once = Log(self.folder / "data"), once
+        self.note = self._log.note
+        self.identity = facts_of(self._root).id
+        self._receiver = self._listen(self)
+        self._writer.start()
+        self._receiver.start()
+        with pending(f"The stream {self.stream}"):
+            self._await_answer()
+            if once:
+                self._await_silence()
+        if once:
+            self.stop()
+            self.check()
+
+    def _await_answer(self) -> None:
+        """One that has never answered is not waited for for long: its address may be wrong."""
+        known = self.folder / "known"
+        if known.exists() and not self._once:
+            return
+        self._answered.wait(PATIENCE)
+        if not self._up:
+            why = self._reason or "it does not answer"
+            self.stop()
+            raise SourceError(
+                f"The stream {self.stream}: {self.feed.server} cannot be listened to: {why}.",
+                hint="Is it there, and are address, tls, user and password what it wants?",
+            )
+        known.touch(file_mode(self.folder))
+
+    def _await_silence(self) -> None:
+        assert self.config.idle is not None, "it ends by silence"
+        with self._room:
+            while self._failure is None:
+                left = self.heard + self.config.idle / 1000 - time.monotonic()
+                if left <= 0 and not self._buffer:
+                    return
+                self._room.wait(max(left, TOGETHER))
+
+    def check(self) -> None:
+        """Raises what made it fail."""
+        if self._failure is not None:
+            raise self._failure
+
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes what lies before a committed position."""
+        if self._log is not None:
+            self._log.forget(position)
+
+    def stop(self) -> None:
+        """Listens no more; what has come is logged."""
+        if self._receiver is None:
+            return
+        with self._room:
+            self._stopped = True
+            self._room.notify_all()
+        with pending(f"The stream {self.stream}"):
+            self._writer.join()
+            self._receiver.stop()
+        self._receiver = None
+
+    # -- for the receiver --
+
+    def put(self, message: Message) -> None:
+        """A message came."""
+        with self._room:
+            self._room.wait_for(lambda: self._stopped or len(self._buffer) < BUFFER)
+            if not self._stopped:
+                self._buffer.append(message)
+                if not message.fault:
+                    self.heard = time.monotonic()
+                self._room.notify_all()
+
+    def up(self) -> None:
+        """The feed answers."""
+        if not self._up:
+            self.heard = time.monotonic()
+        self._away, self._up = "", True
+        self._answered.set()
+
+    def down(self, why: str, *, refused: bool = False) -> None:
+        """The feed does not answer."""
+        self._reason = why.strip().rstrip(".")
+        self._away = f"The stream {self.stream} waits for {self.feed.server}: {self._reason}."
+        if refused:
+            self._answered.set()
+
+    # -- the writer --
+
+    def _write(self) -> None:
+        try:
+            while (messages := self._next()) is not None:
+                self._keep(messages)
+        except BaseException as error:
+            self._failure = error
+            with self._room:
+                self._stopped = True
+                self._room.notify_all()
+
+    def _next(self) -> list[Message] | None:
+        """What has come; None at the end."""
+        with self._room:
+            self._room.wait_for(lambda: bool(self._buffer) or self._stopped)
+            if self._buffer:
+                self._room.wait_for(lambda: self._stopped, TOGETHER)  # some more may come
+            messages, self._buffer = self._buffer, []
+            self._room.notify_all()
+            return messages or None
+
+    def _keep(self, messages: list[Message]) -> None:
+        assert self._log is not None and self._receiver is not None, "it has been started"
+        self._log.append(messages)
+        self._receiver.logged(messages)
+        while not self._once and self._log.full():
+            self._full = True
+            with self._room:
+                if self._room.wait_for(lambda: self._stopped, LOOK):
+                    break
+        self._full = False

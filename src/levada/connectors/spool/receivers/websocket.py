@@ -1,0 +1,88 @@
+"""WebSockets (RFC 6455): each message, text or binary, is one. There is nothing by which one could
+go on: what was sent while nobody listened is not there, which the status tells.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+from levada.connectors.spool.feed_spool import Line
+from levada.connectors.spool.message_log import Message
+from levada.connectors.spool.receivers.pull_loop import (
+    CLOSED,
+    LARGEST,
+    OPENING,
+    Puller,
+    RefusedError,
+    authorization,
+    missing,
+    tls_of,
+)
+from levada.core.clock import CLOCK
+
+_TOO_BIG = 1009  # the code with which such a message is refused
+_ALIVE = 20  # s between two questions whether the other side is there
+_REFUSED = range(400, 500)
+
+
+class Messages:
+    """One connection to a WebSocket."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._feed = line, line.feed
+        self._client, self._exceptions = _libraries()
+        self._tls = tls_of(self._feed) if self._feed.tls else None
+        self._socket: Any = None
+
+    def listen(self) -> None:
+        """Until the other side ends it."""
+        with self._connect() as self._socket:
+            self._line.up()
+            try:
+                while True:  # a text that is not UTF-8 is the parser's to refuse
+                    payload = self._socket.recv(decode=False)
+                    self._line.put(Message(payload, "", CLOCK()))
+            except self._exceptions.ConnectionClosed as error:
+                self._tell_dropped(error)
+                raise
+        raise ConnectionError(CLOSED)
+
+    def _connect(self) -> Any:
+        try:
+            return self._client.connect(
+                self._feed.url, ssl=self._tls, additional_headers=authorization(self._feed),
+                open_timeout=OPENING, max_size=LARGEST, ping_interval=_ALIVE,
+                ping_timeout=_ALIVE, proxy=None,
+            )  # fmt: skip
+        except Exception as error:
+            code = getattr(getattr(error, "response", None), "status_code", 0)
+            if code in _REFUSED:
+                raise RefusedError(f"it answers with {code}") from error
+            raise
+
+    def _tell_dropped(self, error: Any) -> None:
+        """Puts a dead letter for a message that is too large, by which the connection has ended."""
+        if error.sent is not None and error.sent.code == _TOO_BIG:
+            why = f"the message has more than {LARGEST >> 20} MB: it is not taken"
+            self._line.put(Message(b"", "", CLOCK(), fault=why))
+
+    def close(self) -> None:
+        """Ends it from another thread."""
+        with suppress(Exception):
+            self._socket.close()
+
+
+def websocket_receiver(line: Line) -> Puller:
+    """What listens to a WebSocket."""
+    return Puller(line, Messages(line))
+
+
+def _libraries() -> tuple[ModuleType, ModuleType]:
+    try:
+        import websockets.exceptions
+        import websockets.sync.client
+    except ImportError as error:
+        raise missing("websockets") from error
+    return websockets.sync.client, websockets.exceptions

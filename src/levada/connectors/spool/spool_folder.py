@@ -1,0 +1,73 @@
+"""The folder of a spool: batches by names that rise, and that have the hash of what is in them
+(``connectors.sources.spooled_files``).
+
+Exactly once: a batch is a file that is durable before anybody counts on it, and the last one is
+never deleted, so that its name says what has been here. Cost: two fsyncs a batch.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import xxhash
+
+from levada.connectors.sources.spooled_files import spooled_name
+from levada.core.atomic_file import write_atomic
+from levada.core.checkpoint_files import file_mode
+from levada.core.durable_files import make_folder
+from levada.core.text_columns import join_lines
+
+
+def spool_folder(root: Path, stream: str) -> Path:
+    """Where the spool of a stream is, below a checkpoint."""
+    return root / "spool" / xxhash.xxh3_64_hexdigest(stream.encode())
+
+
+class Batches:
+    """The batches in a folder."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._forgotten = ""
+
+    def make(self) -> None:
+        """Makes the folder."""
+        make_folder(self.data, parents=True)
+
+    @property
+    def last(self) -> str:
+        """The name of the last batch, "" if there was none."""
+        names = (path.name for path in self.data.iterdir() if _is_batch(path))
+        return max(names, default="")
+
+    def write(self, stem: str, ending: str, data: bytes) -> None:
+        """A batch; when this returns it is durable. Raises ``SinkError``."""
+        path = self.data / spooled_name(stem, ending, data)
+        write_atomic(path, data, file_mode(self.data))
+
+    def write_rows(self, stem: str, ending: str, rows: pl.DataFrame | pl.Series) -> None:
+        """A batch: a frame as Parquet, lines as they are. Raises ``SinkError``."""
+        if isinstance(rows, pl.Series):
+            self.write(stem, ending, join_lines(rows))
+            return
+        made = io.BytesIO()
+        rows.write_parquet(made)
+        self.write(stem, ending, made.getvalue())
+
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes the batches before that of a committed position: no epoch reads them again."""
+        current = position.get("file", "")
+        if current == self._forgotten:
+            return
+        for path in self.data.iterdir():
+            if _is_batch(path) and path.name < current:
+                path.unlink(missing_ok=True)
+        self._forgotten = current
+
+
+def _is_batch(path: Path) -> bool:
+    return not path.name.startswith(".")

@@ -1,0 +1,1 @@
+"""Terms, event times, windows, frames of columns, options and errors. Imports no other package."""

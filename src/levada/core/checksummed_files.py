@@ -1,0 +1,45 @@
+"""Small files of the checkpoint with a seal: a last line that is the hash of all before it.
+
+What is read is what was written, or a ``CheckpointError`` that names the file. Plans, catalogs and
+setups have a hash of their own (``plan.encoding.document``), files of frames one for each frame
+(``operators.state.checksummed_frames``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xxhash
+
+from levada.core.checksum_messages import ALTERED
+from levada.errors import unreadable
+
+SEAL = 18
+"""How many bytes a seal has: 16 digits between two line ends."""
+
+
+def seal(data: bytes) -> bytes:
+    """Bytes with their seal.
+
+    >>> seal(b"{}")
+    b'{}\\n1349cde127705c16\\n'
+    """
+    return data + b"\n" + xxhash.xxh3_64_hexdigest(data).encode() + b"\n"
+
+
+def unsealed(data: bytes) -> bytes | None:
+    """What was sealed; None if it is cut short or altered."""
+    found = data[:-SEAL]
+    return found if seal(found) == data else None
+
+
+def read_sealed(path: Path) -> bytes:
+    """What a sealed file holds. Raises ``CheckpointError``."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, str(error.strerror)) from error
+    found = unsealed(data)
+    if found is None:
+        raise unreadable(path, ALTERED)
+    return found

@@ -1,0 +1,141 @@
+"""Small files of the checkpoint, written durably: there whole, or not at all.
+
+What is being written has a hidden name that is drawn: processes of several hosts may have equal
+numbers, and must not write into one file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from levada.core.checkpoint_files import file_mode, sync_folder
+from levada.errors import CheckpointError
+
+HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
+"""The names of what is being written."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def hidden(path: str) -> str:
+    """A name of its own for what will be at a path; sorts before it."""
+    folder, slash, name = path.rpartition(os.sep)
+    return f"{folder}{slash}.{name}.{secrets.token_hex(8)}"
+
+
+def write_once(path: Path | str, data: bytes) -> bool:
+    """Creates a file with this content, durably, only if it is absent; else False."""
+    try:
+        _place(str(path), data, _link)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise unwritable(Path(path).parent.parent, error) from error
+    return True
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Gives a file this content, durably; readers see the old one or the new one whole."""
+    try:
+        make_folder(path.parent)
+        _place(str(path), data, os.replace)
+    except OSError as error:
+        raise unwritable(path.parent.parent, error) from error
+
+
+def make_folder(path: Path, *, parents: bool = False) -> None:
+    """Makes a folder of the checkpoint, durably, if it is missing; it has the mode of the one above
+    it. Raises ``OSError``, also if that is gone, unless ``parents`` are made, too.
+    """
+    if path.is_dir():
+        return
+    if parents:
+        make_folder(path.parent, parents=True)
+    make_alike(path)
+    sync_folder(path.parent)
+
+
+def make_alike(path: Path) -> None:
+    """Makes a folder with the mode of the one above it, if it is missing. Raises ``OSError``."""
+    mode = path.parent.stat().st_mode & 0o777
+    path.mkdir(mode, exist_ok=True)
+    if path.stat().st_mode & 0o777 != mode:
+        path.chmod(mode)  # the umask has taken some of it
+
+
+def delete(path: Path | str) -> None:
+    """Deletes a file of a folder of the checkpoint, if it is there. Raises ``CheckpointError``."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(Path(path).parent.parent, error) from error
+
+
+def _place(path: str, data: bytes, place: Callable[[str, str], None]) -> None:
+    """Writes a hidden file and places it. One that is gone by then was taken for what an engine of
+    before has left, by one that has just begun: it is written again.
+    """
+    folder = path.rpartition(os.sep)[0] or os.curdir
+    for last in (False, False, True):
+        temporary = hidden(path)
+        try:
+            _write(temporary, data, file_mode(folder))
+            place(temporary, path)
+            break
+        except FileNotFoundError:
+            if last or not os.path.isdir(folder):
+                raise
+        except BaseException:
+            _unlink(temporary)
+            raise
+    sync_folder(folder)
+
+
+def _link(temporary: str, path: str) -> None:
+    os.link(temporary, path)
+    _unlink(temporary)
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _write(path: str, data: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        view = memoryview(data)
+        while view := view[os.write(descriptor, view) :]:
+            pass  # a signal or a full disk may cut a write short
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unwritable(root: str | Path, error: OSError) -> CheckpointError:
+    """Why the checkpoint in this folder cannot be written, and what to do."""
+    if not os.path.isdir(root):
+        return CheckpointError(
+            f"The checkpoint {root} is gone: it was deleted or moved while it was in use.",
+            hint="Bring it back, or start anew in an empty folder.",
+        )
+    if folder := next((p for p in (error.filename2, error.filename) if p and os.path.isdir(p)), ""):
+        return CheckpointError(
+            f"The checkpoint's file {folder} cannot be written or deleted: it is a folder.",
+            hint="Take that away and start again.",
+        )
+    done = {
+        **dict.fromkeys(_FULL, "Make room"),
+        errno.ENOENT: "Bring back what was deleted there",
+    }.get(error.errno or 0, "Mend that")
+    return CheckpointError(
+        f"The checkpoint {root} cannot be written: {error.strerror or error}.",
+        hint=f"{done} and start again: the run goes on after the last epoch that was committed.",
+    )

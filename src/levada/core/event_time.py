@@ -1,0 +1,275 @@
+"""Event time and windows: the one place that decides a boundary (docs/semantics.md#windows).
+
+All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` stand for minus and
+plus infinity; real event times lie strictly between, and the arithmetic below saturates at them.
+
+A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts)
+<= tau < leave(ts)``. With closes at ``c_k = t0 + range + k * step``, ``next(x)`` the smallest
+close > x and ``last(x)`` the greatest ``t0 + k * step`` <= x:
+
+                  what it says                        enter              leave
+    CLOSE_OPEN    range, step, on close, bounds [)    next(ts + to)      next(ts + range)
+    CLOSE_CLOSED  the same, bounds (]                 next(ts + to - 1)  next(ts + range - 1)
+    CHANGE        range, step, on content change      ts + to            last(ts) + range
+    RANGE         range, per element                  ts + to            ts + range
+    NOW                                               ts                 ts + 1
+    ALL                                               ts                 MAX
+    COUNT         the last ``count`` triples or rows  ts                 ended by a row of weight -1
+    SESSION       elements less than ``range`` apart  ts                 ended by a row of weight -1
+    ENDED         the same, at the session's end c    c                  c + 1
+    NUMBERS       of a count window's rows: how far by number they reach, and not by time
+
+``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened
+in [tau - range, tau - to). A COUNT window changes after each ``step``-th triple only: then ts is
+that of the triple after which the content changed. An ENDED window's rows carry the end of their
+session in place of ts. CLOCK is no window of a query but its periodic report policy: it holds
+nothing and closes at t0 + k * step. STATIC is none, either: it stands for static graphs that may be
+replaced, whose rows come and go (by a row of weight -1) at the instants of replacements. NUMBERS is
+none: behind a count window that queries share it has the numbers of the rows (``windows/numbers``).
+
+``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window
+(``start``). The functions take and return ints or int64 arrays alike.
+``kernels.time.window_intervals`` is their compiled twin.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.durations import shown_duration
+from levada.core.frozen import frozen
+from levada.core.row_ranges import starts_segment
+
+MIN = -(2**62)
+MAX = 2**62
+
+TIMELESS = MIN
+"""The report of a query without windows, which is answered once: shown as null."""
+
+Times = npt.NDArray[np.int64]
+
+
+def distinct(times: Times) -> Times:
+    """The distinct times, in order. (``np.unique`` hashes, and slots fill up where times are
+    multiples of a step: microseconds each in place of some ten nanoseconds.)
+
+    >>> distinct(np.array([3000, 1000, 3000])).tolist()
+    [1000, 3000]
+    """
+    ordered: Times = times if (times[1:] > times[:-1]).all() else np.sort(times)
+    return ordered[starts_segment(ordered)]
+
+
+def in_sorted(ordered: Times, times: Times) -> npt.NDArray[np.bool_]:
+    """Which of these times are among those in order."""
+    at = np.searchsorted(ordered, times)
+    found = np.zeros(len(times), np.bool_)
+    inside = at < len(ordered)
+    found[inside] = ordered[at[inside]] == times[inside]
+    return found
+
+
+class WindowKind(IntEnum):
+    """How a window's content follows from event times; its numbers are in parameter tables."""
+
+    CLOSE_OPEN = 0
+    CLOSE_CLOSED = 1
+    CHANGE = 2
+    RANGE = 3
+    NOW = 4
+    ALL = 5
+    COUNT = 6
+    SESSION = 7
+    ENDED = 8
+    CLOCK = 9
+    STATIC = 10
+    NUMBERS = 11
+
+    @property
+    def on_close(self) -> bool:
+        """Whether such a window reports at its closes (else at every change of its content)."""
+        return self in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CLOCK)
+
+    @property
+    def by_session(self) -> bool:
+        """Whether the content is a session."""
+        return self in (WindowKind.SESSION, WindowKind.ENDED)
+
+    @property
+    def endless(self) -> bool:
+        """Whether time alone never empties such a window."""
+        return self in (WindowKind.ALL, WindowKind.COUNT, WindowKind.SESSION)
+
+
+def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
+    """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone
+    if there is one, else all.
+
+    >>> reporting([WindowKind.RANGE, WindowKind.CLOCK])
+    (1,)
+    >>> reporting([WindowKind.RANGE, WindowKind.NOW])
+    (0, 1)
+    """
+    clocks = tuple(i for i, kind in enumerate(kinds) if kind is WindowKind.CLOCK)
+    return clocks or tuple(range(len(kinds)))
+
+
+@frozen
+class Window:
+    """A window as a value: its kind and its parameters (ms; ``count``, and the step of a count
+    window, in triples or rows).
+
+    ``range`` is a session's gap. ``to`` says how far in the past a window ends. ``t0_given`` says
+    that t0 was set by the user: then only closes with k >= 0 exist, and only elements from t0 on
+    count.
+
+    >>> Window(WindowKind.CLOSE_OPEN, range=4000, step=2000).enter(2500)
+    4000
+    >>> Window(WindowKind.CLOSE_OPEN, range=4000, step=2000).leave(2500)
+    8000
+    """
+
+    kind: WindowKind
+    range: int = 0
+    step: int = 1
+    t0: int = 0
+    t0_given: bool = False
+    count: int = 0
+    to: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.step > 0, "a step is positive"
+        assert self.range >= 0, "a range is not negative"
+        assert 0 <= self.to <= self.range, "a window ends after it starts, and not in the future"
+
+    @property
+    def start(self) -> int:
+        """Elements before this time are in no window; static data are there whatever t0."""
+        return self.t0 if self.t0_given and self.kind is not WindowKind.STATIC else MIN
+
+    @property
+    def reach(self) -> int:
+        """Elements so far apart, or farther, are never in the window together (ms); MAX: there is
+        no such distance.
+
+        Not of sessions, which may be of any length: there no element's triples are joined before
+        the window.
+        """
+        match self.kind:
+            case WindowKind.ALL | WindowKind.COUNT:
+                return MAX
+            case WindowKind.NOW:
+                return 1
+            case _:
+                return self.range
+
+    @property
+    def stays(self) -> int:
+        """How long an element is in the window at most, from its time on (ms); MAX: for good. Of
+        NUMBERS: for how many elements.
+        """
+        match self.kind:
+            case WindowKind.CLOSE_OPEN | WindowKind.CLOSE_CLOSED:
+                return self.range + self.step
+            case WindowKind.CHANGE | WindowKind.RANGE | WindowKind.NUMBERS:
+                return self.range
+            case WindowKind.NOW | WindowKind.ENDED:
+                return 1
+            case _:
+                return MAX
+
+    def next_close(self, x: int) -> int:
+        """The smallest close > x (on-close windows only); MIN and MAX map to themselves."""
+        if x <= MIN or x >= MAX:
+            return x
+        first = self.t0 + self.range
+        close = first + ((x - first) // self.step + 1) * self.step
+        return max(close, first) if self.t0_given else close
+
+    def enter(self, ts: int) -> int:
+        """The first instant at which an element of time ``ts`` is in the window; MIN and MAX map to
+        themselves.
+        """
+        if ts <= MIN or ts >= MAX:
+            return ts
+        match self.kind:
+            case WindowKind.CLOSE_OPEN:
+                return self.next_close(ts + self.to)
+            case WindowKind.CLOSE_CLOSED:
+                return self.next_close(ts + self.to - 1)
+            case _:
+                return ts + self.to
+
+    def leave(self, ts: int) -> int:
+        """The first instant at which it no longer is; MIN and MAX map to themselves (an element
+        that never was).
+        """
+        if ts <= MIN or ts >= MAX:
+            return ts
+        match self.kind:
+            case WindowKind.CLOSE_OPEN:
+                return self.next_close(ts + self.range)
+            case WindowKind.CLOSE_CLOSED:
+                return self.next_close(ts + self.range - 1)
+            case WindowKind.CHANGE:
+                return self.t0 + self.step * ((ts - self.t0) // self.step) + self.range
+            case WindowKind.RANGE:
+                return ts + self.range
+            case WindowKind.NOW | WindowKind.ENDED:
+                return ts + 1
+            case _:
+                return MAX
+
+    def describe(self) -> str:
+        """One line for explain: ``[RANGE PT4S STEP PT2S close [)]``."""
+        length, to, step = map(shown_duration, (self.range, self.to, self.step))
+        span = f"RANGE {length}" + f" TO {to}" * bool(self.to)
+        bounds = {
+            WindowKind.CLOSE_OPEN: " close [)",
+            WindowKind.CLOSE_CLOSED: " close (]",
+            WindowKind.CHANGE: " change",
+        }
+        match self.kind:
+            case WindowKind.NOW | WindowKind.ALL | WindowKind.STATIC:
+                return f"[{self.kind.name}]"
+            case WindowKind.NUMBERS:
+                return f"[ROWS {self.range or 'n'}]"
+            case WindowKind.COUNT:
+                return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"
+            case WindowKind.SESSION | WindowKind.ENDED:
+                report = "change" if self.kind is WindowKind.SESSION else "close"
+                return f"[SESSION {length} {report}]"
+            case WindowKind.CLOCK:
+                return f"[EVERY {step}]"
+            case WindowKind.RANGE:
+                return f"[{span}]"
+            case _:
+                t0 = f" t0 {self.t0}" if self.t0_given else ""
+                return f"[{span} STEP {step}{bounds[self.kind]}{t0}]"
+
+
+def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:
+    """The order in which operators see elements: by (ts, canonical N-Triples); row numbers."""
+    return np.array(sorted(range(len(text)), key=lambda i: (int(ts[i]), text[i])), dtype=np.int64)
+
+
+def instant(ms: int) -> str:
+    """An event time for people.
+
+    >>> instant(1500), instant(MAX)
+    ('1970-01-01T00:00:01.500Z', 'end')
+    """
+    if ms <= MIN:
+        return "-"
+    if ms >= MAX:
+        return "end"
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=ms)
+    except OverflowError:  # beyond the years 1 to 9999
+        return f"{ms} ms"
+    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds") + "Z"

@@ -1,0 +1,216 @@
+"""Expressions of the algebra: variables, constants, calls, aggregates. Immutable values (SPARQL
+1.1, section 17).
+
+``Function`` names every operator and built-in; its value is the SPARQL spelling. A cast is
+``Call(Function.CAST, (Const(Iri( datatype)), arg))``. ``EVENT_TIME``, which no text can call, is
+that of a row of one triple (ms). ``Param(i)`` appears only after planning: constants lifted out of
+a shape, so that queries that differ in constants are one operator and a table of parameter rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from enum import StrEnum
+
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import Literal, Term
+
+
+class Function(StrEnum):
+    """Operators and built-ins by their SPARQL spelling."""
+
+    OR = "||"
+    AND = "&&"
+    NOT = "!"
+    EQUAL = "="
+    NOT_EQUAL = "!="
+    LESS = "<"
+    GREATER = ">"
+    LESS_EQUAL = "<="
+    GREATER_EQUAL = ">="
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    PLUS = "unary +"
+    MINUS = "unary -"
+    IN = "IN"
+    NOT_IN = "NOT IN"
+    BOUND = "BOUND"
+    IF = "IF"
+    COALESCE = "COALESCE"
+    SAME_TERM = "sameTerm"
+    IS_IRI = "isIRI"
+    IS_BLANK = "isBLANK"
+    IS_LITERAL = "isLITERAL"
+    IS_NUMERIC = "isNUMERIC"
+    STR = "STR"
+    LANG = "LANG"
+    DATATYPE = "DATATYPE"
+    IRI = "IRI"
+    BNODE = "BNODE"
+    STRDT = "STRDT"
+    STRLANG = "STRLANG"
+    UUID = "UUID"
+    STRUUID = "STRUUID"
+    STRLEN = "STRLEN"
+    SUBSTR = "SUBSTR"
+    UCASE = "UCASE"
+    LCASE = "LCASE"
+    STRSTARTS = "STRSTARTS"
+    STRENDS = "STRENDS"
+    CONTAINS = "CONTAINS"
+    STRBEFORE = "STRBEFORE"
+    STRAFTER = "STRAFTER"
+    ENCODE_FOR_URI = "ENCODE_FOR_URI"
+    CONCAT = "CONCAT"
+    LANGMATCHES = "langMatches"
+    REGEX = "REGEX"
+    REPLACE = "REPLACE"
+    ABS = "ABS"
+    ROUND = "ROUND"
+    CEIL = "CEIL"
+    FLOOR = "FLOOR"
+    RAND = "RAND"
+    NOW = "NOW"
+    YEAR = "YEAR"
+    MONTH = "MONTH"
+    DAY = "DAY"
+    HOURS = "HOURS"
+    MINUTES = "MINUTES"
+    SECONDS = "SECONDS"
+    TIMEZONE = "TIMEZONE"
+    TZ = "TZ"
+    MD5 = "MD5"
+    SHA1 = "SHA1"
+    SHA256 = "SHA256"
+    SHA384 = "SHA384"
+    SHA512 = "SHA512"
+    CAST = "CAST"
+    EVENT_TIME = "event time"
+
+
+class AggregateFunction(StrEnum):
+    """The aggregates (SPARQL 1.1, 18.5.1)."""
+
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+    MIN = "MIN"
+    MAX = "MAX"
+    SAMPLE = "SAMPLE"
+    GROUP_CONCAT = "GROUP_CONCAT"
+
+
+@frozen
+class Var:
+    """A variable by its name, without ``?``."""
+
+    name: str
+
+
+@frozen
+class Const:
+    """A constant term."""
+
+    term: Term
+
+
+@frozen
+class Param:
+    """The i-th lifted constant of a shape."""
+
+    index: int
+
+
+@frozen
+class Call:
+    """A function or operator applied to arguments."""
+
+    function: Function
+    args: tuple[Expression, ...]
+
+
+@frozen
+class Aggregate:
+    """An aggregate; ``arg`` None is ``COUNT(*)``, ``separator`` is that of GROUP_CONCAT."""
+
+    function: AggregateFunction
+    arg: Expression | None
+    distinct: bool = False
+    separator: str | None = None
+
+
+Expression = Var | Const | Param | Call | Aggregate
+
+
+def variables(expression: Expression) -> Iterator[str]:
+    """The names of the variables in an expression, with repetitions, in order of appearance."""
+    match expression:
+        case Var(name):
+            yield name
+        case Call(_, args):
+            for arg in args:
+                yield from variables(arg)
+        case Aggregate(_, arg, _) if arg is not None:
+            yield from variables(arg)
+        case _:
+            return
+
+
+RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE))
+PER_REPORT = RANDOM | {Function.NOW}
+
+
+def both(conditions: Sequence[Expression]) -> Expression | None:
+    """The condition that all of these are true; None if there are none.
+
+    >>> show(both([Var("a"), Var("b"), Var("c")]))
+    '(&& (&& ?a ?b) ?c)'
+    """
+    whole: Expression | None = None
+    for one in conditions:
+        whole = one if whole is None else Call(Function.AND, (whole, one))
+    return whole
+
+
+def random(expression: Expression) -> bool:
+    """Whether an expression draws a value anew in each solution (RAND, UUID, STRUUID, BNODE)."""
+    return calls(expression, RANDOM)
+
+
+def per_report(expression: Expression) -> bool:
+    """Whether an expression depends on the report at which it is evaluated: it draws, or NOW."""
+    return calls(expression, PER_REPORT)
+
+
+def calls(expression: Expression, functions: Collection[Function]) -> bool:
+    """Whether one of these functions occurs in an expression."""
+    match expression:
+        case Call(function, args):
+            return function in functions or any(calls(arg, functions) for arg in args)
+        case Aggregate(_, arg, _) if arg is not None:
+            return calls(arg, functions)
+        case _:
+            return False
+
+
+def show(expression: Expression) -> str:
+    """The stable text form of an expression.
+
+    >>> show(Call(Function.LESS, (Var("a"), Param(0))))
+    '(< ?a $0)'
+    """
+    match expression:
+        case Var(name):
+            return f"?{name}"
+        case Const(term):
+            return str(term)
+        case Param(index):
+            return f"${index}"
+        case Call(function, args):
+            return "(" + " ".join([function.value, *map(show, args)]) + ")"
+        case Aggregate(function, arg, distinct, separator):
+            inner = "*" if arg is None else show(arg)
+            between = "" if separator is None else f" {Literal(separator)}"
+            return f"({function.value}{' DISTINCT' if distinct else ''} {inner}{between})"

@@ -1,0 +1,270 @@
+"""Frames: rows as columns of fixed width. What both stages of an epoch and its state files speak.
+
+A frame has ``n`` rows and named NumPy columns; ``core.column_names`` says what each of them holds.
+
+Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and
+``unpack`` are the jumbo format: a JSON head, then 64-byte aligned buffers; unpacked columns are
+read-only views of the given buffer. In files frames lie with hashes (``core.checksum_messages``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import ref
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.column_names import visible
+from levada.core.msgspec_warmup import prepared
+
+Column = npt.NDArray[Any]
+_ALIGN = 64
+_MAGIC = b"LVF1"
+
+
+class Frame:
+    """``n`` rows of named columns, all of length ``n``; treat it as immutable."""
+
+    __slots__ = ("columns", "n")
+
+    def __init__(self, columns: Mapping[str, Column], n: int | None = None) -> None:
+        self.columns: dict[str, Column] = dict(columns)
+        own = [*self.columns.values()]
+        self.n = len(own[0]) if n is None else n
+        assert not own or len(own[-1]) == self.n, "columns have one length"
+
+    @staticmethod
+    def _made(columns: dict[str, Column], n: int) -> Frame:
+        """A frame of columns that have one length, as those that come from a frame's have."""
+        frame = _new_frame(Frame)
+        frame.columns, frame.n = columns, n
+        return frame
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Frame({self.n} rows: {' '.join(self.columns)})"
+
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
+        """The rows at these positions, in this order."""
+        at = rows.astype(np.intp, copy=False)  # NumPy takes ten times as long by other integers
+        return self._made({k: v.take(at) for k, v in self.columns.items()}, len(at))
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
+        """The rows where ``mask`` is true (self, if all are)."""
+        return self if mask.all() else self.take(mask.nonzero()[0])
+
+    def with_(self, **columns: Column) -> Frame:
+        """This frame with columns added or replaced."""
+        return Frame({**self.columns, **columns}, self.n)
+
+    def select(self, names: Iterable[str]) -> Frame:
+        """These columns only."""
+        own = self.columns
+        return self._made({k: own[k] for k in names}, self.n)
+
+    def visible(self) -> Frame:
+        """Without the columns that are an operator's own.
+
+        >>> Frame({"op": np.zeros(1, np.int32), "#s": np.zeros(1, np.int64)}).visible()
+        Frame(1 rows: op)
+        """
+        return self.select(visible(self.columns))
+
+    def drop(self, *names: str) -> Frame:
+        """Without these columns, whether they are there or not."""
+        own = {k: v for k, v in self.columns.items() if k not in names}
+        return self._made(own, self.n)
+
+    def rename(self, names: Mapping[str, str]) -> Frame:
+        """With columns under other names; those that are not named keep theirs.
+
+        >>> Frame({"r": np.zeros(1, np.int64)}).rename({"r": "#s"})
+        Frame(1 rows: #s)
+        """
+        own = {names.get(k, k): v for k, v in self.columns.items()}
+        return self._made(own, self.n)
+
+    def slice(self, start: int, stop: int) -> Frame:
+        """Rows start..stop, as views."""
+        stop = min(stop, self.n)
+        own = {k: v[start:stop] for k, v in self.columns.items()}
+        return self._made(own, max(stop - start, 0))
+
+
+_new_frame = object.__new__
+
+
+def concat(frames: Sequence[Frame]) -> Frame:
+    """All rows of frames with the same columns, in order; at least one frame."""
+    if len(frames) == 1:
+        return frames[0]
+    every = [f.columns for f in frames]
+    return Frame(
+        {k: np.concatenate([own[k] for own in every]) for k in every[0]}, sum([f.n for f in frames])
+    )
+
+
+class Described(NamedTuple):
+    """A frame in a head: its columns with their dtypes and offsets, and the bytes that it takes."""
+
+    name: str
+    rows: int
+    columns: list[tuple[str, str, int]]
+    start: int
+    size: int
+
+
+class _Head(msgspec.Struct, omit_defaults=True):
+    meta: Any = None
+    frames: list[Described] = []
+    size: int = 0
+
+
+def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:
+    """Each frame with its consecutive buffers, which are aligned; columns are not copied.
+
+    A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
+    of times that are the same, as an event's time and the column that it was read from, are stored
+    once, from 64 rows on.
+    """
+    offset = 0
+    for name, frame in frames.items():
+        start, many = offset, frame.n >= _ALIGN
+        buffers: list[memoryview] = []
+        described: list[tuple[str, str, int]] = []
+        times: list[tuple[Column, int]] = []
+        for column, values in frame.columns.items():
+            kind = values.dtype.str
+            constant = many and _is_constant(values)
+            if many and kind == _LONG and not constant:
+                if times and (same := _place_of_equal(values, times)) is not None:
+                    described.append((column, kind, same))
+                    continue
+                times.append((values, offset))
+            kept = values[:1] if constant else values
+            if size := kept.nbytes:
+                own = kept if kept.flags.c_contiguous else np.ascontiguousarray(kept)
+                gap = -size % _ALIGN
+                data = own.view(np.uint8).data
+                buffers += (data, _GAPS[gap]) if gap else (data,)
+            described.append((column, kind, -offset - 1 if constant else offset))
+            offset += size + -size % _ALIGN
+        yield Described(name, frame.n, described, start, offset - start), buffers
+
+
+def _place_of_equal(values: Column, others: list[tuple[Column, int]]) -> int | None:
+    """Where a column with the same values lies; two values tell most others apart."""
+    middle = len(values) // 2
+    first, inner = values[0], values[middle]
+    for other, at in others:
+        if other[0] == first and other[middle] == inner and np.array_equal(values, other):
+            return at
+    return None
+
+
+def aligned(size: int) -> int:
+    """So many bytes, as they are aligned."""
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
+    """Frames and JSON-able ``meta`` as the consecutive buffers of a blob."""
+    entries: list[Described] = []
+    buffers: list[memoryview] = []
+    for described, own in laid_out(frames):
+        entries.append(described)
+        buffers += own
+    size = entries[-1].start + entries[-1].size if entries else 0
+    head = msgspec.json.encode(_Head(meta, entries, size))
+    first = _MAGIC + np.uint32(len(head)).tobytes() + head
+    if not buffers:
+        return [memoryview(first)]
+    return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
+
+
+_GAPS = [memoryview(bytes(gap)) for gap in range(_ALIGN)]
+_LONG = np.dtype(np.int64).str
+
+
+def _is_constant(values: Column) -> bool:
+    """Whether a column has one value only; three values tell most others."""
+    first = values[0]
+    if first != values[-1] or first != values[values.size // 2]:
+        return False
+    # 0.0 == -0.0, but they differ
+    bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
+    return bool(np.logical_and.reduce(bits == bits[0]))
+
+
+def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:
+    """Frames and JSON-able ``meta`` as one blob.
+
+    >>> name, frame = next(iter(unpack(pack({"a": Frame({"x": np.arange(3)})}))[0].items()))
+    >>> name, frame["x"].tolist()
+    ('a', [0, 1, 2])
+    """
+    return b"".join(parts(frames, meta))
+
+
+def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, Frame], Any]:
+    """The frames and meta of a blob, without copying (but for columns of one value)."""
+    data = np.frombuffer(blob, np.uint8) if not isinstance(blob, np.ndarray) else blob
+    assert data[:4].tobytes() == _MAGIC, "a jumbo blob starts with LVF1"
+    length = int(np.frombuffer(data[4:8].tobytes(), np.uint32)[0])
+    head = msgspec.json.decode(data[8 : 8 + length].tobytes(), type=_Head)
+    rows = data[aligned(8 + length) :]
+    return {d.name: frame_of(d, rows) for d in head.frames}, head.meta
+
+
+def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
+    """A frame from the bytes of all frames, as views (but for columns of one value)."""
+    views, n = {}, described.rows
+    for column, dtype, offset in described.columns:
+        kind = np.dtype(dtype)
+        if offset < 0:
+            value = rows[-offset - 1 : -offset - 1 + kind.itemsize]
+            views[column] = _all_alike(value.tobytes(), kind, n)
+        else:
+            views[column] = rows[offset : offset + n * kind.itemsize].view(kind)
+    return Frame(views, n)
+
+
+_alike: dict[tuple[str, bytes], ref[Column]] = {}
+
+
+def _all_alike(value: bytes, kind: np.dtype[Any], rows: int) -> Column:
+    """A column of one value, by its bytes, which is kept once in this process for all frames that
+    have it: pieces of a window would else take the more memory the longer it is.
+    """
+    found = _alike.get((kind.str, value))
+    kept = None if found is None else found()
+    if kept is None or kept.size < rows:
+        many = 1 << (rows - 1).bit_length()  # as they come ever longer, few are made
+        kept = np.zeros(many, kind)
+        if any(value):  # not -0.0
+            kept[:] = np.frombuffer(value, kind)
+        _alike[kind.str, value] = ref(kept, partial(_forget, (kind.str, value)))
+    return kept[:rows]
+
+
+def _forget(value: tuple[str, bytes], dropped: ref[Column], alike: dict[Any, Any] = _alike) -> None:
+    """Forgets a column that nobody has any more, if no longer one has taken its place. ``alike`` is
+    bound here, since at the end of the process names of modules are gone before columns are.
+    """
+    if alike.get(value) is dropped:
+        del alike[value]
+
+
+prepared(_Head)

@@ -1,0 +1,23 @@
+"""The facts about a stream that plans depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from levada.core.frozen import frozen
+
+
+@frozen
+class StreamFacts:
+    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the
+    ``unique`` and ``closed`` promises.
+
+    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a
+    relation's signs.
+    """
+
+    schema: Mapping[str, str] | None = None
+    unique: bool = False
+    time: str | None = None
+    closed: bool = False
+    sign: str = ""

@@ -1,0 +1,301 @@
+"""Plans without the queries that requests drop, and with those that they add, on a thread of its
+own, while epochs go on with the plan before.
+
+    begin   -> the thread registers the texts in a copy of the registry and makes the next plan
+    take    -> the plan, once it is made: the loop adopts it between two epochs
+
+Elements that arrive meanwhile are read without the new queries. So the queries must begin behind
+all that their streams have said when the plan is adopted. If they do not, they are planned again
+with a margin, and the last time no epoch runs until the plan is made. If that would take long, the
+request is refused.
+
+If the loop itself must plan meanwhile (a query is suspended), it preempts the thread, and the
+requests are planned again.
+
+A thread that takes more seconds of CPU than it may is interrupted, and its request is refused.
+While it works, threads hand over Python's lock each 0.1 ms, so an epoch is delayed by little.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from levada.checkpoint.request_files import Answer, Asking, Request
+from levada.core.thread_interrupt import Interrupt
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
+from levada.engine.registry import Registry
+from levada.engine.syntax_tree_transfer import SMALL_TEXTS, Tree, decode_tree
+from levada.errors import LevadaError, UsageError
+from levada.plan.execution.plan import Plan
+from levada.runtime.driver.query_catalog import Registered
+
+MAX_CPU_SECONDS = 20.0
+_SWITCH = 1e-4  # s
+_switches, _working = threading.Lock(), list[float]()
+_WAIT = 0.05  # s between two looks at the thread's CPU time
+MAX_ATTEMPTS = 4
+MAX_PARSING = 4
+"""Requests whose texts are parsed at once."""
+MARGIN_MS = 1000
+MAX_PAUSE = 0.25
+"""CPU seconds of planning for which epochs wait at the last attempt."""
+ALWAYS_LATE = UsageError(
+    "The plan of the query was late each time: its streams, or the queries of the engine, change "
+    "faster than it is made.",
+    hint="Send it again, or write a simpler text.",
+)
+
+
+class OutOfTimeError(BaseException):
+    """Interrupts planning. No handler of ``Exception`` catches it."""
+
+
+class PreemptedError(OutOfTimeError):
+    """Interrupts planning, since the loop itself must plan. The requests are planned again."""
+
+
+@dataclass
+class Trial:
+    """Requests that are planned together, in a copy of the registry after so many ``edits``.
+
+        ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
+        event time by which the queries begin later. ``static``: the version of the static files.
+    ``plan_before``: the last plan version that an epoch has had. ``seconds``: of CPU that an
+    attempt has taken. ``in_catalog``: the catalog may have the queries.
+    """
+
+    requests: Sequence[Request]
+    registry: Registry
+    edits: int
+    attempt: int = 1
+    margin: int = 0
+    static: int = 0
+    plan_before: int = 0
+    added: dict[str, list[Registered]] = field(default_factory=dict)
+    refused: dict[str, Answer] = field(default_factory=dict)
+    is_planned: bool = False
+    in_catalog: bool = False
+    seconds: float = 0.0
+    plan: Plan | None = None
+    failure: BaseException | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the queries that are added."""
+        return [query.name for queries in self.added.values() for query in queries]
+
+    @property
+    def dropped(self) -> list[str]:
+        """The names of the queries that go, also where others take their place."""
+        return [r.drop for r in self.requests if r.drop and r.id in self.added]
+
+    def again(self, lag: int) -> Trial:
+        """The next attempt, after one whose queries began ``lag`` ms too early."""
+        margin = self.margin + (4 * lag + MARGIN_MS if lag else 0)
+        margin = 0 if self.attempt + 1 >= MAX_ATTEMPTS else margin
+        return replace(self, attempt=self.attempt + 1, margin=margin, plan=None)
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Whether epochs wait for the plan."""
+        return self.attempt >= MAX_ATTEMPTS
+
+    @property
+    def is_too_late(self) -> bool:
+        """Whether epochs would have to wait for the plan, and for too long."""
+        return self.is_last_attempt and self.seconds > MAX_PAUSE
+
+
+class Work:
+    """A thread that is interrupted when it takes too much CPU time; ``wake`` is called at its end.
+    ``failure``: what it raised.
+    """
+
+    def __init__(self, work: Callable[[], None], wake: Callable[[], None], name: str) -> None:
+        self._work, self._wake = work, wake
+        self.failure: BaseException | None = PreemptedError()
+        self.seconds = 0.0  # of CPU, at the end
+        self._interrupt: Interrupt | None = None  # once the thread has begun
+        self._thread = threading.Thread(target=self._run, name=f"levada {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with _frequent_switches():
+            interrupt = Interrupt(OutOfTimeError)
+            try:  # not ``suppress``: an interrupt may arrive as that is left
+                try:
+                    self._interrupt = interrupt
+                    self._work()
+                    self.failure = None
+                except BaseException as error:
+                    self.failure = error
+            except OutOfTimeError:  # while another error is noted
+                pass
+            with suppress(OutOfTimeError):
+                interrupt.end()
+            self.seconds = time.thread_time()
+        self._wake()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the thread has ended. Asked now and then, it is interrupted in time."""
+        if not self._thread.is_alive():
+            return True
+        with suppress(OSError):  # it ends just now
+            if self._interrupt is not None and self._interrupt.cpu_seconds() > MAX_CPU_SECONDS:
+                self._interrupt.interrupt(OutOfTimeError)
+        return False
+
+    def preempt(self) -> None:
+        """Ends the thread early, and waits until it has ended; the thread itself does not."""
+        if self._thread is not threading.current_thread():
+            while self._interrupt is None and self._thread.is_alive():  # it begins just now
+                time.sleep(0)
+            if self._interrupt is not None:
+                self._interrupt.interrupt(PreemptedError)
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits until the thread has ended; the thread itself does not."""
+        if self._thread is not threading.current_thread():
+            while not self.is_over:
+                self._thread.join(_WAIT)
+
+
+class PlanningAhead:
+    """One trial at a time, and the texts that are parsed for the next ones, on threads; ``wake`` is
+    called when one of them ends.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._work: Work | None = None
+        self._trial: Trial | None = None
+        self._parsing: dict[str, Parsing] = {}  # by the ids of requests
+        self._large_first = False
+        self.preempted = 0  # trials in a row
+
+    def begin(self, trial: Trial, plan: Callable[[Trial], None]) -> None:
+        """Plans a trial; ``plan`` makes the plan, or notes why the requests are refused."""
+        self.wait()
+        for request in trial.requests:
+            if (parsing := self._parsing.pop(request.id, None)) is not None:
+                trial.registry.trees |= parsing.trees
+        self._trial, self._work = trial, Work(partial(plan, trial), self._wake, "planning")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a trial is being planned."""
+        return self._work is not None and not self._work.is_over
+
+    @property
+    def has_trial(self) -> bool:
+        """Whether a trial is planned, or over and not taken."""
+        return self._trial is not None
+
+    def wait(self) -> None:
+        """Waits until the trial is over."""
+        work = self._work  # users' threads wait, too
+        if work is not None:
+            work.wait()
+
+    def preempt(self) -> None:
+        """Ends a trial that is being planned early; it has failed with ``PreemptedError``."""
+        work = self._work  # users' threads preempt, too
+        if work is not None:
+            work.preempt()
+
+    def take(self) -> Trial | None:
+        """The trial that is over, once."""
+        trial, self._trial = self._trial, None
+        if trial is not None and self._work is not None:
+            self._work.wait()
+            trial.seconds = max(trial.seconds, self._work.seconds)
+            trial.failure, self._work = self._work.failure, None
+            is_preempted = isinstance(trial.failure, PreemptedError)
+            self.preempted = self.preempted + 1 if is_preempted else 0
+        return trial
+
+    def choose(self, requests: Sequence[Request]) -> list[Request]:
+        """The requests of the next trial: those with short texts together, or one with long ones,
+        in turn. Long texts are parsed before, on threads of their own.
+        """
+        there = {request.id for request in requests}
+        self._parsing = {name: work for name, work in self._parsing.items() if name in there}
+        for request in requests:
+            is_new = size_of(request) > SMALL_TEXTS and request.id not in self._parsing
+            if is_new and len(self._parsing) < MAX_PARSING:
+                self._parsing[request.id] = Parsing(request, self._wake)
+        self._large_first = not self._large_first
+        return choose([r for r in requests if self._is_parsed(r)], large=self._large_first)
+
+    def _is_parsed(self, request: Request) -> bool:
+        if size_of(request) <= SMALL_TEXTS:
+            return True
+        parsing = self._parsing.get(request.id)
+        return parsing is not None and parsing.work.is_over
+
+
+class Parsing:
+    """The texts of a request on their way to ``trees``; a text that cannot be parsed has none."""
+
+    def __init__(self, request: Request, wake: Callable[[], None]) -> None:
+        self.trees: dict[tuple[str, str | None], Tree] = {}
+        self._request = request
+        self.work = Work(self._parse, wake, "parsing")
+
+    def _parse(self) -> None:
+        for query in self._request.add:
+            with suppress(LevadaError):
+                self.trees[query.text, query.dialect] = _tree_of(query)
+
+
+def _tree_of(query: Asking) -> Tree:
+    """The tree of a text: as it was handed on, else parsed."""
+    with suppress(ValueError):
+        if query.tree:
+            return decode_tree(query.tree)
+    return prepare(Asked(query.text, query.name, query.dialect), Known()).ast
+
+
+@contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Threads hand over Python's lock often."""
+    with _switches:
+        _working.append(sys.getswitchinterval())
+        sys.setswitchinterval(_SWITCH)
+    try:
+        yield
+    finally:
+        with _switches:
+            interval = _working.pop()
+            if not _working:
+                sys.setswitchinterval(interval)
+
+
+def size_of(request: Request) -> int:
+    """The characters of the texts that a request adds."""
+    return sum(len(query.text) for query in request.add)
+
+
+def choose(requests: Sequence[Request], *, large: bool) -> list[Request]:
+    """The requests that are planned together: all small ones, or the first ``large`` one alone.
+
+    >>> from levada.checkpoint.request_files import Asking
+    >>> def request(id, text):
+    ...     return Request(id, add=[Asking("q", text)])
+    >>> waiting = [request("1", "a" * 5000), request("2", "b"), request("3", "c")]
+    >>> [r.id for r in choose(waiting, large=False)], [r.id for r in choose(waiting, large=True)]
+    (['2', '3'], ['1'])
+    """
+    small = [r for r in requests if size_of(r) <= SMALL_TEXTS and not (r.add and r.drop)]
+    others = [r for r in requests if r not in small]
+    return others[:1] if others and (large or not small) else small

@@ -1,0 +1,528 @@
+"""What other processes ask of a running engine, taken up between epochs
+(docs/decisions/0021-requests-are-files.md).
+
+    restore  -> at the start: queries that requests added come, those that they dropped go; what
+                they gave static graphs is there again
+    take     -> each new request is done in the registry or refused; the ledger makes that durable
+    answer   -> when the plan is made: says so, and the requests are no more
+
+A request that is found in the ledger has been done or refused in another life, and is only
+answered. The loop's thread asks all three; without a request a look costs one list of a folder, ten
+times a second at the most.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import xxhash
+from msgspec.structs import replace
+
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.request_files import (
+    FOLDER,
+    Added,
+    Answer,
+    Given,
+    Going,
+    NewStream,
+    Over,
+    Request,
+    brought,
+    put_answer,
+    read_request,
+    waiting,
+    write_ledger,
+)
+from levada.checkpoint.watched_folder import WatchedFolder
+from levada.core.checksummed_files import read_sealed
+from levada.core.durable_files import unwritable
+from levada.core.event_time import MAX, MIN, instant
+from levada.core.names import check_stream_name
+from levada.core.query_limits import QueryLimits, check_limits
+from levada.engine.background_planning import MAX_CPU_SECONDS, OutOfTimeError, Trial
+from levada.engine.delivery.requested_outputs import Requested
+from levada.engine.driver.driver_inputs import Inputs
+from levada.engine.driver.query_expiry import Lives
+from levada.engine.driver.query_quotas import check_state
+from levada.engine.driver.stream_registry import Streams
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
+from levada.engine.registry import Registry
+from levada.engine.suspended_queries import read_suspended
+from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
+from levada.plan.logical.query_options import options_of
+from levada.plan.topology.trial_planning import too_large
+from levada.runtime.driver.query_catalog import Registered
+
+LOOK = 0.1  # s between two looks
+MOST_OVER = 1000  # queries that came while the engine ran and have ended, that are remembered
+
+
+class Requests:
+    """The requests to one engine, and its ledger."""
+
+    def __init__(self, root: Path, inputs: Inputs, streams: Streams) -> None:
+        self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
+        self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
+        self._outputs = Requested(self._ledger, inputs.deliveries)
+        self._lives = Lives(inputs.registry)
+        self._own: frozenset[str] = (
+            frozenset()
+        )  # the queries that the program gave before the start
+        self._replaced: list[str] = []  # by what the program gives under their names
+        self._found = tuple(self._ledger.added)  # by this start
+        self._taken: list[str] = []
+        self._looked = 0.0
+        self._folder, self._are_waiting = WatchedFolder(f"{self._root}/{FOLDER}"), False
+
+    # -- at the start --
+
+    def restore(self, *, once: bool) -> None:
+        """The queries as requests have left them. What is given anew with another text wins.
+        Raises ``UsageError`` where there is nothing to read ``once``.
+        """
+        with self._registry.lock:
+            self._own = frozenset(self._registry.queries)
+            self._keep_dropped()
+            self._keep_over()
+            self._add_kept()
+        there = set(waiting(self._root))
+        self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
+        if once:
+            self._registry.check_work()
+
+    def _keep_dropped(self) -> None:
+        """Takes out what is given again as it was dropped; other queries are no longer dropped."""
+        ledger, queries = self._ledger, self._registry.queries
+        kept: dict[str, str] = {}
+        for name, identity in ledger.dropped.items():  # readers went before their makers
+            if name in queries and queries[name].identity == identity:
+                try:
+                    self._registry.remove(name)
+                except UsageError:
+                    continue  # another query reads it now
+                kept[name] = identity
+                told = (
+                    f"The query {name} was dropped by levada drop, and is not run. "
+                    "levada add takes it in again."
+                )
+                warnings.warn(told, stacklevel=2)
+        if kept != ledger.dropped:
+            ledger.dropped = kept
+            write_ledger(self._root, ledger)
+
+    def _keep_over(self) -> None:
+        """Takes out what is given again and had ended; another query of the name has not."""
+        ledger, queries = self._ledger, self._registry.queries
+        kept: dict[str, Over] = {}
+        for name, over in ledger.over.items():  # readers went before their makers
+            if name in queries and _told_apart(queries[name].identity) == over.identity:
+                try:
+                    self._registry.remove(name)
+                except UsageError:
+                    continue  # another query reads it now, and it says nothing
+                kept[name] = over
+        if kept != ledger.over:
+            ledger.over = kept
+            write_ledger(self._root, ledger)
+
+    def _add_kept(self) -> None:
+        """Registers what was added; those that cannot be now are told of, and left out. What the
+        program gives has no owner.
+        """
+        given, added = self._registry.queries, self._ledger.added
+        others = [a for a in added if a.name in given and not _is(a, given[a.name])]
+        kept = [replace(a, owner="") if a.name in given else a for a in added if a not in others]
+        if kept != added:
+            self._ledger.added = kept
+            self._replaced = [each.name for each in others]
+            write_ledger(self._root, self._ledger)
+        for each in self._ledger.added:  # makers came before their readers
+            if each.name not in given:
+                asked = Asked(each.text, each.name, each.dialect, each.options)
+                try:
+                    (query,) = self._register([asked], self._registry)
+                    query.lifetime.may_be_over = True
+                except LevadaError as error:
+                    told = f"The query {each.name}, which levada add added, is not run: {error}"
+                    warnings.warn(told, stacklevel=2)
+
+    def restore_static(self) -> None:
+        """Static graphs in their places, as requests have left them where the program gives what it
+        gave.
+        """
+        self._statics.place()
+        kept = []
+        for given in self._ledger.given:
+            copy = self._statics.folder / given.copy
+            if self._statics.names(given.graph) == given.before and copy.exists():
+                self._statics.replace(_lines(copy.read_bytes()), given.graph, None)
+                kept.append(given)
+        self._keep_given(kept)
+
+    def _keep_given(self, kept: list[Given]) -> None:
+        if kept != self._ledger.given:
+            self._ledger.given = kept
+            write_ledger(self._root, self._ledger)
+
+    # -- between epochs --
+
+    def take(self, last: Manifest, *, ahead: bool = False) -> list[Request]:
+        """Does the requests that are there, or refuses them, durably; what has ended leaves. Where
+        queries are planned ``ahead`` returns the requests that add or drop some.
+        """
+        with self._registry.lock:
+            self._end_lives(last)
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return []
+        self._looked = now
+        statics = self._statics  # what the program itself has replaced is the program's
+        with self._registry.lock:  # the program's threads write of streams
+            self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
+            self._settle(last)
+            if not self._folder.may_have_changed(now) and not self._are_waiting:
+                return []
+            self._taken = waiting(self._root)
+            self._are_waiting = bool(self._taken)
+            new = [name for name in self._taken if name not in self._ledger.done]
+            requests = {name: read_request(self._root, name) for name in new}
+            there = self._registry.queries
+            found = [r for r in requests.values() if ahead and r is not None]
+            planned = [r for r in found if r.add or r.drop in there]
+            for name, request in requests.items():
+                if request not in planned:
+                    self._ledger.done[name] = self._done(request, last)
+            if len(planned) < len(new):
+                self._keep()
+            return planned
+
+    def _keep(self) -> None:
+        """Makes the ledger durable."""
+        write_ledger(self._root, self._ledger)
+        self._outputs.follow()
+
+    def _end_lives(self, last: Manifest) -> None:
+        """Takes out the queries that are over, durably: what the program gives again is not run."""
+        gone, ledger = self._lives.end(last), self._ledger
+        if not gone:
+            return
+        names = {query.name for query in gone}
+        asked = names & {added.name for added in ledger.added}
+        ledger.added = [added for added in ledger.added if added.name not in names]
+        for query in gone:
+            plan = query.lifetime.query
+            if query.name not in asked and plan is not None:
+                ledger.over[query.name] = Over(_told_apart(query.identity), plan.until)
+            self._outputs.end(query.name, last.epoch)
+        others = [name for name in ledger.over if name not in self._own]
+        for name in others[: max(len(others) - MOST_OVER, 0)]:
+            del ledger.over[name]
+        write_ledger(self._root, ledger)
+        self._outputs.follow()
+
+    def _settle(self, last: Manifest) -> None:
+        """Outputs end with their queries, and leave the ledger when they have all."""
+        replaced, self._replaced = self._replaced, []
+        for name in replaced:
+            self._outputs.end(name, last.epoch)
+        if self._outputs.settle() or replaced:
+            write_ledger(self._root, self._ledger)
+            self._outputs.follow()
+
+    def _done(self, request: Request | None, last: Manifest) -> Answer:
+        try:
+            if request is None:
+                raise UsageError("The request cannot be read: it is cut short or altered.")
+            if last.ended:
+                raise UsageError("The streams have ended; no report would see this request.")
+            self._check_owner(request)
+            if request.content is not None:
+                return self._give(request.id, request.content.graph)
+            if request.stream is not None:
+                return self._name(request.stream)
+            if request.leave:
+                self._streams.remove(request.leave, asked=True)
+                return Answer([f"{request.leave}: taken away after epoch {last.epoch:,}"])
+            if request.drop and request.add:
+                return self._replace(request, last)
+            return self._drop(request.drop, last) if request.drop else self._add(request, last)
+        except Exception as error:  # the engine goes on, whatever is asked of it
+            return self._refusal(error)
+
+    def _refusal(self, error: BaseException) -> Answer:
+        """The answer to a request with which the engine fails."""
+        match error:
+            case LevadaError():
+                notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+                ours = errno_of(error) or -isinstance(error, CheckpointError | SourceError)
+                return Answer([], str(error), notes, error.exit_code, errno=ours)
+            case OSError():
+                refused = str(unwritable(self._root, error))
+                return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
+            case RecursionError():
+                return self._refusal(too_large(""))
+            case OutOfTimeError():
+                refused = f"To plan the query takes more than {MAX_CPU_SECONDS:g} s of CPU time."
+                return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)
+            case _:
+                kind = type(error).__name__
+                refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
+                return Answer(refused=refused, exit_code=1, errno=-1)
+
+    def _check_owner(self, request: Request) -> None:
+        """Raises ``UsageError`` where the request takes away what is not its owner's."""
+        ledger, queries, name = self._ledger, self._registry.queries, request.drop or request.leave
+        owners = [s.owner for s in ledger.streams if s.name == request.leave]
+        if request.drop:
+            added = [a for a in ledger.added if a.name == name]
+            owners = [a.owner for a in added if name not in queries or _is(a, queries[name])]
+        if request.only and name and request.only not in owners:
+            raise UsageError(f"The token {request.only} has not added {name}.")
+
+    def _give(self, name: str, graph: str | None) -> Answer:
+        """Other content for a static graph, from the next epoch on."""
+        path, ledger = brought(self._root, name), self._ledger
+        if not path.exists():
+            raise UsageError("The request has lost what it brought.")
+        lines = _lines(read_sealed(path))
+        before = next((g.before for g in ledger.given if g.graph == graph), None)
+        program = self._statics.names(graph) if before is None else before
+        self._statics.replace(lines, graph, None)
+        (copy,) = self._statics.names(graph)
+        others = [given for given in ledger.given if given.graph != graph]
+        ledger.given = [*others, Given(graph, copy, program)]
+        which = "the default graph" if graph is None else f"<{graph}>"
+        return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
+
+    def _name(self, asked: NewStream) -> Answer:
+        """A stream, from the next epoch on."""
+        name = check_stream_name(asked.name)
+        self._streams.add(name, asked.path, asked.said, asked=True, owner=asked.owner)
+        return Answer([f"{name}: added, from the next epoch on"])
+
+    def _add(self, request: Request, last: Manifest) -> Answer:
+        return self._note_added(request, self._registered(request, self._registry), last)
+
+    def _registered(self, request: Request, registry: Registry) -> list[Registered]:
+        """Registers the queries of a request, all or none."""
+        batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
+        for query in request.add:
+            limits = QueryLimits.of(check_limits(query.limits))
+            check_state(limits, registry.planning.sharing)
+        return self._register(batch, registry, {query.name: query.to for query in request.add})
+
+    def _note_added(self, request: Request, found: Sequence[Registered], last: Manifest) -> Answer:
+        """Notes in the ledger that the queries of a request are registered."""
+        said = {query.name: query for query in request.add}
+        for query in found:
+            self._outputs.add(query, said[query.name].to, last)
+        # an earlier query of a name may have stayed there, since a start could not run it
+        others = [added for added in self._ledger.added if added.name not in said]
+        self._ledger.added = others + [
+            Added(
+                r.name, r.text, r.dialect, r.options, last.plan, check_limits(said[r.name].limits),
+                said[r.name].owner,
+            )
+            for r in _makers_first(found, self._registry)
+        ]  # fmt: skip
+        for query in found:
+            self._ledger.dropped.pop(query.name, None)
+        return Answer(added=[query.name for query in found])
+
+    def _replace(self, request: Request, last: Manifest) -> Answer:
+        """Drops a query and adds others, or leaves all as it was."""
+        old = self._registry.found(request.drop)
+        ledger = self._ledger
+        before = list(ledger.added), dict(ledger.dropped)
+        outputs, went = self._outputs.kept, set(self._registry.dropped)
+        self._drop(request.drop, last)
+        try:
+            return self._add(request, last)
+        except BaseException:
+            ledger.added, ledger.dropped = before
+            self._outputs.kept = outputs
+            self._registry.bring_back(old)
+            self._registry.dropped |= went
+            raise
+
+    def _register(
+        self,
+        batch: Sequence[Asked],
+        registry: Registry,
+        to: Mapping[str, Sequence[Going]] | None = None,
+    ) -> list[Registered]:
+        """Registers queries that can be planned and written, all or none; ``to``: where to."""
+        dropped = set(registry.dropped)
+        found = registry.add(batch)
+        try:
+            for query in found:
+                self._fits(query, len(registry.queries))
+                self._outputs.check(query, (to or {}).get(query.name, ()))
+                if not registry.is_trial:
+                    asked = Asked(query.text, query.name, query.dialect, query.options)
+                    _ = prepare(asked, registry.known).physical
+        except BaseException:
+            for query in reversed(_makers_first(found, registry)):
+                registry.remove(query.name)
+            registry.dropped &= dropped
+            raise
+        return found
+
+    def _drop(self, name: str, last: Manifest) -> Answer:
+        """Takes out a query, or what is kept of one that this run does not have."""
+        registry, ledger = self._registry, self._ledger
+        kept = {*read_suspended(self._root), *(added.name for added in ledger.added)}
+        if name in registry.queries or name not in kept:
+            query = registry.found(name)
+            registry.remove(name)
+            return self._note_dropped(query, last)
+        registry.dropped.add(name)
+        registry.changed = True
+        return self._note_gone(name, last)
+
+    def _note_dropped(self, query: Registered, last: Manifest) -> Answer:
+        """Notes in the ledger that a query is dropped."""
+        self._ledger.dropped.pop(query.name, None)
+        self._ledger.dropped[query.name] = query.identity
+        return self._note_gone(query.name, last)
+
+    def _note_gone(self, name: str, last: Manifest) -> Answer:
+        """Notes in the ledger that a query is not added any more."""
+        ledger = self._ledger
+        ledger.added = [added for added in ledger.added if added.name != name]
+        told = [f"{name}: dropped after epoch {last.epoch:,}"]
+        told += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
+        return Answer(told)
+
+    # -- planned ahead --
+
+    def trial(self, requests: Sequence[Request], *, attempt: int = 1) -> Trial:
+        """A trial of requests that add queries."""
+        with self._registry.lock:
+            return Trial(requests, self._registry.copy(), self._registry.edits, attempt)
+
+    def register_apart(self, trial: Trial) -> None:
+        """Registers the queries of a trial in its copy of the registry, or refuses requests."""
+        for request in trial.requests:
+            try:
+                self._check_owner(request)
+                if request.drop:
+                    trial.registry.remove(request.drop)
+                trial.added[request.id] = (
+                    self._registered(request, trial.registry) if request.add else []
+                )
+            except Exception as error:
+                trial.refused[request.id] = self._refusal(error)
+
+    def refuse(self, trial: Trial, error: BaseException, last: Manifest) -> None:
+        """Refuses all requests of a trial; a query is dropped in turn."""
+        trial.added.clear()
+        trial.refused = {
+            request.id: self._refusal(error) if request.add else self._done(request, last)
+            for request in trial.requests
+        }
+
+    def adopt(self, trial: Trial, last: Manifest) -> None:
+        """Does the requests of a trial, durably."""
+        with self._registry.lock:
+            for request in trial.requests:
+                answer = trial.refused.get(request.id)
+                if answer is None:
+                    answer = Answer(added=[q.name for q in trial.added[request.id]])
+                    if request.drop:
+                        query = self._registry.found(request.drop)
+                        dropped = self._note_dropped(query, last)
+                        answer = answer if request.add else dropped
+                self._ledger.done[request.id] = answer
+                self._taken.append(request.id)
+            if trial.added:
+                self._registry.take_over(trial.registry)
+            for request in trial.requests:
+                if request.id in trial.added:
+                    self._note_added(request, trial.added[request.id], last)
+            self._keep()
+
+    def answer(self) -> None:
+        """Answers what was taken up, once the plan follows it."""
+        for name in self._taken:
+            with self._registry.lock:
+                answer = self._ledger.done.pop(name, None)
+            if answer is not None:
+                put_answer(self._root, name, self._told(answer))
+        self._taken = []
+
+    def _told(self, answer: Answer) -> Answer:
+        if not answer.added:
+            return answer
+        told = [f"{name}: added{self._from(name)}" for name in answer.added]
+        return Answer(told, added=answer.added)
+
+    def _from(self, name: str) -> str:
+        """From where on a query counts, and up to where if it ends."""
+        query = self._registry.queries.get(name)
+        plan = None if query is None else query.lifetime.query
+        if plan is None:
+            return ""
+        if not plan.streams:
+            return ", and answered once"
+        first = "from the beginning" if plan.start <= MIN else f"from {instant(plan.start)} on"
+        return f", {first}" + (f", until {instant(plan.until)}" if plan.until < MAX else "")
+
+    # -- for the plan --
+
+    def limited(self, limits: QueryLimits) -> dict[str, QueryLimits]:
+        """What queries that were added may have, where that is less than others may."""
+        said = {a.name: a.limits for a in self._ledger.added if a.limits}
+        return {
+            name: QueryLimits.of(text, limits.rows).within(limits) for name, text in said.items()
+        }
+
+    def anew(self, version: int) -> set[str]:
+        """Asked once, after the start: queries that are others than those of their names in the
+        last plan, which has this version.
+        """
+        found, self._found = self._found, ()
+        return {added.name for added in found if version <= added.before}
+
+    def forget(self, dropped: Collection[str], last: Manifest) -> None:
+        """What the program itself has taken out, or registered anew, since requests said of it."""
+        ledger, queries = self._ledger, self._registry.queries
+        left = [
+            a
+            for a in ledger.added
+            if a.name not in dropped or (a.name in queries and _is(a, queries[a.name]))
+        ]
+        gone = {n: i for n, i in ledger.dropped.items() if n not in queries}
+        over = {n: o for n, o in ledger.over.items() if n not in queries}
+        before = len(ledger.added), len(ledger.dropped), len(ledger.over)
+        if (len(left), len(gone), len(over)) != before:
+            for added in ledger.added:
+                if added not in left:
+                    self._outputs.end(added.name, last.epoch)
+            ledger.added, ledger.dropped, ledger.over = left, gone, over
+            write_ledger(self._root, ledger)
+            self._outputs.follow()
+
+
+def _lines(data: bytes) -> list[str]:
+    return [line for line in data.decode().split("\n") if line]
+
+
+def _told_apart(identity: str) -> str:
+    return xxhash.xxh3_128_hexdigest(identity.encode())
+
+
+def _is(added: Added, query: Registered) -> bool:
+    """Whether a query is the one that was added."""
+    return (added.text, added.dialect, added.options) == (query.text, query.dialect, query.options)
+
+
+def _makers_first(found: Sequence[Registered], registry: Registry) -> list[Registered]:
+    """Queries that came together, each behind those whose streams it reads."""
+    names = {query.name for query in found}
+    return [query for name, query in registry.queries.items() if name in names]

@@ -1,0 +1,62 @@
+"""What an engine does with outputs: they are named by a query's handle, and run beside the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from levada.checkpoint.checkpoint_folder import Checkpoint, plan_of
+from levada.checkpoint.result_index import Index, Keep
+from levada.core.checkpoint_facts import facts_of
+from levada.core.clock import counting_clock
+from levada.engine.delivery.delivery_manager import KEEP, Deliveries, Shape
+from levada.engine.engine_driver import Driver
+from levada.engine.query import Query
+from levada.engine.registry import Registry
+from levada.errors import UsageError
+
+
+class Delivers:
+    """An engine's outputs, and the index that they read."""
+
+    temporary: bool
+    _deliveries: Deliveries
+    _driver: Driver | None
+    _kept: Keep | None
+    _registry: Registry
+
+    if TYPE_CHECKING:
+
+        def _open(self) -> Checkpoint:
+            """The checkpoint, taken for the engine."""
+
+        def _wake(self) -> None:
+            """Has the loop look at what has changed."""
+
+        @property
+        def running(self) -> bool:
+            """Whether epochs may still come."""
+
+    def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
+        """The query's reports go there, too. Raises ``UsageError``."""
+        if self._driver is not None and not self.running:
+            raise UsageError("The engine has ended; nothing more would go to another output.")
+        plan = query._query
+        shape = Shape(query.name, plan.form, plan.output, tuple(plan.variables))
+        if not self.temporary:
+            self._deliveries.open(self._open())
+        with self._registry.lock:
+            self._registry.found(query.name, query._lifetime)
+            self._deliveries.add(shape, query._lifetime, url, options)
+        self._wake()
+
+    def _index_on(self, root: Path) -> tuple[Index | None, Callable[[], Index]]:
+        """What is kept for other processes, and for outputs (None: nothing is yet), and how it is
+        opened. That does not hold the engine, which is closed when nobody has it any more.
+        """
+        plans = partial(plan_of, root, facts_of(root))
+        kept = self._kept or Keep.of(KEEP)
+        opened = partial(Index, root, kept, counting_clock(), plans, self._deliveries.needed)
+        return opened() if self._kept or self._deliveries.all else None, opened

@@ -1,0 +1,74 @@
+"""How far outputs are behind, as the checkpoint tells it: for ``levada status``, also while an
+engine runs on it, and when none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+
+from levada.checkpoint.delivery_progress import Delivered, read_deliveries
+from levada.checkpoint.result_index import Cursor, Entry
+from levada.core.event_time import MAX
+from levada.core.frozen import frozen
+from levada.engine.suspended_queries import read_suspended
+
+
+@frozen
+class OutputStatus:
+    """An output: ``behind``: the reports that it has not had; ``oldest``: when the first of them
+    was published (ms by the clock; None: there is none); ``why`` it is away; ``holds``: the intake
+    waits for it; ``note``: what is to be known of its query.
+    """
+
+    query: str
+    to: str
+    behind: int
+    oldest: int | None
+    why: str
+    holds: bool
+    note: str = ""
+
+    @property
+    def undelivered(self) -> str:
+        """What a run says at its end of an output that is behind."""
+        reports = "1 report" if self.behind == 1 else f"{self.behind:,} reports"
+        why = self.why or f"{self.to} has not taken all yet."
+        return f"{self.query}: {reports} left to deliver by the next run on the checkpoint: {why}"
+
+
+def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputStatus, ...]:
+    """The outputs of a checkpoint; ``now``: as the engine itself knows them, else as they were
+    within the last second. Raises ``CheckpointError``.
+    """
+    known = read_deliveries(root) if now is None else now
+    entries = Cursor(root).more() if known else []
+    suspended = read_suspended(root) if known else {}
+    return tuple(_status(one, entries, _note(one, suspended)) for one in known)
+
+
+def _note(one: Delivered, suspended: Container[str]) -> str:
+    """What becomes of an output whose query has gone, or is suspended.
+
+    >>> _note(Delivered("q", "kafka://b/t", 3, 0, 1, 3), ["q"])
+    'The query q is suspended: kafka://b/t gets what it reported before, and more when it goes on.'
+    """
+    if one.ends < MAX:
+        return (
+            f"The query {one.query} was dropped: this output ends when {one.to} has what it "
+            f"reported up to epoch {one.ends:,}."
+        )
+    if one.query in suspended:
+        return (
+            f"The query {one.query} is suspended: {one.to} gets what it reported before, and more "
+            "when it goes on."
+        )
+    return ""
+
+
+def _status(one: Delivered, entries: list[Entry], note: str) -> OutputStatus:
+    first = max(one.reached, one.begins)
+    left = [e for e in entries if first < e.epoch <= one.ends and one.query in e.queries]
+    behind = sum(e.queries[one.query][2] for e in left)
+    oldest = left[0].wall if left else None
+    return OutputStatus(one.query, one.to, behind, oldest, one.why, one.holds, note)

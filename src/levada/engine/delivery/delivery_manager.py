@@ -1,0 +1,348 @@
+"""The outputs of an engine: what the index keeps for them, when the intake waits for one, and when
+they have everything.
+
+Each has a thread (``delivery``). What the checkpoint is to know of them is written at most every
+``PAUSE`` seconds: where an output is stands in its target, too.
+
+An output belongs to one query: what stood under the name before, or comes after it, is another's.
+Those that come while the engine runs begin between two epochs, on the loop's thread (``follow``),
+before the plan that has their query: so no report of it is missed, and none of another one taken.
+docs/decisions/0054.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.delivery_progress import Delivered, read_deliveries, write_deliveries
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.query_totals import of_last, total_of
+from levada.checkpoint.request_files import Sent, read_ledger
+from levada.checkpoint.result_index import Entry, Index
+from levada.connectors.sinks.sink_url import Destination
+from levada.connectors.sinks.transactional_sink import Target
+from levada.core.event_time import MAX
+from levada.core.frozen import frozen
+from levada.core.query_model import Form, Output
+from levada.engine.delivery.delivery_thread import ENDING, Delivery
+from levada.errors import CheckpointError, EvaluationError, UsageError
+from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.publication import Standing
+from levada.runtime.publication.query_lifetime import Lifetime
+
+PAUSE = 1.0  # s
+KEEP = "256MB"  # what outputs may be behind, unless the engine is told
+
+
+@frozen
+class Shape:
+    """What the results of a query are like."""
+
+    query: str
+    form: Form
+    output: Output
+    variables: tuple[str, ...]
+
+    @staticmethod
+    def of(query: Registered) -> Shape:
+        """Those of a query that is registered."""
+        meant = query.query
+        return Shape(query.name, meant.form, meant.output, tuple(meant.variables))
+
+
+@dataclass
+class Deliveries:
+    """The outputs that have been named. They begin with the engine. ``lasting``: so does the
+    checkpoint; ``wanted``: some have come that wait for ``follow``, or may come.
+    """
+
+    lasting: bool = True
+    all: list[Delivery] = field(default_factory=list)
+    wanted: bool = False
+    letters: Path | None = None
+    _came: list[Delivery] = field(default_factory=list)  # while it runs
+    _finished: list[Sent] = field(default_factory=list)
+    _index: Index | None = None
+    _since: int = 0  # the last plan when the index began
+    _checkpoint: Checkpoint | None = None
+    _before: dict[tuple[str, str], Delivered] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], Delivered] = field(default_factory=dict)
+    _written: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _running: bool = False
+    _over: bool = False
+
+    def open(self, checkpoint: Checkpoint) -> None:
+        """On this checkpoint, with what it knows."""
+        if self._checkpoint is not None:
+            return
+        self._checkpoint = checkpoint
+        self._since = 0 if checkpoint.last is None else checkpoint.last.plan
+        before = read_deliveries(checkpoint.root)
+        quiet = (msgspec.structs.replace(d, why="", holds=False) for d in before)
+        self._before = {(d.query, d.to): d for d in quiet}
+
+    def add(self, shape: Shape, lifetime: Lifetime, url: str, options: Mapping[str, Any]) -> None:
+        """One more output of the program's; while the engine runs it begins between two epochs.
+        Raises ``UsageError``.
+        """
+        target = self.target(shape, url, options)
+        there = [*self.all, *self._came]
+        if any(_goes(d, shape.query, target) and d.lifetime is lifetime for d in there):
+            raise UsageError(f"The results of {shape.query} go to {target.name} already.")
+        known = self._before.get((shape.query, target.name))
+        if target.whole and known is None and not self._is_whole(shape.query, lifetime):
+            raise UsageError(
+                f"What the relation {shape.query} holds is not known: the engine, or a run before "
+                f"on the checkpoint, has had changes of it without {target.name}.",
+                hint="Start on an empty checkpoint, or leave as=state out.",
+            )
+        delivery = self._made(shape.query, target, known, lifetime)
+        if self._running:
+            self._came, self.wanted = [*self._came, delivery], True
+        else:
+            self.all.append(delivery)
+
+    def target(self, shape: Shape, url: str, options: Mapping[str, Any]) -> Target:
+        """The target of a URL for such results. Raises ``UsageError``."""
+        if not self.lasting:
+            raise UsageError(
+                "An output goes on where it was, which a temporary checkpoint does not survive.",
+                hint="Say where the checkpoint is: --checkpoint DIR, or Engine(checkpoint=DIR).",
+            )
+        assert self._checkpoint is not None, "it is open"
+        target = Destination(url, options).target(shape.query, self._checkpoint.facts.id)
+        target.check(shape.query, shape.form, shape.output, shape.variables)
+        return target
+
+    def _is_whole(self, query: str, lifetime: Lifetime) -> bool:
+        """Whether all is kept that a query has said since its beginning."""
+        assert self._checkpoint is not None, "it is open"
+        plan, last = lifetime.query, self._checkpoint.last
+        if self._running and plan is None:
+            return True
+        if self._index is not None and plan is not None and plan.since > self._since:
+            return query not in self._index.gone
+        store = self._checkpoint
+        if last is not None and plan is None and last.plan:
+            plan = store.load_plan(last.plan).queries.get(query)
+        if last is None or plan is None:
+            return True
+        had, _ = of_last(
+            lambda: store.last or last, lambda now: total_of(str(store.root), now, plan)
+        )
+        return not had
+
+    def _made(
+        self, query: str, target: Target, known: Delivered | None, lifetime: Lifetime | None
+    ) -> Delivery:
+        """An output, behind those to its target of queries that had the name."""
+        assert self._checkpoint is not None, "it is open"
+        before = [d for d in (*self.all, *self._came) if _goes(d, query, target)]
+        begins = 0 if known is None else known.begins
+        delivery = Delivery(
+            query, target, self._checkpoint.root, known, self._changed, lifetime, begins,
+            letters=self.letters,
+        )  # fmt: skip
+        delivery.after = before[-1] if before else None
+        return delivery
+
+    def await_some(self) -> None:
+        """A query may have outputs as soon as it is there, which are to miss nothing."""
+        self.wanted = self.wanted or (self._running and self.lasting and self._index is None)
+
+    # -- of requests --
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """The outputs that requests have named, but for those that the program names, too."""
+        self.open(checkpoint)
+        for sent in read_ledger(checkpoint.root).outputs:
+            target = Destination(sent.to.url, sent.to.said).target(sent.query, checkpoint.facts.id)
+            program = (d for d in self.all if d.asked is None)
+            if not any(_goes(d, sent.query, target) for d in program):
+                self.all.append(self._sent(sent, target))
+
+    def _sent(self, sent: Sent, target: Target) -> Delivery:
+        """The output of a request, as far as the checkpoint knows it."""
+        known = self._before.get((sent.query, target.name))
+        known = known if known is not None and known.begins == sent.begins else None
+        delivery = self._made(sent.query, target, known, None)
+        delivery.asked, delivery.ends = sent, sent.ends
+        delivery.begins = sent.begins
+        delivery.reached = max(delivery.reached, sent.begins)
+        return delivery
+
+    def ask(self, shape: Shape, sent: Sent) -> None:
+        """A request has named an output: it begins with the next epoch. Raises ``UsageError``."""
+        target = self.target(shape, sent.to.url, sent.to.said)
+        self._came, self.wanted = [*self._came, self._sent(sent, target)], True
+
+    def end(self, sent: Sent) -> None:
+        """The query of a request's output has been dropped."""
+        for delivery in self.all:
+            asked = delivery.asked
+            if asked is not None and msgspec.structs.replace(asked, ends=sent.ends) == sent:
+                delivery.end(sent.ends)
+                self._changed(True)
+
+    def shown(self, sent: Sent) -> str:
+        """The URL of a request's output for people."""
+        return Destination(sent.to.url, sent.to.said).target(sent.query, "").name
+
+    def finished(self) -> list[Sent]:
+        """The outputs of requests that are over, told once."""
+        found, self._finished = self._finished, []
+        return found
+
+    # -- between epochs --
+
+    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
+        """What has come begins, and what belongs to a query that stands no more is to end."""
+        fresh = index is not self._index
+        if fresh:
+            self._index, self._since = index, last.plan
+        came, self._came, self.wanted = self._came, [], False
+        for delivery in came:
+            self.all = [*self.all, delivery]
+            delivery.begin(_begins(delivery, index, last, fresh=fresh))
+        for delivery in self.all:
+            lifetime = delivery.lifetime
+            gone = lifetime is not None and standing(delivery.query) is not lifetime
+            if gone and delivery.ends == MAX:
+                delivery.end(last.epoch)
+        if came:
+            self._changed(True)
+
+    def _sweep(self) -> None:
+        """Those that are over are no more."""
+        over = [d for d in self.all if d.over]
+        if over:
+            self.all = [d for d in self.all if not d.over]
+            self._finished += [d.asked for d in over if d.asked is not None]
+            for delivery in over:
+                self._before.pop((delivery.query, delivery.target.name), None)
+            self._changed(True)
+
+    def start(self, index: Index | None) -> None:
+        """The engine begins."""
+        self._running, self._index = True, index
+        for delivery in self.all:
+            delivery.letters = self.letters
+            delivery.start()
+
+    def stop(self) -> None:
+        """All end, and the checkpoint knows how far they are."""
+        for delivery in self.all:
+            delivery.stop()
+        until = time.monotonic() + ENDING
+        for delivery in self.all:
+            delivery.join(max(until - time.monotonic(), 0.0))
+        with suppress(CheckpointError):  # the checkpoint may be gone
+            self._write()
+        with self._lock:
+            self._over = True
+
+    def wake(self, *_: object) -> None:
+        """An epoch has been published."""
+        for delivery in self.all:
+            delivery.wake()
+
+    def needed(self) -> int:
+        """The first epoch that one of them may need."""
+        return min((d.reached + 1 for d in self.all), default=MAX)
+
+    def held_by(self, index: Index | None) -> str:
+        """Why the intake is to wait: "" if it is not. Raises what one of them has failed with."""
+        self._sweep()
+        for delivery in self.all:
+            if delivery.failure is not None:
+                raise delivery.failure
+        if index is None or not self.all or not index.holds():
+            self._holds(MAX)
+            return ""
+        working = [delivery for delivery in self.all if not delivery.broken]
+        if not working:
+            return ""
+        slow = min(working, key=lambda delivery: delivery.reached)  # it goes on meanwhile
+        self._holds(slow.reached + 1)
+        return _waits(slow)
+
+    def take_failures(self) -> dict[str, EvaluationError]:
+        """The queries on whose results Levada has failed since the last call."""
+        failures: dict[str, EvaluationError] = {}
+        for delivery in self.all:
+            if delivery.fault is not None:
+                failures[delivery.query], delivery.fault = delivery.fault, None
+        return failures
+
+    def _holds(self, needed: int) -> None:
+        """Those that need this epoch are what the intake waits for."""
+        for delivery in self.all:
+            holds = delivery.reached + 1 <= needed < MAX
+            if holds != delivery.holds:
+                delivery.holds = holds
+                self._changed(True)
+
+    def behind(self, index: Index | None) -> str:
+        """Which has not all that the index has: "" if none."""
+        self._sweep()
+        entries = () if index is None else index.entries
+        working = (delivery for delivery in self.all if not delivery.broken)
+        slow = next((d for d in working if not d.has_asked or _left(d, entries)), None)
+        return "" if slow is None else _waits(slow)
+
+    def _changed(self, at_once: bool) -> None:
+        """What the checkpoint knows is written anew, unless it was just now."""
+        if at_once or time.monotonic() - self._written >= PAUSE:
+            with suppress(CheckpointError):  # the engine tells of that
+                self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            if self._checkpoint is None or self._over:
+                return
+            # of two to one target the first is at work
+            own = {(d.query, d.target.name): d.told for d in reversed(self.all)}
+            if own != self._kept:
+                write_deliveries(self._checkpoint.root, list((self._before | own).values()))
+                self._kept, self._written = own, time.monotonic()
+
+
+def _left(delivery: Delivery, entries: Sequence[Entry]) -> bool:
+    """Whether there are reports that an output has not had."""
+    for entry in reversed(entries):
+        if entry.epoch <= delivery.reached:
+            return False
+        if delivery.has(entry):
+            return True
+    return False
+
+
+def _goes(delivery: Delivery, query: str, target: Target) -> bool:
+    """Whether it is, or was, an output of a query of this name to this target."""
+    return delivery.query == query and delivery.target.name == target.name
+
+
+def _begins(delivery: Delivery, index: Index, last: Manifest, *, fresh: bool) -> int:
+    """The epoch behind which a new output begins: that before the query's first one that is kept;
+    where nothing was, this one.
+    """
+    plan = None if delivery.lifetime is None else delivery.lifetime.query
+    if delivery.asked is not None:
+        return delivery.asked.begins
+    if plan is None or fresh:
+        return last.epoch
+    return max((e.epoch for e in index.entries if e.plan < plan.since), default=0)
+
+
+def _waits(slow: Delivery) -> str:
+    return slow.why or f"The results of {slow.query} wait for {slow.target.name}."

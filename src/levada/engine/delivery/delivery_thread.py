@@ -1,0 +1,264 @@
+"""One output: a thread that takes a query's reports from the index to a target, epoch by epoch.
+
+    open -> position -> (entry behind it -> rows -> write, with the position)*
+
+What fails because the target is away is tried again, from ``open`` on, after pauses that grow: so
+nothing must be known of what was under way. An output that is away needs the epochs that it does
+not have (``needs``), and nobody else waits for it. Every other failure is kept in ``failure``.
+
+Where an output begins that nobody knows yet: at the oldest report that the index has, behind the
+epoch ``begins``. One that is known, and misses reports that the index has given up, fails with a
+sentence, unless it skips them. It is ``over`` when it has all up to the epoch ``ends``, with which
+its query went. Another one to the same target waits until then.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+from levada.checkpoint.delivery_progress import Delivered
+from levada.checkpoint.request_files import Sent
+from levada.checkpoint.result_index import Cursor, Entry
+from levada.connectors.sinks.dead_letter_files import Letter, LetterFiles
+from levada.connectors.sinks.transactional_sink import Piece, Position, Target
+from levada.core.cpu_guard import cpu_guard
+from levada.core.event_time import MAX, MIN
+from levada.engine.status.result_archive import Archive
+from levada.errors import (
+    EngineError,
+    EvaluationError,
+    LevadaError,
+    SinkError,
+    TargetAwayError,
+    TargetTakenError,
+)
+from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.task.operator_failures import as_failure
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
+LOOK = 0.5  # s without a word after which one looks all the same
+ENDING = 3.0  # s that targets have to end what is under way
+
+
+@dataclass
+class Delivery:
+    """The output of a query of the checkpoint in ``root``. ``known``: how far that knows it to be;
+    None: it is new. ``changed`` is called when it may have come further; with True, when that is to
+    be known at once. ``lifetime``: where the program's query stands; ``asked``: a request named it,
+    and whatever is wrong with its target is waited for. ``after``: who writes to the target before
+    it.
+    """
+
+    query: str
+    target: Target
+    root: Path
+    known: Delivered | None
+    changed: Callable[[bool], None]
+    lifetime: Lifetime | None = None
+    begins: int = 0
+    ends: int = MAX
+    asked: Sent | None = None
+    letters: Path | None = None  # None: the checkpoint
+    after: Delivery | None = None
+    position: Position = field(init=False)
+    reached: int = field(init=False)  # up to this epoch it needs nothing
+    why: str = ""
+    failure: BaseException | None = None
+    fault: EvaluationError | None = None  # for which its query is to be suspended
+    broken: bool = False  # by a fault: it writes no more in this run
+    has_asked: bool = False  # the target has said how far it is
+    holds: bool = False
+    over: bool = False
+
+    def __post_init__(self) -> None:
+        known = self.known
+        self.position = (
+            Position() if known is None else Position(known.epoch, known.report, known.since)
+        )
+        self.reached = max(0 if known is None else known.reached, self.begins)
+        self._archive = Archive(self.root)
+        self._stopping, self._woken = threading.Event(), threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"levada output {self.query}", daemon=True
+        )
+
+    @property
+    def told(self) -> Delivered:
+        """What the checkpoint is to know of it."""
+        at = self.position
+        return Delivered(
+            self.query, self.target.name, at.epoch, at.report, at.since, self.reached, self.why,
+            self.holds, self.begins, self.ends,
+        )  # fmt: skip
+
+    def begin(self, epoch: int) -> None:
+        """Its reports are those behind this epoch, unless it is known already."""
+        if self.known is None:
+            self.begins = epoch
+        self.reached = max(self.reached, self.begins)
+        self.start()
+
+    def end(self, epoch: int) -> None:
+        """Its query went after this epoch, of which it has no report yet that came later. What no
+        target has ever taken ends at once.
+        """
+        self.ends = epoch
+        if self.known is None and self.why:
+            self._end(self.why)
+        self.wake()
+
+    def start(self) -> None:
+        """Begins, on a thread of its own."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is more."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Ends; what is under way is ended or goes back."""
+        self._stopping.set()
+        self._woken.set()
+
+    def join(self, seconds: float) -> None:
+        """Waits for the end, but not for a target that does not answer."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while self.after is not None and not self.after.over and not self._stopping.is_set():
+            self._stopping.wait(FIRST_PAUSE)
+        while not self._stopping.is_set():
+            before = self.position
+            try:
+                self._deliver()
+            except LevadaError as error:
+                if self._is_waited_for(error):
+                    self._say(str(error))
+                    moved = self.position != before
+                    pause = FIRST_PAUSE if moved else min(2 * pause, LONGEST_PAUSE)
+                    self._stopping.wait(pause)
+                elif self.ends < MAX:
+                    self._end(str(error))
+                else:
+                    self._fail(error)
+            except BaseException as error:
+                fault = as_failure(error)
+                if fault is None and isinstance(error, Exception):
+                    fault = EvaluationError(repr(error))  # the system's, which no target has named
+                if fault is None:
+                    failure = EngineError(f"The output of {self.query} failed: {error!r}.")
+                    failure.__cause__ = error
+                    self._fail(failure)
+                else:
+                    self._break(fault)
+        with suppress(Exception):
+            self.target.close()
+
+    def _is_waited_for(self, error: LevadaError) -> bool:
+        """Whether it is tried again: for ever if a request named the output, which is to end no
+        engine; until its query goes.
+        """
+        if isinstance(error, TargetAwayError):
+            return self.ends == MAX or self.known is not None
+        taken = isinstance(error, TargetTakenError)
+        return self.asked is not None and not taken and self.ends == MAX
+
+    def _end(self, why: str) -> None:
+        """It is over without all that it was to have."""
+        self.over = True
+        told = f"The output of the query {self.query} that was dropped ends without all: {why}"
+        warnings.warn(told, stacklevel=2)
+        self._stopping.set()
+
+    def _fail(self, error: LevadaError) -> None:
+        self.failure = error
+        self._say(str(error))
+        self._stopping.set()
+
+    def _break(self, fault: EvaluationError) -> None:
+        """Stops for a fault of Levada, for which the query is suspended."""
+        self.fault, self.broken = fault, True
+        self._say(f"Levada failed on it: {fault.message}")
+        self._stopping.set()
+
+    def _say(self, why: str) -> None:
+        if why != self.why:
+            self.why = why
+            self.changed(True)
+
+    def _deliver(self) -> None:
+        """Opens the target, and goes on until it fails or is told to end."""
+        known = None if self.known is None else self.position
+        found = self.target.open(known)
+        cursor = Cursor(self.root)
+        ends, entries = self.ends, cursor.more()
+        self._settle(found, cursor)
+        self._say("")
+        while not self._stopping.is_set():
+            for entry in entries:
+                if self._stopping.is_set():
+                    return None
+                if self.has(entry):
+                    with cpu_guard():
+                        self._write(entry)
+                self.reached = max(self.reached, entry.epoch)
+            if ends < MAX:  # known before the look, which has seen all up to there
+                self.over = True
+                return self._stopping.set()
+            self.changed(False)
+            self._woken.wait(LOOK)
+            self._woken.clear()
+            ends, entries = self.ends, cursor.more()
+        return None
+
+    def has(self, entry: Entry) -> bool:
+        """Whether there are reports in an epoch that it is to have, and has not had."""
+        first = max(self.position.epoch, self.begins)
+        return first < entry.epoch <= self.ends and self.query in entry.queries
+
+    def _settle(self, found: Position | None, cursor: Cursor) -> None:
+        """Where to go on: where the target says. Raises ``SinkError`` where reports are missing."""
+        gone = cursor.gone.get(self.query, MIN)
+        if found is None:
+            found = Position(report=gone)
+        elif not self.target.skips and found.epoch >= self.begins:  # else of a query before
+            unknown = self.known is None and cursor.first > found.epoch + 1
+            if unknown or gone > found.report:
+                raise SinkError(
+                    f"Reports of {self.query} are not kept any more that {self.target.name} has "
+                    "not had: Levada has run without this output.",
+                    hint="Say lost=skip to go on without them, or name another target.",
+                )
+        self.position = found
+        # a target that was restored may be behind what the checkpoint knows of it
+        self.reached = min(self.reached, max(found.epoch, self.begins))
+        self.has_asked = True
+        self.known = self.told
+        self.changed(True)  # before anything is written
+
+    def _write(self, entry: Entry) -> None:
+        found = self._archive.read(entry, self.query)
+        if found is None:
+            raise SinkError(f"The results of {self.query} in epoch {entry.epoch} are gone.")
+        position = Position(entry.epoch, entry.last(self.query), found.query.since)
+        self.target.write(Piece(found.query, found.batch, position))
+        self.position = position
+        self._tell_unwritable(entry.epoch)
+
+    def _tell_unwritable(self, epoch: int) -> None:
+        """Writes the results that the target's format could not hold as dead letters."""
+        if found := self.target.unwritable:
+            part = 1000 + crc32(f"{self.query} {self.target.name}".encode()) % 9000
+            letters = [each.letter() for each in found]
+            LetterFiles(self.letters or self.root).publish(Letter.DEAD, epoch, letters, part)
+            found.clear()
+            told = f"{self.target.name} cannot hold some results of the query {self.query}"
+            warnings.warn(f"{told}: they are dead letters.", stacklevel=2)

@@ -1,0 +1,91 @@
+"""The outputs that requests name, as the ledger of a checkpoint has them.
+
+An output comes with its query and ends with it, in the same writing of the ledger, so that neither
+is without the other whoever dies when. It stays there until it has all that its query reported. A
+URL and options stand there as they were said, so a password does not: ``env:NAME`` or ``file:PATH``
+says where it is, which is looked up by the engine's process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.request_files import Going, Ledger, Sent
+from levada.core.event_time import MAX
+from levada.engine.delivery.delivery_manager import Deliveries, Shape
+from levada.errors import UsageError
+from levada.runtime.driver.query_catalog import Registered
+
+Kept = tuple[list[Sent], list[tuple[Shape, Sent]], list[Sent]]
+
+
+class Requested:
+    """The outputs of a ledger, and those of the engine that runs."""
+
+    def __init__(self, ledger: Ledger, deliveries: Deliveries) -> None:
+        self._ledger, self._deliveries = ledger, deliveries
+        self._new: list[tuple[Shape, Sent]] = []
+        self._ended: list[Sent] = []
+
+    @property
+    def kept(self) -> Kept:
+        """What is to be brought back if the request that changes it is refused after all."""
+        return self._ledger.outputs, self._new, self._ended
+
+    @kept.setter
+    def kept(self, before: Kept) -> None:
+        self._ledger.outputs, self._new, self._ended = before
+
+    def check(self, query: Registered, to: Sequence[Going]) -> None:
+        """Whether the results can go there. Raises ``UsageError``."""
+        shape = Shape.of(query)
+        targets = [self._deliveries.target(shape, one.url, one.said).name for one in to]
+        for i, name in enumerate(targets):
+            if name in targets[:i]:
+                raise UsageError(f"The results of {query.name} go to {name} already.")
+
+    def add(self, query: Registered, to: Sequence[Going], last: Manifest) -> None:
+        """The ledger has the outputs of a query that came after an epoch."""
+        for one in to:
+            sent = Sent(query.name, one, last.epoch)
+            self._ledger.outputs = [*self._ledger.outputs, sent]
+            self._new = [*self._new, (Shape.of(query), sent)]
+
+    def end(self, name: str, epoch: int) -> list[str]:
+        """Those of a query that was dropped after an epoch are to end; their URLs for people."""
+        told, kept = [], []
+        for sent in self._ledger.outputs:
+            if sent.query == name and sent.ends == MAX:
+                ended = msgspec.structs.replace(sent, ends=epoch)
+                told.append(self._deliveries.shown(sent))
+                self._new = [new for new in self._new if new[1] is not sent]
+                if sent.begins == epoch:
+                    continue  # no epoch has had it
+                self._ended = [*self._ended, ended]
+                sent = ended
+            kept.append(sent)
+        self._ledger.outputs = kept
+        return told
+
+    def settle(self) -> bool:
+        """Those that are over leave the ledger; whether there were any."""
+        over = self._deliveries.finished()
+        left = [s for s in self._ledger.outputs if not any(_same(s, one) for one in over)]
+        changed = len(left) < len(self._ledger.outputs)
+        self._ledger.outputs = left
+        return changed
+
+    def follow(self) -> None:
+        """The ledger is durable: what it has begins, and ends."""
+        new, ended, self._new, self._ended = self._new, self._ended, [], []
+        for shape, sent in new:
+            self._deliveries.ask(shape, sent)
+        for sent in ended:
+            self._deliveries.end(sent)
+
+
+def _same(one: Sent, other: Sent) -> bool:
+    return (one.query, one.to, one.begins) == (other.query, other.to, other.begins)

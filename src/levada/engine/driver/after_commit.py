@@ -1,0 +1,67 @@
+"""What follows a commit: results go to sinks, readers are told, and what has been read goes.
+
+Where the next epoch runs in other processes the first two go on beside it
+(docs/decisions/0055-publication-beside-the-next-epoch.md): ``publish`` leaves them as a ``Rest``.
+All else is done on the loop's thread before the next epoch is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from levada.checkpoint.manifest import Manifest
+from levada.core.frozen import frozen
+from levada.engine.driver.stream_registry import Streams
+from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.spool_registry import Spools
+from levada.runtime.executor import Executor
+from levada.runtime.publication.async_publication import Rest
+from levada.runtime.publication.publication import Publication
+from levada.runtime.warmup_executor import all_here
+
+Tell = Callable[[Manifest], None]
+
+
+@frozen
+class Publishing:
+    """Publishes epochs that ``executor`` has run; ``tell`` is called when one is out.
+    ``promises``: a delay within which results are to come, so that nothing may wait beside.
+    """
+
+    publication: Publication
+    executor: Executor
+    sourcing: Sourcing
+    spools: Spools
+    streams: Streams
+    tell: Sequence[Tell]
+    promises: bool
+
+    def publish(self, manifest: Manifest) -> Rest | None:
+        """Everything that an epoch made; what is left of it, if it goes on beside the next."""
+        self.publication.checkpoint.reign.check()
+        beside = not (self.promises or all_here(self.executor))
+        rest = self.publication.publish(manifest, beside=beside)
+        self.spools.forget(self.sourcing.by_path(manifest.positions))
+        self.streams.settle(manifest.plan)
+        finish = partial(self._finish, manifest, rest)
+        if rest is not None:
+            return Rest(manifest.epoch, finish)
+        finish()
+        return None
+
+    def _finish(self, manifest: Manifest, rest: Callable[[], None] | None) -> None:
+        """On the loop's thread, or on that of the publication if there is a rest."""
+        if rest is not None:
+            rest()
+        for tell in list(self.tell):
+            tell(manifest)
+
+    def again(self, epoch: int, last: Manifest) -> bool:
+        """Publishes the last epoch, whole, if it is this one; whether it is."""
+        if epoch != last.epoch:
+            return False
+        rest = self.publish(last)
+        if rest is not None:
+            rest.work()
+        return True

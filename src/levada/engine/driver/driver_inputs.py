@@ -1,0 +1,28 @@
+"""What a driver reads: the queries and streams, the static data, the spools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from levada.core.frozen import frozen
+from levada.engine.delivery.delivery_manager import Deliveries
+from levada.engine.registry import Registry
+from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.driver.spool_registry import Spools
+from levada.runtime.driver.static_graphs import Statics
+
+Fits = Callable[[Registered, int], None]
+"""Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""
+
+
+@frozen
+class Inputs:
+    """What an engine has been told; whether the results of a query that comes by a request can be
+    written; and where results go.
+    """
+
+    registry: Registry
+    statics: Statics
+    spools: Spools
+    fits: Fits
+    deliveries: Deliveries

@@ -1,0 +1,96 @@
+"""Queries that end: which of them have, by how far their streams are
+(docs/semantics.md#queries-that-end).
+
+A query is over once the watermark of all of its streams is beyond its end: then all of its reports
+are made, and it leaves as one that is unregistered. What others read stays, silent, until they have
+gone. Cost: a look at the first end of all, in each epoch.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import count
+
+from levada.checkpoint.manifest import Manifest, StreamRecord
+from levada.core.event_time import MAX
+from levada.engine.registry import Registry
+from levada.errors import UsageError
+from levada.runtime.driver.query_catalog import Registered
+
+FEW = 64  # ends that are kept unasked
+
+
+class Lives:
+    """The ends of the queries of a registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._coming: list[Registered] = []  # those that stand in no plan yet
+        self._ends: list[tuple[int, int, Registered]] = []
+        self._numbers = count()
+        self._seen, self._most = -1, FEW
+
+    def end(self, last: Manifest) -> list[Registered]:
+        """Takes out what is over after an epoch."""
+        if last.epoch == self._seen or last.ended:
+            return []
+        self._seen = last.epoch
+        self._come()
+        over = self._over(last)
+        gone: list[Registered] = []
+        for _ in range(len(over)):  # readers before what they read
+            left = [query for query in over if not self._leaves(query, gone)]
+            if len(left) == len(over):
+                break
+            over = left
+        for query in over:
+            self._push(query)
+        return gone
+
+    def _come(self) -> None:
+        coming, self._coming = self._coming + self._registry.mortal, []
+        self._registry.mortal.clear()
+        for query in coming:
+            if not self._stands(query):
+                continue
+            if query.lifetime.query is None:
+                self._coming.append(query)
+            else:
+                self._push(query)
+        if len(self._ends) > 2 * self._most:  # those that were taken out before their ends
+            self._ends = sorted(end for end in self._ends if self._stands(end[2]))
+            self._most = max(len(self._ends), FEW)
+
+    def _push(self, query: Registered) -> None:
+        plan = query.lifetime.query
+        if plan is not None:
+            heappush(self._ends, (plan.until, next(self._numbers), query))
+
+    def _over(self, last: Manifest) -> list[Registered]:
+        """Those of whose streams all are beyond their ends."""
+        farthest = max((s.watermark for s in last.streams.values()), default=0)
+        passed: list[Registered] = []
+        while self._ends and self._ends[0][0] < farthest:
+            passed.append(heappop(self._ends)[2])
+        found = []
+        for query in filter(self._stands, passed):
+            plan = query.lifetime.query
+            assert plan is not None, "it stood in a plan when it was pushed"
+            own = (last.streams.get(s, StreamRecord()).watermark for s in plan.streams)
+            if plan.until < min(own, default=MAX):
+                found.append(query)
+            else:
+                self._push(query)
+        return found
+
+    def _stands(self, query: Registered) -> bool:
+        """Whether it is there, and not suspended: of that it is still told."""
+        return self._registry.standing(query.name) is query.lifetime and not query.lifetime.over
+
+    def _leaves(self, query: Registered, gone: list[Registered]) -> bool:
+        try:
+            self._registry.remove(query.name)
+        except UsageError:
+            return False  # another one reads it
+        gone.append(query)
+        return True

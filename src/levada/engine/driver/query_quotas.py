@@ -1,0 +1,159 @@
+"""What a query has over several epochs, and may not have: reports, and rows in them, of what was
+read at once, bytes of its results that are kept, rows of state.
+
+Manifests and the index have the numbers, so nothing is looked at for it. Reports that are too many
+for one epoch are made by the next ones, which read nothing until they have: all of these count
+together, since all other queries wait for them. What such a query has reported by then stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.result_counts import NONE, living, names_of, together
+from levada.checkpoint.result_index import Index, Keep
+from levada.core.array_types import Bools
+from levada.core.event_time import TIMELESS
+from levada.core.frame import Frame
+from levada.core.integer_options import check_count
+from levada.core.query_limits import Limited, QueryLimits
+from levada.errors import ExcessError, UsageError
+from levada.operators.windowing.report_count_bound import MOST_OF_A_ROW, most_at_rate, too_often
+from levada.plan.execution.plan import Plan
+from levada.plan.sharing.sharing_modes import Sharing
+from levada.runtime.driver.epoch import Epochs
+
+_NO_ROWS = NONE.frame()
+
+
+def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> QueryLimits:
+    """What one query may have, as it was said. Raises ``UsageError``."""
+    limits = QueryLimits.of(said, check_count(max_rows, "max_rows"))
+    check_kept(limits, keep)
+    check_state(limits, sharing)
+    return limits
+
+
+def check_kept(limits: QueryLimits, keep: Keep | None) -> None:
+    """Raises ``UsageError`` for a limit of what is kept where nothing is."""
+    if limits.kept and keep is None:
+        raise UsageError(
+            "The limit kept is of results that are kept for other processes, and none are.",
+            hint="Say how long they are kept (--keep 1h), or leave the limit out.",
+        )
+
+
+def check_state(limits: QueryLimits, sharing: Sharing) -> None:
+    """Raises ``UsageError`` for a limit of rows of state where queries have rows together that no
+    one of them would have alone.
+    """
+    if limits.state and sharing not in (Sharing.OFF, Sharing.EXACT):
+        raise UsageError(
+            f"The limit state is for --sharing off and exact: with {sharing} operators have rows "
+            "of several queries that are no query's own.",
+            hint="Leave the limit out, or say another --sharing.",
+        )
+
+
+class Totals:
+    """Counts what the limits speak of. ``_rows``: what queries have had of what was read at once,
+    by node and member; ``_empty``: reports without rows.
+    """
+
+    def __init__(self, limits: Limited) -> None:
+        self._limits = limits
+        self._rows, self._empty = _NO_ROWS, Counter[str]()
+        self._epoch = -1
+        self._before = self._known = 0  # elements
+        self._behind = False
+
+    def over(self, epochs: Epochs, index: Index | None) -> dict[str, ExcessError]:
+        """Which queries have too much after an epoch, and what."""
+        manifest = epochs.last
+        counts = self._limits.any("reports") or self._limits.any("rate")
+        new = counts and manifest.epoch != self._epoch
+        found = self._often(manifest, epochs.planned(manifest.plan)) if new else {}
+        for name, n in manifest.crowded.items():
+            most = self._limits.of(name).state
+            message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
+            found[name] = ExcessError(message, limit="state")
+        if index is not None:
+            for name in manifest.sizes:
+                most = self._limits.of(name).kept
+                if most and index.sizes[name] > most:
+                    message = (
+                        f"{index.sizes[name]:,} bytes of its results are kept; "
+                        f"the limit is {most:,}."
+                    )
+                    found[name] = ExcessError(message, limit="kept")
+        return found
+
+    def _often(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
+        told = manifest.counts.frame()
+        if self._behind:
+            told, _ = together([self._rows, told])
+        else:
+            self._empty, self._before = Counter(), self._known
+        self._rows = told
+        self._known = sum(record.elements for record in manifest.streams.values())
+        self._epoch, self._behind = manifest.epoch, manifest.behind
+        for name, times in manifest.shown_reports.items():
+            rows = manifest.counts.of_query(plan.queries.get(name)) or (0, 0, 0, 0)
+            self._empty[name] += max(len(times) - rows[3], 0)
+        return {**self._too_dense(plan), **dict(self._too_many(plan))}
+
+    def _too_many(self, plan: Plan) -> Iterator[tuple[str, ExcessError]]:
+        """Queries with too many reports."""
+        if not self._limits.any("reports"):
+            return
+        rows = self._living(plan, self._rows["reports"] > self._least("reports"))
+        made = Counter(dict(zip(names_of(plan, rows), rows["reports"].tolist(), strict=True)))
+        for name, empty in self._empty.items():
+            made[name] = empty + self._reports_of(plan, name)
+        for name, n in made.items():
+            most = self._limits.of(name).reports
+            if 0 < most < n:
+                message = (
+                    f"It has made {n:,} reports of what was read at once; the limit is {most:,}."
+                )
+                yield name, ExcessError(message, limit="reports")
+
+    def _too_dense(self, plan: Plan) -> dict[str, ExcessError]:
+        """Queries with too many rows in reports for the event time of these."""
+        if not self._limits.any("rate"):
+            return {}
+        rows = self._rows
+        rows = rows.where((rows["most"] > TIMELESS) & (rows["reports"] > MOST_OF_A_ROW))
+        found = {}
+        read = np.full(rows.n, max(self._known - self._before, 0), np.float64)
+        span = np.maximum(rows["most"] - rows["least"], 0)
+        over = rows["n"] > most_at_rate(self._least("rate"), span, read)
+        rows, span, read = rows.where(over), span[over], read[over]
+        alive = living(plan, rows)
+        rows, span, read = rows.where(alive), span[alive], read[alive]
+        for i, name in enumerate(names_of(plan, rows)):
+            rate, n = self._limits.of(name).rate, int(rows["n"][i])
+            if rate and n > most_at_rate(rate, span[i : i + 1], read[i : i + 1])[0]:
+                found[name] = too_often(n, int(span[i]), rate, says="has made")
+        return found
+
+    def _living(self, plan: Plan, at: Bools) -> Frame:
+        rows = self._rows.where(at)
+        return rows.where(living(plan, rows))
+
+    def _reports_of(self, plan: Plan, name: str) -> int:
+        """The reports with rows of a query."""
+        query = plan.queries.get(name)
+        if query is None:
+            return 0
+        at = (self._rows["node"] == query.node) & (self._rows["op"] == query.member)
+        return int(self._rows["reports"][at].sum())
+
+    def _least(self, limit: str) -> int:
+        """The least of what some query may have."""
+        limits = (self._limits.all, *self._limits.own.values())
+        return min(most for each in limits if (most := int(getattr(each, limit))))

@@ -1,0 +1,352 @@
+"""The streams of an engine that runs: those that its program named before the start, and those that
+came since (docs/decisions/0043-streams-come-and-go.md).
+
+    restore -> at the start: streams that came while an engine ran are there again, those that were
+               taken away are not
+    add, remove -> by the program, or by a request: durable when they return
+    follow  -> between epochs: the catalog and the sources have the streams that there are now
+    settle  -> after the first epoch without a stream: what its spool wrote goes
+
+The set of streams that an epoch has is in its plan and its setup, which the intention names; the
+ledger has what the next plan follows from. Until an epoch without a stream is committed its spool
+stays, and another stream of its name has another folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import SETUPS, Setup, encode_setup
+from levada.checkpoint.request_files import Left, Named, read_ledger, write_ledger
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.sources.file_listing import check_regular
+from levada.connectors.sources.split_enumerator import Source, source_of
+from levada.connectors.spool.python_spool import PythonSpool
+from levada.engine.registry import Registry
+from levada.engine.restart_checks import columns_of
+from levada.errors import UsageError
+from levada.plan.encoding.document import decode
+from levada.runtime.driver.query_catalog import Catalog
+from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.spool_registry import Spools, StreamingFrame, StreamSource
+
+
+class Streams:
+    """The streams of one engine, and the ledger of its checkpoint. ``once``: no more may come."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, registry: Registry, spools: Spools, *, once: bool
+    ) -> None:
+        self.ledger = read_ledger(checkpoint.root)
+        self._checkpoint, self._root, self._once = checkpoint, checkpoint.root, once
+        self._registry, self._spools = registry, spools
+        self._sources: dict[str, Source] = {}  # of the streams that came since the last plan
+        self._known: set[str] = set()  # that the last plan has
+        self._again: set[str] = set()  # restored, and not named by this run's program
+        self._first = True
+        self._leaving: dict[str, list[str]] = {}  # folders by streams that the next epoch has not
+        self._since: int | None = None  # from this plan on
+
+    def _write(self) -> None:
+        write_ledger(self._root, self.ledger)
+
+    # -- at the start --
+
+    def restore(self) -> None:
+        """The streams as the runs before have left them; what the program declares wins."""
+        before = msgspec.json.encode(self.ledger)
+        last = self._checkpoint.last
+        setup = self._checkpoint.setup(last.setup) if last is not None and last.setup else None
+        live = {c.name: _folder(c) for c in setup.streams} if setup is not None else {}
+        with self._registry.lock:
+            self._sweep(set(live.values()))
+            self._keep_out()
+            self._come_again()
+            self._lie(live)
+        if msgspec.json.encode(self.ledger) != before:
+            self._write()
+
+    def _sweep(self, live: set[str]) -> None:
+        """Deletes the spools that no epoch reads again, which a run of before has left."""
+        for name, left in list(self.ledger.left.items()):
+            kept = [folder for folder in left.folders if folder in live]
+            for folder in set(left.folders) - set(kept):
+                shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
+            self.ledger.left[name] = Left(left.declared, kept)
+
+    def _keep_out(self) -> None:
+        """Streams that the program declares again as they were when a request took them away."""
+        registry, ledger = self._registry, self.ledger
+        for name, left in list(ledger.left.items()):
+            if name not in registry.declared:
+                continue
+            if left.declared == _identity(registry.declared[name]):
+                try:
+                    registry.remove_stream(name)
+                except UsageError:
+                    pass  # a query reads it now
+                else:
+                    self._spools.leave(name)
+                    told = f"The stream {name} was taken away while an engine ran, and is not read."
+                    warnings.warn(f"{told} levada add-stream takes it in again.", stacklevel=2)
+                    continue
+            del ledger.left[name]
+
+    def _come_again(self) -> None:
+        """The streams that came while an engine ran, but for those that are declared otherwise."""
+        declared, kept = self._registry.declared, []
+        for named in self.ledger.streams:
+            config = _declared(named)
+            if named.name not in declared:
+                self._restore_one(named, config)
+            elif _identity(declared[named.name]) != _identity(config):
+                told = (
+                    f"The stream {named.name} is declared otherwise than when it was added: that "
+                    "declaration holds."
+                )
+                warnings.warn(told, stacklevel=2)
+                continue
+            else:
+                named = msgspec.structs.replace(named, owner="")  # it is the program's
+            kept.append(named)
+        self.ledger.streams = kept
+
+    def _restore_one(self, named: Named, declared: StreamConfig) -> None:
+        if named.rows:
+            config = self._spools.rows(declared, tuple(named.columns), self._root)
+        else:
+            config = self._spools.config_of(named.name, declared, self._root, {})
+        before = self._checkpoint if config.undecided else None
+        self._registry.add_stream(columns_of(config, before), declared)
+        self._again.add(named.name)
+
+    def _lie(self, live: Mapping[str, str]) -> None:
+        """Spools are where they have been, which follows from the name for the first of a name."""
+        folders = {name: folder for name, folder in live.items() if folder}
+        folders |= {named.name: named.folder for named in self.ledger.streams}
+        for name, config in list(self._registry.streams.items()):
+            spool, folder = self._spools.of(name), folders.get(name, "")
+            if spool is not None and folder and folder != _folder(config):
+                spool.lie(self._root / "spool" / folder)
+                self._registry.streams[name] = replace(config, path=spool.config.path)
+
+    @property
+    def strangers(self) -> frozenset[str]:
+        """Streams that had other ones of their names in the last manifest, as it seems."""
+        last = self._checkpoint.last
+        plan = 0 if last is None else last.plan
+        return frozenset(named.name for named in self.ledger.streams if plan <= named.before)
+
+    # -- while it runs --
+
+    def add(
+        self,
+        name: str,
+        source: StreamSource,
+        options: Mapping[str, Any],
+        *,
+        asked: bool = False,
+        owner: str = "",
+    ) -> None:
+        """A stream from the next epoch on; it may be named in queries at once. ``asked``: by a
+        request, with which it becomes durable, and which says its ``owner``. Raises
+        ``UsageError``, ``SourceError``.
+        """
+        self._check_goes_on()
+        if isinstance(source, StreamingFrame):
+            message = f"The stream {name} is a DataFrame, which is named before the engine starts."
+            raise UsageError(message)
+        if isinstance(source, str | Path):
+            source = StreamConfig.of(name, source, **options)
+        with self._registry.lock:
+            if name in self._again:
+                self._name_again(name, source, options)
+                return
+            self._registry.check_free(name)
+            self._add(name, source, options, asked=asked, owner=owner)
+
+    def _check_goes_on(self) -> None:
+        if self._once:
+            raise UsageError("The engine reads what was there when it started.")
+        if self._checkpoint.last is not None and self._checkpoint.last.ended:
+            raise UsageError("The streams have ended; no report would see another one.")
+
+    def _add(
+        self,
+        name: str,
+        source: StreamSource,
+        options: Mapping[str, Any],
+        *,
+        asked: bool,
+        owner: str,
+    ) -> None:
+        config = self._spools.config_of(name, source, self._root, options)
+        spool = self._spools.of(name)
+        folder = "" if spool is None else self._free(_folder(config))
+        rows = not isinstance(source, StreamConfig)
+        declared = source if isinstance(source, StreamConfig) else replace(config, path="")
+        try:
+            if spool is not None:
+                spool.lie(self._root / "spool" / folder)
+                spool.start(once=False)
+                config = spool.config
+            check_regular(name, config.path)
+            config = columns_of(config, None)
+            found = source_of(config, self._root / "scratch")
+            found.discover()
+            columns = list(spool.columns) if isinstance(spool, PythonSpool) else []
+            last = self._checkpoint.last
+            before = 0 if last is None else last.plan
+            named = Named(name, _encoded(declared), before, rows, columns, folder, owner)
+            self._note(named, durably=not asked)
+        except BaseException:
+            self._spools.leave(name)
+            if folder:
+                shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
+            raise
+        self._sources[name] = found
+        self._registry.add_stream(config, declared)
+
+    def _note(self, named: Named, *, durably: bool) -> None:
+        """The ledger has a stream."""
+        ledger, before = self.ledger, (self.ledger.streams, dict(self.ledger.left))
+        ledger.streams = [*ledger.streams, named]
+        if (left := ledger.left.get(named.name)) is not None:
+            ledger.left[named.name] = Left("", left.folders)
+        try:
+            if durably:
+                self._write()
+        except BaseException:
+            ledger.streams, ledger.left = before
+            raise
+
+    def _name_again(self, name: str, source: StreamSource, options: Mapping[str, Any]) -> None:
+        """The program names a stream that a run before has left: the same, or none."""
+        declared, there = self._registry.declared[name], self._registry.streams[name]
+        if isinstance(source, StreamConfig):
+            same = _identity(source) == _identity(declared)
+        else:
+            self._spools.leave(name)
+            asked = self._spools.config_of(name, source, self._root, options)
+            same = _identity(replace(asked, path="")) == _identity(declared)
+            if not same:
+                self._spools.leave(name)
+                named = next(n for n in self.ledger.streams if n.name == name)
+                self._spools.rows(declared, tuple(named.columns), self._root)
+            spool = self._spools.of(name)
+            assert spool is not None, "it has been made"
+            spool.lie(Path(there.path).parent)
+            spool.start(once=False)
+        if not same:
+            raise UsageError(
+                f"The stream {name} is there from a run before, and was declared otherwise.",
+                hint="Take it away first, or name it as it was.",
+            )
+        self._again.discard(name)
+
+    def _free(self, folder: str) -> str:
+        """A folder for a new spool: what another stream of its name has written may be there."""
+        taken = {name for left in self.ledger.left.values() for name in left.folders}
+        number, found = 0, folder
+        while found in taken or (self._root / "spool" / found).exists():
+            number += 1
+            found = f"{folder}-{number}"
+        return found
+
+    def remove(self, name: str, *, asked: bool = False) -> None:
+        """Takes a stream away. ``asked``: by a request, so that it does not come again though the
+        program names it as it is now. Raises ``UsageError`` if queries read it.
+        """
+        with self._registry.lock:
+            config, ledger = self._registry.streams.get(name), self.ledger
+            declared = self._registry.declared.get(name)
+            self._registry.remove_stream(name)
+            assert config is not None and declared is not None, "it was there"
+            others = [named for named in ledger.streams if named.name != name]
+            own = len(others) < len(ledger.streams)
+            before = ledger.left.get(name, Left())
+            folder = [] if self._spools.of(name) is None else [_folder(config)]
+            said = _identity(declared) if asked and not own else ""
+            ledger.streams = others
+            ledger.left[name] = Left(said, [*before.folders, *folder])
+            if not asked:  # else with the request
+                self._write()
+            self._spools.leave(name)
+            self._sources.pop(name, None)
+            self._again.discard(name)
+
+    # -- between epochs --
+
+    def follow(self, catalog: Catalog, sourcing: Sourcing, plan: int) -> bool:
+        """Has the catalog and the sources follow, under the registry's lock; whether there was
+        anything. ``plan``: that of the last epoch.
+        """
+        registry = self._registry
+        if not (self._first or registry.left or registry.streams.keys() != self._known):
+            return False
+        left, registry.left = registry.left, set()
+        configs = list(registry.streams.values())
+        sourcing.follow(configs, left, self._sources)
+        if self._first:
+            left = left | {named.name for named in self.ledger.streams if plan <= named.before}
+        catalog.name_streams(configs, left)
+        self._known, self._sources, self._first = set(registry.streams), {}, False
+        self._leaving = {name: gone.folders for name, gone in self.ledger.left.items()}
+        self._since = None
+        return True
+
+    def planned(self, plan: int) -> None:
+        """The plan that has the streams as they are."""
+        if self._since is None:
+            self._since = plan
+
+    def settle(self, plan: int) -> None:
+        """An epoch with this plan has been published: spools of streams that are in no plan from
+        there on go.
+        """
+        if self._since is None or plan < self._since or not self._leaving:
+            return
+        with self._registry.lock:
+            for name, folders in self._leaving.items():
+                for folder in folders:
+                    shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
+                left = self.ledger.left.get(name)
+                if left is None or name in self._registry.left:
+                    continue
+                rest = [folder for folder in left.folders if folder not in folders]
+                self.ledger.left[name] = Left(left.declared, rest)
+                if not rest and not left.declared:
+                    del self.ledger.left[name]
+            self._leaving = {}
+            self._write()
+
+
+def _folder(config: StreamConfig) -> str:
+    """The folder of a spool's files."""
+    path = Path(config.path)
+    return path.parent.name if config.settled and path.name == "data" else ""
+
+
+def _identity(config: StreamConfig) -> str:
+    """What makes a declaration the same as another."""
+    return xxhash.xxh3_64_hexdigest(repr(config).encode())
+
+
+def _encoded(config: StreamConfig) -> str:
+    return base64.b64encode(encode_setup(Setup([config], []))).decode()
+
+
+def _declared(named: Named) -> StreamConfig:
+    data = np.frombuffer(base64.b64decode(named.config), np.uint8)
+    return decode(data, Setup, SETUPS).streams[0]

@@ -1,1 +1,0 @@
-"""How an engine's epochs are driven."""

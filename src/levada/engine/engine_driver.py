@@ -1,0 +1,759 @@
+"""The driver of a started engine: what the epoch loop is told to do next, and when it is over.
+
+    next   -> the plan for the queries as they are now, then the epoch that is due, if one is
+    run    -> that epoch, to its publication
+    over   -> everything that was to be read is read and published
+
+The loop's thread asks and runs; users' threads change the ``Registry`` and wake it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import msgspec
+
+from levada import kernels
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.crash_counter import forget, note_loss, one_more
+from levada.checkpoint.manifest import Intention, Manifest
+from levada.checkpoint.request_files import Presence, Request, mark_presence
+from levada.core.cpu_guard import cpu_guard
+from levada.core.gc_control import Collected
+from levada.core.query_limits import Limited
+from levada.engine.background_planning import (
+    ALWAYS_LATE,
+    MAX_ATTEMPTS,
+    PlanningAhead,
+    PreemptedError,
+    Trial,
+)
+from levada.engine.control_requests import Requests
+from levada.engine.driver.after_commit import Publishing, Tell
+from levada.engine.driver.driver_inputs import Inputs
+from levada.engine.driver.epoch_pacing import Tempo, elapsed, wall
+from levada.engine.driver.query_quotas import Totals
+from levada.engine.driver.stream_registry import Streams
+from levada.engine.placement.apply_placement import tell_beyond
+from levada.engine.query_isolation import Fails, OtherFaultError, UnsteadyError, guilty
+from levada.engine.restart_checks import (
+    StaticStamps,
+    check_streams,
+    drop_other,
+    edited,
+    note_of_ended,
+    tell_streams,
+    version_of,
+)
+from levada.engine.status.final_accounting import check_accounts
+from levada.engine.suspended_queries import Suspended
+from levada.engine.watchdog import End, Watchdog
+from levada.errors import (
+    AwayError,
+    EngineError,
+    EvaluationError,
+    ExcessError,
+    LevadaError,
+    LostError,
+    LostTaskError,
+    ManyReportsError,
+    OverMemoryError,
+    PromiseError,
+    unreadable,
+)
+from levada.plan.execution.plan import Plan, whose
+from levada.plan.topology.trial_planning import deeper
+from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.driver.heartbeat_thread import Heart
+from levada.runtime.driver.query_catalog import Catalog, Registered
+from levada.runtime.driver.report_backlog import Limit
+from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.executor import Executor
+from levada.runtime.publication.async_publication import Rest
+from levada.runtime.publication.publication import Publication
+from levada.runtime.task.allocator import give_back
+from levada.runtime.task.operator_failures import as_failure
+from levada.runtime.task.work_note import WorkNote
+from levada.runtime.warmup_executor import Late
+
+SPARK, STATIC = "Spark is starting", "static data are being read"
+MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
+MOST_BYTES_HERE = 256 << 20
+TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
+MOST_STATIC_HERE = 16 << 20  # bytes
+UNCOUNTED = "What queries have over several epochs is counted anew, since Levada has failed on it:"
+MAX_IDLE_EPOCHS = 10
+IDLE_EPOCHS = (
+    f"{MAX_IDLE_EPOCHS} epochs in a row have read nothing although input waits. "
+    "This is a fault of Levada; `levada status` shows where the streams stand."
+)
+
+
+class Driver:
+    """Runs the epochs of one engine on its checkpoint; ``tell`` is called with the manifest of each
+    after its publication. ``executor`` is asked for once nothing speaks against a start. ``end``:
+    how the watchdog ends the process (None: it warns).
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        inputs: Inputs,
+        tempo: Tempo,
+        publication: Publication,
+        *,
+        executor: Callable[[], Executor],
+        tell: Sequence[Tell] = (),
+        end: End | None = None,
+    ) -> None:
+        self._end = end
+        self.began = time.monotonic()
+        self.publication = publication
+        self._registry, self._statics = inputs.registry, inputs.statics
+        self._spools, self._tempo = inputs.spools, tempo
+        self.before = checkpoint.last  # this run
+        self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
+        self._compare_streams(checkpoint)
+        self.streams.restore()
+        self._requests = Requests(checkpoint.root, inputs, self.streams)
+        self._requests.restore(once=tempo.once)
+        mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
+        self._last_start, self._awaits, self._held_by = 0.0, "", ""
+        self._idle_epochs = self._unsteady = (
+            0  # in a row; failures of epochs that did not come again
+        )
+        self._ahead = PlanningAhead(lambda: self.loop.wake())
+        self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
+        self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
+        self._replan_at_stop = False  # a query of the plan has been suspended
+        streams = self._registry.streams
+        configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
+        self._spools.start(once=tempo.once)
+        sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
+        sourcing.strangers = self.streams.strangers
+        self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
+        static, planning = self._statics.replaceable, self._registry.planning
+        self._own_catalog = Catalog(checkpoint, configs, static, planning)
+        self._stamps = StaticStamps(checkpoint.root, self._statics.files)
+        self._requests.restore_static()
+        self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
+        self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
+        self._totals = Totals(self._limits)
+        drop_other(checkpoint, configs, self.suspended.without(self._registry.queries))
+        if self.suspended.queries:
+            self._catalog.drop(checkpoint.newest_plan())
+        chosen = publication.executor = executor()
+        self._late = chosen if isinstance(chosen, Late) else None
+        self._publishing = Publishing(
+            publication, chosen, sourcing, self._spools, self.streams, tell=tell,
+            promises=bool(tempo.delay),
+        )  # fmt: skip
+        self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
+        if tempo.follow is not None:
+            tempo.follow(partial(setattr, self.epochs, "placed"))
+        self._registry.begins = lambda query: self._catalog.begins(query, self.last)
+        self._note = WorkNote(checkpoint.root)
+        self._begin_loop(checkpoint)
+        self._heart = Heart(checkpoint, self.loop.wake, self._away)
+
+    def _compare_streams(self, checkpoint: Checkpoint) -> None:
+        """Compares the options of streams with those of the run before, ere anything is written."""
+        declared, strangers = list(self._registry.streams.values()), self.streams.strangers
+        if not self._tempo.accept_changes:
+            check_streams(checkpoint.root, checkpoint.last, declared, strangers)
+        tell_streams(checkpoint.root, checkpoint.last, declared, strangers)
+
+    def start(self, held: ExitStack) -> None:
+        """Starts the epochs, which end when ``held`` does."""
+        held.callback(self._note.close)
+        held.callback(self._heart.stop)
+        self._heart.start()
+        held.callback(self._ahead.preempt)
+        held.callback(self.loop.stop)
+        self.loop.start()
+        watchdog = Watchdog(self._note, self.loop, self._end)
+        held.callback(watchdog.stop)
+
+    def _begin_loop(self, checkpoint: Checkpoint) -> None:
+        self.loop = Loop(
+            checkpoint.root / "intentions",
+            self._next,
+            self._run,
+            last_intention=self._flush,
+            may_run=self._may_run,
+            examine=self._examine,
+            again=self._publish_again,
+            overtaken=checkpoint.reign.overtaken,
+            lost=self._lost,
+        )
+        self.epochs.await_published = self.loop.await_published
+
+    def _epochs_of(self, checkpoint: Checkpoint, sourcing: Sourcing, executor: Executor) -> Epochs:
+        return Epochs(
+            checkpoint,
+            self._statics,
+            sourcing,
+            executor,
+            publish=self._publishing.publish,
+            admission=self._tempo.admission(),
+            wall=wall,
+            elapsed=elapsed,
+            due=self.publication.due,
+            limits=self._limits,
+            slices=self._tempo.slices,
+            placed=self._tempo.placed,
+            bound=self._tempo.bound,
+            degrees=self._tempo.degrees(executor, checkpoint.last),
+        )
+
+    @property
+    def _catalog(self) -> Catalog:
+        """The catalog, once no other thread plans."""
+        self._ahead.preempt()
+        return self._own_catalog
+
+    @property
+    def once(self) -> bool:
+        """Whether what was there at the start is all that is read."""
+        return self._tempo.once
+
+    @property
+    def last(self) -> Manifest:
+        """The last manifest."""
+        return self.epochs.last
+
+    @property
+    def awaits(self) -> str:
+        """What must come before an epoch goes on: "" if nothing does, or it is not known."""
+        if kernels.compiling:
+            return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
+        told = (self._awaits or self._held_by, *self._away().values())
+        return " ".join(each for each in told if each)
+
+    def _away(self) -> dict[str, str]:
+        """Which streams' sources do not answer, and why."""
+        return {**self.epochs.sourcing.away, **self._spools.away}
+
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Waits until the epochs end; raises what made them fail."""
+        ended = self.loop.await_end(timeout)
+        failure = self.loop.failure
+        if ended and failure is None and self._tempo.once:
+            check_accounts(self.last)
+        if not ended or failure is None:
+            return ended
+        if isinstance(failure, LevadaError):
+            raise failure
+        epoch = self.last.epoch + 1
+        raise EngineError(f"The engine stopped in epoch {epoch}: {failure}") from failure
+
+    def _next(self, last: str | None) -> str | None:
+        """The loop's question: what comes next? Under backlog at once, else not before the least
+        interval is over.
+
+        What was there to read is looked up after the plan: queries that came between the two would
+        miss elements that came after them. Then the answer is dropped, and the question asked again
+        with their plan.
+        """
+        self.epochs.checkpoint.reign.check()
+        self._spools.check()
+        if self._late is not None:
+            self._late.check()
+        self._statics.reload()
+        self._take_requests()
+        self._requests.answer()
+        self._held_by = self.publication.held_by()
+        self._suspend_unwritten()
+        if self._held_by:
+            return None
+        now = time.monotonic() * 1000
+        hurries = self._tempo.once or self._full or self.last.behind or self._is_plan_awaited
+        due = self._last_start + self.epochs.pace.interval.ms
+        if not hurries and now < due:
+            self.loop.wait_until(due / 1000)
+            return None
+        intention = self._intend()
+        if intention is None:
+            if self._over() and self._delivered():
+                if self._late is not None:
+                    self._late.await_found()  # whether there is a Java does not go by who was first
+                self.loop.request_stop()
+            return None
+        if self._registry.changed:
+            return None
+        self._last_start = now
+        elements = sum(r.elements for r in intention.references)
+        self._full = elements >= self.epochs.admission.rows // 2
+        return msgspec.json.encode(intention).decode()
+
+    def _take_requests(self) -> None:
+        """Does what requests ask, and makes the plan that follows; with queries that come and go
+        it is made ahead, while epochs go on.
+        """
+        if not self._ahead.is_busy:
+            self._adopt()
+        changes: list[Request] = []
+        busy = self._ahead.has_trial  # also one that has ended since, and is adopted the next time
+        if not busy:
+            goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
+            changes = self._requests.take(self.last, ahead=goes_on)
+        wanted = self.publication.wanted
+        if self._registry.changed or (not busy and (wanted or self._catalog.waits(self.last))):
+            self._replan()
+        elif wanted:
+            with self._registry.lock:
+                self.publication.follow(self.last, self._registry.standing)
+        is_plan_due = self.epochs.plan_is_new and not (self._held_by or self._awaits)
+        self._is_plan_awaited = is_plan_due and (bool(changes) or self._is_plan_awaited)
+        if changes and (requests := self._ahead.choose(changes)) and not is_plan_due:
+            self._begin_trial(self._requests.trial(requests))
+
+    def _begin_trial(self, trial: Trial) -> None:
+        """Plans a trial on a thread; at the last attempt no epoch runs meanwhile."""
+        if trial.is_too_late:
+            trial.failure = ALWAYS_LATE
+            self._conclude(trial)
+            return
+        trial.static, trial.plan_before = version_of(self._statics.files), self.last.plan
+        self._ahead.begin(trial, partial(self._plan_trial, self.last))
+        if trial.is_last_attempt:
+            self._ahead.wait()
+            self._adopt()
+
+    def _plan_trial(self, last: Manifest, trial: Trial) -> None:
+        if not trial.is_planned:
+            self._requests.register_apart(trial)
+        if not trial.added:
+            return
+        trial.is_planned = True
+        queries = self.suspended.but(trial.dropped).without(trial.registry.queries)
+
+        def plan() -> None:
+            catalog, static = self._own_catalog, trial.static
+            trial.plan = catalog.plan_ahead(queries, trial.dropped, last, static, trial.margin)
+
+        trial.in_catalog = True
+        try:
+            deeper(plan)
+        except BaseException:
+            self._own_catalog.restore()
+            trial.in_catalog = False
+            raise
+
+    def _adopt(self) -> None:
+        """Adopts the trial that is over, if one is: its requests are done, its plan is the next."""
+        trial = self._ahead.take()
+        if trial is None:
+            return
+        is_preempted = isinstance(trial.failure, PreemptedError)
+        if is_preempted and self._ahead.preempted >= MAX_ATTEMPTS:
+            trial.failure, is_preempted = ALWAYS_LATE, False
+        if not is_preempted:
+            self._conclude(trial)
+        elif trial.in_catalog:  # the requests come again
+            self._catalog.restore()
+
+    def _conclude(self, trial: Trial) -> None:
+        """Does the requests of a trial, refuses them, or begins another trial."""
+        if trial.failure is not None and trial.in_catalog:
+            self._catalog.restore()
+        with self._registry.lock:  # the program changes no query between the check and the plan
+            again = self._trial_after(trial)
+            if again is None:
+                self._requests.adopt(trial, self.last)
+                if trial.plan is not None and trial.added:
+                    self._use_planned(trial, trial.plan)
+        if again is not None:
+            self._begin_trial(again)
+
+    def _trial_after(self, trial: Trial) -> Trial | None:
+        """The trial that takes the place of one that cannot be adopted; None: it can."""
+        if trial.failure is not None:
+            if len(trial.requests) > 1:  # the others come again
+                return self._requests.trial(trial.requests[:1])
+            self._requests.refuse(trial, trial.failure, self.last)
+        if not trial.added:
+            return None
+        if trial.edits != self._registry.edits:  # by the program
+            self._catalog.restore()
+            anew = self._requests.trial(trial.requests, attempt=trial.attempt + 1)
+            anew.seconds = trial.seconds
+            return anew
+        lag = self._catalog.lag(self.last)
+        same_data = trial.static == version_of(self._statics.files)
+        # else members that epochs have had by now would read all static data again
+        same_plan = trial.plan_before == self.last.plan
+        return None if not lag and same_data and same_plan else trial.again(lag)
+
+    def _use_planned(self, trial: Trial, plan: Plan) -> None:
+        """The next epochs have the plan of a trial."""
+        registry = self._registry
+        with registry.lock:
+            self.publication.follow(self.last, registry.standing)
+            self.suspended.forget(trial.dropped)
+            self._limits.own = self._requests.limited(self._limits.all)
+            self._catalog.settle(first=False)
+        again = any(name in registry.queries for name in trial.dropped)
+        self.epochs.use(plan, again=again)
+        tell_beyond(self.epochs.placed, plan)
+
+    def _intend(self, *, flush: bool = False) -> Intention | None:
+        """Decides what the next epoch will do. Suspends queries on which that fails."""
+        while True:
+            try:
+                with cpu_guard():
+                    return self.epochs.intend(flush=flush)
+            except LostError as error:
+                raise error.at(self.last.epoch + 1) from error
+            except BaseException as error:
+                failure, plan = as_failure(error), self.epochs.plan
+                if failure is None or plan is None:
+                    raise
+                self._suspend_undecided(failure, plan, flush=flush)
+                self._replan()
+
+    def _suspend_undecided(self, failure: EvaluationError, plan: Plan, *, flush: bool) -> None:
+        """Suspends the query with which the next epoch cannot be decided. Raises the failure if it
+        is none.
+        """
+
+        def fails(without: Sequence[str]) -> bool:
+            version = self._version_without(plan.version, without)
+            return self.epochs.fails_to_intend(version, flush=flush)
+
+        try:
+            name = guilty(list(plan.queries), fails)
+        except (OtherFaultError, UnsteadyError):
+            raise failure from failure.__cause__
+        self.suspended.add([name], failure, self._registry.queries)
+        self._registry.changed = True
+
+    def _replan(self) -> None:
+        """The plan for the queries as they are now. At the first time the open intention, if any,
+        has been run.
+        """
+        registry, epochs = self._registry, self.epochs
+        while self._ahead.has_trial:
+            self._ahead.preempt()
+            self._adopt()
+        with registry.lock:
+            self.publication.follow(epochs.last, registry.standing)
+            self.suspended.compare(registry.queries)
+        if epochs.last.ended:
+            self._catalog.stand(self.suspended.without(registry.queries), epochs.last)
+            return
+        self._replan_at_stop = False
+        with registry.lock:
+            self.publication.follow(epochs.last, registry.standing)  # with these very queries
+            self.suspended.forget(registry.dropped)
+            queries = self.suspended.without(registry.queries)
+            self._requests.forget(registry.dropped, epochs.last)
+            self._limits.own = self._requests.limited(self._limits.all)
+            dropped = registry.dropped | self._requests.anew(epochs.last.plan)
+            static = version_of(self._statics.files)
+            others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)
+            plan = self._follow(queries, dropped, static)
+            registry.changed = False
+            registry.dropped.clear()
+        edited(self._catalog.edited)
+        self._stamps.compare(old=self._catalog.goes_on)
+        if plan is not None:
+            epochs.use(plan, again=not dropped.isdisjoint(queries))
+        elif epochs.plan is None:
+            epochs.plan = self._catalog.plan(epochs.last.plan)
+        tell_beyond(epochs.placed, epochs.plan)
+        if others and epochs.plan is not None:
+            self.streams.planned(epochs.plan.version)
+            epochs.setup()  # now, for readers in other processes
+
+    def _follow(
+        self, queries: dict[str, Registered], dropped: Collection[str], static: int
+    ) -> Plan | None:
+        """The next plan; queries on which planning fails are suspended first."""
+        last = self.epochs.checkpoint.last
+        while True:
+            try:
+                with cpu_guard(len(queries)):
+                    return self._catalog.follow(queries, dropped, last, static)
+            except BaseException as error:
+                failure = as_failure(error)
+                if failure is None:
+                    raise
+                self._catalog.restore()
+                self._suspend_newcomer(queries, failure, error)
+                queries = self.suspended.without(queries)
+
+    def _suspend_newcomer(
+        self, queries: Mapping[str, Registered], failure: EvaluationError, error: BaseException
+    ) -> None:
+        """Suspends the newcomer that cannot be planned. If it is none, planning goes on without
+        other orders of joins; raises the failure if it did so already.
+        """
+        names, last = self._catalog.newcomers(queries), self.epochs.checkpoint.last
+
+        def fails(without: Sequence[str]) -> bool:
+            left = [queries[name] for name in names if name not in without]
+            return not self._catalog.can_add(left, last)
+
+        try:
+            guilty_one = guilty(names, fails) if names else ""
+        except (OtherFaultError, UnsteadyError):
+            guilty_one = ""
+        if guilty_one:
+            self.suspended.add([guilty_one], failure, queries)
+        elif not self._catalog.stop_switching():
+            raise failure from error
+
+    def _over(self) -> bool:
+        """Whether everything is read and published; only with ``once``, or if the run had ended."""
+        last = self.last
+        if last.ended or not self._tempo.once:
+            return last.ended
+        sourcing = self.epochs.sourcing
+        return (
+            sourcing.keep_open
+            and not last.behind
+            and not sourcing.backlog(last.positions, last.streams)
+        )
+
+    def _delivered(self) -> bool:
+        """Whether all outputs have everything."""
+        self._held_by = self.publication.behind()
+        return not self._held_by
+
+    def _may_run(self, text: str) -> bool:
+        """Whether an epoch may run now: until Spark is there only a small one, in this process.
+
+        Its size is not made smaller for that: what is late would then go by when Spark came.
+        """
+        late = self._late
+        if late is None or late.there:
+            return True
+        late.check()
+        if late.here and self._is_small(self._intention(text)):
+            return True
+        self._awaits = SPARK
+        return False
+
+    def _is_small(self, intention: Intention) -> bool:
+        static = intention.static or intention.replacement is not None
+        return (
+            sum(r.elements for r in intention.references) <= MOST_HERE
+            and sum(r.size for r in intention.references) <= MOST_BYTES_HERE
+            and not (static and self._statics.size > MOST_STATIC_HERE)
+        )
+
+    def await_spark(self) -> None:
+        """Waits until Spark is there, if it is on its way; raises what made its start fail."""
+        if self._late is not None:
+            self._late.await_there()
+
+    def _flush(self) -> str | None:
+        """The loop's last question. What is held back stays so if it may not be published here."""
+        if self._replan_at_stop or not self._registry.dropped.isdisjoint(self._registry.queries):
+            self._replan()  # of queries that came again the next start would take the old ones
+        if (intention := self._intend(flush=True)) is None:
+            return None
+        final = msgspec.json.encode(intention).decode()
+        return final if self._may_run(final) else None
+
+    def _run(self, text: str) -> bool | Rest:
+        """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
+        the next intention reads the same again. Whether it is done, or what is left of it.
+        """
+        intention, before = self._intention(text), self.last
+        self._note.begin_epoch(intention.epoch)
+        try:
+            return self._run_noted(intention, before)
+        finally:
+            self._note.end_epoch()
+
+    def _run_noted(self, intention: Intention, before: Manifest) -> bool | Rest:
+        """``_run``, while the operators at work are noted."""
+        self._awaits = STATIC if intention.static and self._statics.files else ""
+        rest, suspended, began = None, False, time.process_time()
+        try:
+            rest = self.epochs.run(intention)
+            self.epochs.pace.spent(time.process_time() - began)
+            self._check_totals()
+            self._collected.after(len(self._registry.queries))
+        except AwayError as error:  # decided anew when it answers
+            self._awaits = error.message
+            return False
+        except (ManyReportsError, OverMemoryError) as error:
+            self.epochs.make_smaller(error, intention)
+        except (ExcessError, EvaluationError, PromiseError) as error:
+            self._suspend(error, intention)
+            self._catalog.drop(intention.plan)
+            suspended = True
+        if suspended:  # its rows hang on the error's traceback until here
+            give_back()
+        self._awaits = ""
+        self._watch_idle_epochs(intention, before)
+        return rest or self.last.epoch == intention.epoch
+
+    def _watch_idle_epochs(self, intention: Intention, before: Manifest) -> None:
+        """Warns if epochs do nothing again and again while input waits."""
+        last = self.last
+        read = last.epoch == intention.epoch and bool(intention.references)
+        if read or _watermarks(last) != _watermarks(before):
+            self._idle_epochs = 0
+            return
+        self._idle_epochs += 1
+        if self._idle_epochs == MAX_IDLE_EPOCHS:
+            if self.epochs.sourcing.unread(last.positions):
+                warnings.warn(IDLE_EPOCHS, stacklevel=2)
+            else:
+                self._idle_epochs = 0
+
+    def _suspend(
+        self, error: ExcessError | EvaluationError | PromiseError, intention: Intention
+    ) -> None:
+        """Suspends the queries that are to blame, before the epoch runs anew. Raises the error if
+        none is: the epoch would run for ever.
+        """
+        plan, queries = self._catalog.plan(intention.plan), self._registry.queries
+        match error:
+            case ExcessError():
+                names = whose(plan, error.node, error.member)
+            case PromiseError():
+                names = [q.name for q in plan.queries.values() if error.stream in q.streams]
+            case EvaluationError():
+                names = [n for n in plan.queries if n not in queries]  # of a run before
+                names = names or self._guilty(error, intention, plan)
+        if not names and not isinstance(error, EvaluationError):
+            raise error
+        self.suspended.add(names, error, queries)
+        self._registry.changed = self._replan_at_stop = True
+
+    def _guilty(self, error: EvaluationError, intention: Intention, plan: Plan) -> list[str]:
+        """The query with which an epoch fails; none if the failure did not come again."""
+
+        def fails(without: Sequence[str]) -> bool:
+            return self.epochs.fails(intention, self._version_without(intention.plan, without))
+
+        try:
+            return [self._guilty_of(error, plan, fails)]
+        except OtherFaultError:
+            raise error from error.__cause__
+        except UnsteadyError:
+            self._unsteady += 1
+            if self._unsteady > TWICE:
+                raise error from error.__cause__
+            return []
+
+    def _guilty_of(self, error: EvaluationError, plan: Plan, fails: Fails) -> str:
+        """The query to blame: the only one of the operator, or the one found by halves."""
+        suspects = whose(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
+        if len(suspects) == 1 and error.node >= 0:
+            return suspects[0]
+        self._awaits = "looking for the query that makes an epoch fail"
+        try:
+            return guilty(suspects, fails)
+        except OtherFaultError:
+            if len(suspects) == len(plan.queries):
+                raise
+            return guilty(list(plan.queries), fails)
+
+    def _version_without(self, version: int, names: Sequence[str]) -> int:
+        """A plan without some of its queries."""
+        return self._catalog.without(version, names) if names else version
+
+    def _suspend_deadly(self, intention: Intention) -> bool:
+        """Suspends the query that ends each process which runs an epoch; False if the epoch ends
+        none. Raises ``EngineError`` if it is not a query.
+        """
+        error = self.epochs.dies(intention, intention.plan)
+        if error is None:
+            return False
+
+        def fails(without: Sequence[str]) -> bool:
+            version = self._version_without(intention.plan, without)
+            return self.epochs.dies(intention, version) is not None
+
+        try:
+            name = self._guilty_of(error, self._catalog.plan(intention.plan), fails)
+        except (OtherFaultError, UnsteadyError):
+            raise self.epochs.ended_twice(intention, error) from error
+        self.suspended.add([name], error, self._registry.queries)
+        return True
+
+    def _suspend_unwritten(self) -> None:
+        """Suspends the queries whose results cannot be written."""
+        for name, failure in self.publication.take_failures().items():
+            self.suspended.add([name], failure, self._registry.queries)
+            self._registry.changed = self._replan_at_stop = True
+
+    def _check_totals(self) -> None:
+        """Suspends the queries that have more over several epochs than they may have."""
+        try:
+            with cpu_guard():
+                over = self._totals.over(self.epochs, self.publication.index)
+        except BaseException as error:
+            if (failure := as_failure(error)) is None:
+                raise
+            self._totals, over = Totals(self._limits), {}
+            warnings.warn(f"{UNCOUNTED} {failure} at {failure.place}.", stacklevel=2)
+        for name, excess in over.items():
+            self.suspended.add([name], excess, self._registry.queries)
+            self._registry.changed = True
+            self.epochs.limit = Limit()  # nobody else may need one
+
+    def _intention(self, text: str) -> Intention:
+        """What was written ahead. Raises ``CheckpointError`` if it is something else."""
+        try:
+            return msgspec.json.decode(text, type=Intention)
+        except msgspec.MsgspecError as error:
+            path = self.epochs.checkpoint.root / "intentions" / "open"
+            raise unreadable(path, "it is no intention") from error
+
+    def _examine(self, text: str) -> str:
+        """What is to run in place of an epoch that died: "" if it is dropped, since it died of what
+        is asked, and now other things are.
+        """
+        intention = self._intention(text)
+        examined = self.epochs.examine(intention)
+        if examined is not intention:
+            return msgspec.json.encode(examined).decode()
+        checkpoint = self.epochs.checkpoint
+        if intention.epoch <= self.last.epoch:
+            return text
+        times = one_more(checkpoint.root, intention.epoch)
+        if times < TWICE and not self._note.has_exceeded(intention.epoch):
+            return text
+        asked = self._registry.queries
+        known = checkpoint.load_topology(intention.plan)[1]
+        if any(name not in asked or asked[name].identity != was for name, was in known.items()):
+            forget(checkpoint.root)
+            self._catalog.drop(intention.plan)
+            return ""
+        if not self._suspend_deadly(intention):
+            return text
+        forget(checkpoint.root)
+        self._catalog.drop(intention.plan)
+        self._registry.changed = True
+        return ""
+
+    def _lost(self, text: str, error: LostTaskError, pause: float | None) -> None:
+        """Tells that an epoch has lost tasks."""
+        epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
+        told = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
+        checkpoint.has_orphans = True
+        self._awaits = told
+        if pause is not None:
+            warnings.warn(f"{told} It begins in {pause:g} s.", stacklevel=2)
+
+    def _publish_again(self, text: str) -> bool:
+        """Publishes the last epoch, if the intention is its own; whether it is."""
+        return self._publishing.again(self._intention(text).epoch, self.last)
+
+
+def _watermarks(manifest: Manifest) -> list[int]:
+    return [record.watermark for record in manifest.streams.values()]

@@ -1,1 +1,0 @@
-"""What is known of streams before their rows are joined."""

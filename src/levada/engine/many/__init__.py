@@ -1,1 +1,0 @@
-"""Many queries at once: texts that differ in constants are planned from one of them."""

@@ -1,0 +1,1 @@
+"""Applies a placement of tasks to an engine."""

@@ -1,0 +1,107 @@
+"""To which processors tasks are bound, as a machine file says it, checked before a run begins.
+
+Workers are bound where all of them are on this host: Spark does not tell a worker of which executor
+it is, and a file has the numbers of one host's processors. Epochs that run in the driver's process
+are not bound.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from levada.checkpoint.manifest import Bound
+from levada.core.machine_file import Machine, read_machine
+from levada.errors import UsageError
+from levada.runtime.spark.cpu_pinning import Processors
+from levada.runtime.spark.spark_settings import shares_host
+
+OFF = "off"
+
+
+def pinned(pin: str | os.PathLike[str], spark: object, master: str) -> Bound | None:
+    """The processors of each place of the machine file ``pin``; None if that is "" or ``off``. Says
+    what is bound. Raises ``UsageError``.
+    """
+    if pin in ("", OFF):
+        return None
+    _check_host(pin, spark, master)
+    machine = read_machine(Path(pin))
+    if not machine.processors:
+        raise UsageError(
+            f"The machine file {pin} has no processors, so tasks cannot be bound to them.",
+            hint="levada machine probe writes them, for the machine that it runs on.",
+        )
+    if not hasattr(os, "sched_setaffinity"):
+        raise UsageError("This system binds no process to processors.", hint="Leave --pin out.")
+    allowed = os.sched_getaffinity(0)
+    check_allowed(machine, pin, allowed)
+    try:
+        os.sched_setaffinity(0, allowed)  # changes nothing, if it may be done at all
+    except OSError as error:
+        raise UsageError(
+            f"Processes may not be bound to processors here: {error.strerror}.",
+            hint="Leave --pin out.",
+        ) from error
+    places = dict(zip(machine.places, map(list, machine.processors), strict=True))
+    warnings.warn(
+        f"Tasks are bound to processors: {told(places)}. Epochs in the driver's process are not.",
+        stacklevel=4,
+    )
+    return Bound(Path(pin).name, places)
+
+
+def processors_of(bound: Bound | None) -> Processors:
+    """What the executor binds tasks to; (): nothing.
+
+    >>> processors_of(Bound("m.yaml", {"left": [0, 1], "right": [2]})), processors_of(None)
+    (((0, 1), (2,)), ())
+    """
+    return () if bound is None else tuple(map(tuple, bound.places.values()))
+
+
+def _check_host(pin: str | os.PathLike[str], spark: object, master: str) -> None:
+    if spark is False:
+        raise UsageError(
+            f"{pin} is to bind Spark's workers, and the master none has none.",
+            hint="Start this process by taskset -c 0-1, for example, or say --master 'local[*]'.",
+        )
+    if spark is not None:
+        master = str(spark.sparkContext.master)  # type: ignore[attr-defined]
+    if not shares_host(master):
+        raise UsageError(
+            f"Workers of {master} cannot be bound by {pin}: Spark does not tell a worker where it "
+            "is.",
+            hint="Start each of Spark's workers by taskset or numactl, or say --master 'local[*]'.",
+        )
+
+
+def check_allowed(machine: Machine, pin: str | os.PathLike[str], allowed: Collection[int]) -> None:
+    """Raises ``UsageError`` that names the processors that this process may not run on."""
+    for place, own in zip(machine.places, machine.processors, strict=True):
+        if gone := [number for number in own if number not in allowed]:
+            raise UsageError(
+                f"The machine file {pin} has processors in {place} on which this process may not "
+                f"run: {_list(gone)}. It may on {_list(sorted(allowed))}.",
+                hint="levada machine probe writes a file of those that it may.",
+            )
+
+
+def told(places: Mapping[str, Collection[int]]) -> str:
+    """Which partitions go to the processors of which place.
+
+    >>> told({"left": [0, 1], "right": [2]})
+    'partitions 0, 2, .. to 0, 1 (left); partitions 1, 3, .. to 2 (right)'
+    """
+    n = len(places)
+    parts = [
+        f"partitions {i}, {i + n}, .. to {_list(own)} ({place})"
+        for i, (place, own) in enumerate(places.items())
+    ]
+    return "; ".join(parts)
+
+
+def _list(numbers: Collection[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,251 @@
+"""A placement that is learned while a run goes on (KATTS: Fischer, Scharrenbach, Bernstein 2013:
+start uniform, measure, improve step by step).
+
+    a slice of event time is over -> its send graph by group -> a placement from the one there is
+    -> if much less would cross machines: a group table and preferences from the next epoch on
+
+Uniform is a crossing of 1 - 1/machines. The first step may move everything; a later one ``STEP`` of
+the tasks, and only if a part of ``WORTH`` of the crossing rows would not cross any more (what one
+slice differs from the next by chance moves nothing). What a step predicted stands beside what the
+next slice had with it, and is in the checkpoint; so is the placement (``FILE``), with which a run
+that goes on begins. The counts of a slice are by reader and group, not by executor: one that dies
+takes nothing of them with it. What so few moves cannot make even within the bound stays at least as
+even as it is, and the run goes on. Of operators that no query has any more nothing is used. No
+result depends on any of this: a table moves work.
+
+Cost: about a second of one core at the end of each slice, in which the driver begins no epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from zlib import crc32
+
+import numpy as np
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.manifest import Lesson, Manifest
+from levada.core.array_types import Ints
+from levada.engine.placement.measured_send_graph import by_group, counted_by, known, still_there
+from levada.engine.placement.placement_options import LEARN, Wish, read_wish
+from levada.errors import UsageError
+from levada.placement import placement_file as placements
+from levada.placement.annealing import attach
+from levada.placement.baseline_placers import by_weight
+from levada.placement.cost import share
+from levada.placement.local_search_placer import evenest, present, refined
+from levada.placement.placement_file import FINEST, finest, group_number, is_group
+from levada.placement.problem import BOUND, Problem, net
+from levada.placement.send_graph import SendGraph
+from levada.plan.execution.key_group_table import GroupTable
+from levada.runtime.placement import key_group_counters
+from levada.runtime.placement.key_group_counters import Block
+from levada.runtime.placement.send_graph import START
+from levada.runtime.placement.task_placement import Placed
+from levada.runtime.preferred_locations import NOWHERE
+
+FILE = "placement.json"
+GROUPS = 4096
+"""Groups of a graph: finer ones take longer to place than a slice should be held up."""
+STEP, WORTH = 0.2, 0.1
+_STAGE = re.compile(r"\d+\.\d+")
+
+
+class Uniform(dict[str, int]):
+    """Where readers are that nothing has been learned of: dealt out by their names."""
+
+    def __init__(self, machines: int) -> None:
+        super().__init__()
+        self.machines = machines
+
+    def get(self, name: str, default: int = NOWHERE) -> int:  # type: ignore[override]
+        """A machine for a reader; tasks of stages have those of their partitions."""
+        if name in self:
+            return self[name]
+        return default if _STAGE.fullmatch(name) else crc32(name.encode()) % self.machines
+
+
+class Learner:
+    """Places a run's work anew at the end of its slices: ``deal`` is asked before each epoch,
+    ``now`` are the preferences, and ``follow`` says who is told of new ones.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, machines: int) -> None:
+        self._checkpoint = checkpoint
+        self._last = _over(checkpoint.last)
+        self._groups: Ints | None = None  # the machine of each group, once something is placed
+        self._prefer: Callable[[Placed], None] = lambda placed: None
+        self._lessons: list[Lesson] = []
+        self.now = self._begin(machines)
+        checkpoint.tables.dealing = self.deal
+
+    def follow(self, prefer: Callable[[Placed], None]) -> None:
+        """Has somebody told of each new placement."""
+        self._prefer = prefer
+
+    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
+        """The table from this epoch on; None: nothing is to move."""
+        manifest = self._checkpoint.last
+        over = _over(manifest)
+        if manifest is None or over == self._last:
+            return None
+        self._last = over
+        return self._learn(manifest, Lesson(over, epoch), table)
+
+    def _begin(self, machines: int) -> Placed:
+        """What an earlier run on the checkpoint has learned; else everything in turn."""
+        root, tables = self._checkpoint.root, self._checkpoint.tables
+        table = tables.load(tables.current)
+        if machines > table.partitions:
+            raise UsageError(
+                f"A placement on {machines} machines is to be learned, and the checkpoint {root} "
+                f"has {table.partitions} partitions: some machines would have none.",
+                hint="Start in an empty folder, or with Engine(partitions=..).",
+            )
+        in_turn = tuple(p % machines for p in range(table.partitions))
+        placed = Placed(LEARN, machines, Uniform(machines), in_turn)
+        wish = read_wish(root / FILE) if (root / FILE).exists() else None
+        if wish is None or wish.machines != machines:
+            return placed
+        self._groups = wish.groups
+        return _with(wish, placed)
+
+    def _learn(self, manifest: Manifest, lesson: Lesson, table: GroupTable) -> GroupTable | None:
+        """One step; what came of it is a lesson."""
+        blocks, lesson.told = self._blocks(manifest, lesson.slice)
+        if not blocks:
+            self._tell(lesson)
+            return None
+        fine = by_group(blocks, FINEST)
+        lesson.before = lesson.predicted = _share(fine, self.now, table)
+        if self._lessons and self._lessons[-1].measured < 0:
+            self._lessons[-1].measured = lesson.before
+        wish, place, graph = self._placed(blocks)
+        wanted, now = _moved(wish, table), _with(wish, self.now)
+        better = _share(fine, now, wanted)
+        if better > lesson.before * (1.0 - WORTH):
+            self._tell(lesson)
+            return None
+        lesson.predicted = better
+        lesson.moved = int((wanted.partition != table.partition).sum())
+        before, now_at = self.now.machine, now.machine
+        lesson.readers = sum(before.get(r, NOWHERE) != now_at.get(r, NOWHERE) for r in wish.machine)
+        self.now, self._groups = now, wish.groups
+        placements.write(self._checkpoint.root / FILE, graph, place, wish.machines, LEARN)
+        self._tell(lesson)
+        return wanted if lesson.moved else None
+
+    def _blocks(self, manifest: Manifest, slice_: str) -> tuple[list[Block], str]:
+        """What has been sent to operators that are there, and what of it is to be told."""
+        plan = self._checkpoint.load_plan(manifest.plan)
+        root = str(self._checkpoint.root)
+        every = list(key_group_counters.of(root, manifest, slice_))
+        if (by := counted_by(every)) < FINEST:
+            return [], f"The slice {slice_} was counted by {by:,} groups: nothing is learned."
+        there = still_there(every, plan)
+        blocks = known(there)
+        if not _rows(blocks):
+            return [], f"In the slice {slice_} nothing was sent to groups: nothing is learned."
+        told = [
+            f"{1 - _rows(some) / _rows(of):.0%} of what was sent in {slice_} {said}: it is learned "
+            "from the rest."
+            for some, of, said in (
+                (there, every, "was for operators that no query has any more"),
+                (blocks, there, "were partial aggregates of several groups"),
+            )
+            if _rows(some) < _rows(of)
+        ]
+        return blocks, " ".join(told)
+
+    def _placed(self, blocks: list[Block]) -> tuple[Wish, Ints, SendGraph]:
+        """Where a graph's tasks would best be, from where they are now."""
+        graph = by_group(blocks, GROUPS)
+        problem = Problem(graph, self.now.machines)
+        problem = replace(problem, bound=max(BOUND, evenest(problem)))
+        if self._groups is None:
+            # a greedy pass: METIS' cuts are no start, since METIS prints among results
+            own = net(problem)
+            before = attach(own, by_weight(own), 1.0 / problem.machines, True)
+            moves = len(graph.tasks)
+        else:
+            before, moves = self._present(graph, self._groups), int(STEP * len(graph.tasks))
+        place = _searched(replace(problem, before=before, moves=moves))
+        named = placements.named(graph, place)
+        readers = {name: at for name, at in named.items() if not is_group(name)}
+        between = tuple(map(tuple, placements.told_between(graph, place, self.now.machines)))
+        groups = finest(named, FILE)
+        return Wish(FILE, self.now.machines, groups, readers, between=between), place, graph
+
+    def _present(self, graph: SendGraph, groups: Ints) -> Ints:
+        """The machine of each task now; -1 of groups of which nothing was known."""
+        each, machine = FINEST // GROUPS, self.now.machine
+        return np.array(
+            [
+                groups[group_number(name) * each] if is_group(name) else machine.get(name, NOWHERE)
+                for name in graph.tasks
+            ],
+            np.int32,
+        )
+
+    def _tell(self, lesson: Lesson) -> None:
+        self._lessons.append(lesson)
+        self.now = replace(self.now, lessons=tuple(self._lessons))
+        self._prefer(self.now)
+
+
+def _searched(problem: Problem) -> Ints:
+    """The best placement from the one that there is. Where so few moves make none as even as is
+    asked for, as where the load of a slice is on one machine, it becomes no less even than it is.
+    """
+    try:
+        return refined(problem)
+    except UsageError:
+        return refined(replace(problem, bound=max(problem.bound, present(problem)) * (1 + 1e-9)))
+
+
+def _with(wish: Wish, placed: Placed) -> Placed:
+    """The preferences with a placement's readers."""
+    machine = Uniform(wish.machines)
+    machine.update(wish.machine)
+    return replace(placed, machine=machine, between=wish.between)
+
+
+def _moved(wish: Wish, table: GroupTable) -> GroupTable:
+    """The table with each group that is on another machine in a partition of its own machine, in
+    turn; partition p is on machine p modulo the machines.
+    """
+    k, parts, partition = wish.machines, table.partitions, table.partition.astype(np.int64)
+    (away,) = np.nonzero((wish.groups >= 0) & (partition % k != wish.groups))
+    machine = wish.groups[away]
+    order = np.argsort(machine, kind="stable")
+    first = np.searchsorted(machine[order], np.arange(k))
+    turn = np.empty(len(away), np.int64)
+    turn[order] = np.arange(len(away)) - first[machine[order]]
+    partition[away] = machine + k * (turn % ((parts - machine + k - 1) // k))
+    (moved,) = np.nonzero(partition != np.arange(table.groups) % parts)
+    return GroupTable(
+        1, table.groups, parts, moved.astype(np.int32), partition[moved].astype(np.int32)
+    )
+
+
+def _over(manifest: Manifest | None) -> str:
+    """The last slice that is over ("": none is): a later one has begun."""
+    of = {} if manifest is None else manifest.by_group  # as they came
+    slices = [name for name in of if name != START]
+    return slices[-2] if len(slices) > 1 else ""
+
+
+def _share(fine: SendGraph, placed: Placed, table: GroupTable) -> float:
+    """The part of the rows that cross machines by preferences and a table."""
+    of = np.array(placed.partitions, np.int32)[table.partition]
+    place = [
+        of[group_number(name)] if is_group(name) else placed.machine.get(name, NOWHERE)
+        for name in fine.tasks
+    ]
+    return float(share(fine, np.array(place, np.int32)))
+
+
+def _rows(blocks: Sequence[Block]) -> int:
+    return sum(int(block.rows.sum()) for block in blocks)

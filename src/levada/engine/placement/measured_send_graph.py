@@ -1,0 +1,162 @@
+"""The send graph that a run has measured, out of its checkpoint."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import Manifest
+from levada.core.array_types import Longs
+from levada.core.checkpoint_facts import facts_of
+from levada.errors import UsageError, near
+from levada.placement.placement_file import FINEST, check_groups, group_name
+from levada.placement.send_graph import SendGraph
+from levada.plan.execution.plan import Plan
+from levada.runtime.placement import key_group_counters, send_graph
+from levada.runtime.placement.key_group_counters import Block
+from levada.runtime.placement.send_graph import Sent
+
+
+def measured(root: Path, slice_: str | None) -> SendGraph:
+    """The send graph of a slice; without one, of the last. Raises ``UsageError`` and
+    ``CheckpointError``.
+    """
+    manifest, name = _slice(root, slice_)
+    return graph_of(send_graph.of(str(root), manifest, name))
+
+
+def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
+    """The send graph of a slice with groups as tasks: what each reader and each group has sent to
+    each. Left out, with a warning, are operators that no query has any more, and partial aggregates
+    of several groups. Raises UsageError if it was counted by fewer groups.
+    """
+    check_groups(groups)
+    manifest, name = _slice(root, slice_)
+    every = list(key_group_counters.of(str(root), manifest, name))
+    if (finest := counted_by(every)) < groups:
+        raise UsageError(
+            f"The slice {name} was counted by {finest:,} groups, and {groups:,} are asked for.",
+            hint=f"Say --groups {finest}, or run with --slice 1d,groups={groups}.",
+        )
+    there = still_there(every, plan_of(root, facts_of(root), manifest.plan))
+    if less := _less(every, there):
+        _tell(f"{less} were for operators that no query has any more: they are left out.")
+    sure = known(there)
+    if less := _less(there, sure):
+        _tell(
+            f"{less} are partial aggregates, each added up out of several groups: no group has "
+            "sent them, and they are left out."
+        )
+    return by_group(sure, groups)
+
+
+def counted_by(blocks: Iterable[Block]) -> int:
+    """By how many groups all of these were counted, at least."""
+    return min((block.of for block in blocks), default=FINEST)
+
+
+def _less(every: list[Block], some: list[Block]) -> str:
+    """How much less some blocks are; "" if they are as much."""
+    rows, own = (sum(int(b.rows.sum()) for b in blocks) for blocks in (every, some))
+    return f"{rows - own:,} of {rows:,} rows ({1 - own / rows:.1%})" if own < rows else ""
+
+
+def _tell(sentence: str) -> None:
+    warnings.warn(sentence, stacklevel=3)
+
+
+def still_there(blocks: Iterable[Block], plan: Plan) -> list[Block]:
+    """What was sent to operators that a plan has."""
+    return [b for b in blocks if b.node < 0 or b.node in plan.nodes]
+
+
+def known(blocks: Iterable[Block]) -> list[Block]:
+    """What readers have sent, and what has been sent of which it is known from what group. What is
+    left are partial aggregates of several groups, which are by task.
+    """
+    return [b for b in blocks if b.sources is not None or not flow_order(b.sender)[0]]
+
+
+def by_group(blocks: list[Block], groups: int) -> SendGraph:
+    """What readers and groups have sent to groups as a graph: the readers, then the groups that
+    have sent or got rows. There are at most as many as rows were counted by.
+    """
+    assert groups <= counted_by(blocks), "counts say nothing of finer groups"
+    names = sorted({b.sender for b in blocks if b.sources is None})
+    readers = {name: i for i, name in enumerate(names)}
+    every = len(readers) + groups  # vertices that there could be
+
+    def vertices(group: Longs, of: int) -> Longs:
+        return len(readers) + group * groups // of
+
+    keys = [
+        vertices(b.groups, b.of)
+        + every * (np.int64(readers[b.sender]) if b.sources is None else vertices(b.sources, b.of))
+        for b in blocks
+    ]
+    edges, at = np.unique(np.concatenate([*keys, np.empty(0, np.int64)]), return_inverse=True)
+    ends = np.concatenate([np.arange(len(readers)), edges // every, edges % every])
+    there, place = np.unique(ends, return_inverse=True)
+    source, target = place[len(readers) :].reshape(2, -1).astype(np.int32)
+    tasks = (group_name(group, groups) for group in (there[len(readers) :] - len(readers)).tolist())
+    return SendGraph(
+        (*readers, *tasks),
+        source,
+        target,
+        _total(at, [b.rows for b in blocks], len(edges)),
+        _total(at, [_dealt(b) for b in blocks], len(edges)),
+    )
+
+
+def _total(at: Longs, columns: list[Longs], edges: int) -> Longs:
+    total = np.zeros(edges, np.int64)
+    np.add.at(total, at, np.concatenate([*columns, np.empty(0, np.int64)]))
+    return total
+
+
+def _dealt(block: Block) -> Longs:
+    """The bytes of a block by its groups: as many a row, whole numbers that add up."""
+    ends = np.cumsum(block.rows) * block.size // max(int(block.rows.sum()), 1)
+    return np.diff(ends, prepend=0)
+
+
+def _slice(root: Path, slice_: str | None) -> tuple[Manifest, str]:
+    facts_of(root)
+    manifest = newest_manifest(root)
+    if manifest is None or not manifest.slices:
+        raise UsageError(
+            f"The run on {root} has counted nothing.", hint="Run it with --slice 1d or 1mo."
+        )
+    name = next(reversed(manifest.slices)) if slice_ is None else slice_  # as they came
+    if name not in manifest.slices:
+        raise UsageError(f"{root} has no slice {name}.", hint=near(name, sorted(manifest.slices)))
+    return manifest, name
+
+
+def graph_of(sent: Sent) -> SendGraph:
+    """What was sent as a graph: a vertex for each task that was there, in the order of the flow."""
+    receivers = {name: None for to in sent.links.values() for name in to}
+    tasks = tuple(dict.fromkeys([*sorted(sent.cpu, key=flow_order), *receivers]))
+    place = {name: i for i, name in enumerate(tasks)}
+    links = [(place[a], place[b], *n) for a, to in sent.links.items() for b, n in to.items()]
+    columns = np.array(sorted(links), np.int64).reshape(-1, 5).T
+    return SendGraph(
+        tasks,
+        columns[0].astype(np.int32),
+        columns[1].astype(np.int32),
+        columns[2].copy(),
+        columns[3].copy(),
+        np.array([sent.cpu.get(name, 0.0) for name in tasks]),
+    )
+
+
+def flow_order(name: str) -> tuple[int, int, str]:
+    """Readers, then the tasks of stages by stage and partition."""
+    stage, _, partition = name.partition(".")
+    if stage.isdigit() and partition.isdigit():
+        return int(stage), int(partition), ""
+    return 0, 0, name

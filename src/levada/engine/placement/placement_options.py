@@ -1,0 +1,104 @@
+"""What a run is told of its placement: a file, or that it is to be learned."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from pathlib import Path
+
+from levada.core.array_types import Ints
+from levada.core.frozen import frozen
+from levada.errors import UsageError
+from levada.placement import placement_file as placements
+from levada.placement.placement_file import finest, is_group
+
+OFF, LEARN = "off", "learn"
+_WISH = re.compile(r"learn(?::(.*))?")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*")
+
+
+@frozen
+class Wish:
+    """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
+    ``machine``: of all other tasks by their names; ``predicted``: the share that is to cross
+    machines (-1: it is not said); ``between``: what each is to send to each (() as well).
+    """
+
+    path: str
+    machines: int
+    groups: Ints
+    machine: dict[str, int]
+    predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
+
+    def partitions(self, cores: int) -> int:
+        """How many partitions a new checkpoint has on so many cores: enough for each machine to
+        have as many.
+        """
+        return self.machines * math.ceil(cores / self.machines)
+
+
+def read_wish(place: str | os.PathLike[str]) -> Wish | None:
+    """What ``place`` asks for: a file, or nothing ("", off); nothing, too, where the file says that
+    no placement helps, which is told. Raises UsageError.
+    """
+    if place in ("", OFF):
+        return None
+    path = Path(place)
+    found = placements.read_file(path)
+    groups = finest(found.machine, str(path))
+    others = {name: at for name, at in found.machine.items() if not is_group(name)}
+    if (groups < 0).all() and not others:
+        raise UsageError(f"{path} places nothing.", hint="Give one that levada place has written.")
+    if found.vain:
+        warnings.warn(
+            f"{path} was made of a send graph that no placement helps: the run does not go by it "
+            '(it does without the line "vain").',
+            stacklevel=2,
+        )
+        return None
+    return Wish(str(path), found.machines, groups, others, found.predicted, found.between)
+
+
+@frozen
+class Learning:
+    """The wish that a run learns its placement on so many machines."""
+
+    machines: int
+
+    def partitions(self, cores: int) -> int:
+        """How many partitions a new checkpoint has on so many cores."""
+        return self.machines * math.ceil(cores / self.machines)
+
+
+def read_learning(place: str | os.PathLike[str], master: str) -> Learning | None:
+    """What ``place`` says of learning: ``learn``, on as many machines as a local cluster has
+    executors; or ``learn:N``. None: it says something else. Raises UsageError.
+
+    >>> read_learning("learn:3", "local[2]"), read_learning("off", "local[2]")
+    (Learning(machines=3), None)
+    """
+    found = _WISH.fullmatch(place) if isinstance(place, str) else None
+    if found is None:
+        return None
+    said = found[1]
+    if said is None and (cluster := _LOCAL_CLUSTER.fullmatch(master)) is not None:
+        said = cluster[1]
+    if said is None:
+        raise UsageError(
+            f"On how many machines a placement is to be learned does not follow from {master}.",
+            hint="Say it: --place learn:4. A master local[..] or none is one machine.",
+        )
+    if not said.isdigit() or int(said) < 2:
+        raise UsageError(
+            f"A placement on {said!r} machines cannot be learned.",
+            hint="Say two or more, such as learn:4; on one there is nothing to learn.",
+        )
+    return Learning(int(said))
+
+
+def wish_of(place: str | os.PathLike[str], master: str) -> Wish | Learning | None:
+    """What ``place`` asks for: that it is learned, a file, or nothing. Raises UsageError."""
+    return read_learning(place, master) or read_wish(place)

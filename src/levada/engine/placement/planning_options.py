@@ -1,0 +1,55 @@
+"""How queries are planned, by what a user says; and the regions of an engine: the places of a
+machine file with its latencies, or names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from levada.core.integer_options import check_count
+from levada.errors import UsageError
+from levada.plan.execution.join_kinds import join_form_of
+from levada.plan.sharing.regions.regions import ANY, Regions
+from levada.plan.sharing.sharing_modes import Planning, sharing_of
+
+_FILES = (".yaml", ".yml", ".json")
+
+
+def planning_of(
+    sharing: str, join: str, regions: str | os.PathLike[str], share_limit: int
+) -> Planning:
+    """How queries are planned that come from now on. Raises ``UsageError``."""
+    limit = check_count(share_limit, "share_limit") if share_limit else 0
+    return Planning(sharing_of(sharing), join_form_of(join), regions_of(regions), limit)
+
+
+def regions_of(said: str | os.PathLike[str]) -> Regions:
+    """The regions that a text names: a machine file, or names with commas between. Raises
+    ``UsageError``.
+
+    >>> regions_of("east, west").names
+    ('east', 'west')
+    """
+    if not isinstance(said, str | os.PathLike):
+        raise UsageError(f"regions is {said!r}.", hint="Say a text: regions=east,west.")
+    text = os.fspath(said)
+    if not text:
+        return Regions()
+    if text.endswith(_FILES) or os.path.exists(text):
+        # here: names need nothing that reads files
+        from levada.core.machine_file import read_machine
+
+        machine = read_machine(Path(text))
+        delays = tuple([tuple(map(float, row)) for row in machine.latency])
+        return Regions(machine.places, delays)
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if not name or name == ANY or "+" in name or " " in name:
+            raise UsageError(
+                f"A region cannot be called {name!r}.",
+                hint="Say names with commas between, or a machine file: regions=east,west.",
+            )
+    if len({*names}) < len(names):
+        raise UsageError(f"The regions {text} name one twice.")
+    return Regions(tuple(names))

@@ -1,0 +1,78 @@
+"""What an engine was told of balance and of the number of partitions: what decides in its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from levada.core.integer_options import AUTO, CORES, Partitions
+from levada.engine.placement.placement_options import Learning, Wish
+from levada.errors import UsageError
+from levada.runtime.cost_model.partition_count import CORES as CORES_FOLLOWED
+from levada.runtime.cost_model.partition_count import GIVEN, LOAD, MODEL, PLACEMENT
+from levada.runtime.executor import cores
+from levada.runtime.rebalancing.rebalancer import Balancing
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By, balance_of
+
+Wanted = str | bool | Mapping[str, Any] | BalanceOptions | None
+"""off (also nothing), on, "on,choice=random", a mapping of options."""
+
+
+def balancing_of(
+    wanted: Wanted,
+    wish: Wish | Learning | None,
+    partitions: Partitions,
+    master: str,
+    interval: int,
+) -> Balancing | None:
+    """What moves groups. How many partitions there are it says too, up to the cores of the master,
+    if the user does not. ``interval``: the least between two epochs, ms. Raises ``UsageError``,
+    also if a placement has the groups.
+    """
+    options = balance_of(wanted)
+    if options is None:
+        return None
+    who = _placing(wish)
+    if who:
+        message = f"{who} places groups, and balance would move them."
+        raise UsageError(message, hint="Leave one of the two out.")
+    _check_number(options, partitions)
+    most = 0 if isinstance(partitions, int) else cores(master)
+    return Balancing(options, most=most, least=interval / 1000)
+
+
+def _check_number(options: BalanceOptions, partitions: Partitions) -> None:
+    """Raises ``UsageError`` if two are to say how many partitions there are."""
+    if partitions == CORES:
+        raise UsageError(
+            "partitions is cores, and balance says how many partitions there are.",
+            hint="Leave partitions out, or say a number.",
+        )
+    if isinstance(partitions, int) and options.degree == By.MODEL:
+        raise UsageError(
+            f"partitions is {partitions}, and balance was told degree=model: that the number "
+            "follows from what epochs take.",
+            hint="Leave one of the two out.",
+        )
+
+
+def degree_by(
+    partitions: Partitions, wish: Wish | Learning | None, balancing: Balancing | None
+) -> str:
+    """Who says how many partitions there are while a run goes on.
+
+    >>> degree_by("auto", None, None), degree_by(None, None, None)
+    ('model', 'given')
+    """
+    if balancing is not None and not isinstance(partitions, int):
+        return MODEL if balancing.by_model else LOAD
+    if wish is not None:
+        return PLACEMENT
+    return {AUTO: MODEL, CORES: CORES_FOLLOWED}.get(str(partitions), GIVEN)
+
+
+def _placing(wish: Wish | Learning | None) -> str:
+    """What says where groups are; "" if nothing does."""
+    if isinstance(wish, Learning):
+        return "What a run learns"
+    return wish.path if wish is not None and (wish.groups >= 0).any() else ""

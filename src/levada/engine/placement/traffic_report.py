@@ -1,0 +1,273 @@
+"""Who sends to whom, and what bounds a run: out of the send graph that it has measured (Zhang et
+al., SIGMOD 2019, fig. 15 and section 3.1; Fischer, Scharrenbach, Bernstein 2013, fig. 1).
+
+Edges are from task to task; on a cluster there are pairs of executors besides, each with what the
+placement had predicted for the machines for which they stand. The tasks of a stage wait for each
+other, so a stage takes what its fullest task takes: the *bottleneck* is the task with the most CPU
+time of all. It is one by *skew* if it has much more to do than the others of its stage, else its
+stage has much to do, or there is little to share it. Cost: by what was counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import Manifest, Preferences
+from levada.core.checkpoint_facts import facts_of
+from levada.core.frozen import frozen
+from levada.engine.placement.measured_send_graph import flow_order
+from levada.plan.execution.plan import Plan
+from levada.runtime.placement import send_graph
+from levada.runtime.placement.send_graph import Links, Sent
+from levada.runtime.placement.task_graph import OUTPUT, STATIC
+
+SKEWED = 1.25
+"""Times the mean of its stage, from which on a task is said to have more than the others."""
+READING = "reading"
+
+
+@frozen
+class Edge:
+    """What one task has sent to another; ``share``: of all bytes."""
+
+    source: str
+    target: str
+    rows: int
+    bytes: int
+    blobs: int
+    share: float
+
+
+@frozen
+class Pair:
+    """What one executor has sent to another, or to itself; ``share``: of all rows between tasks,
+    as it was and as the placement had ``predicted`` it (-1: it had not).
+    """
+
+    source: str
+    target: str
+    rows: int
+    bytes: int
+    blobs: int
+    share: float
+    predicted: float
+
+
+@frozen
+class Load:
+    """What a task, or all tasks of an executor, had to do: CPU seconds, ``times`` the mean of its
+    stage's tasks or of all executors; the rows that it got (one that reads: that it sent), and
+    their part of those of its stage (0: of an executor nobody counts these).
+    """
+
+    name: str
+    cpu: float
+    times: float
+    rows: int = 0
+    part: float = 0.0
+
+
+@frozen
+class Bottleneck:
+    """The task that bounds the epochs; ``stage``: "reading", or such as "stage 1", that has
+    ``tasks`` and so much of all CPU time (``part``); the ``operator`` of it that takes most, and
+    how much of the stage's (both may be none); why, in ``sentence``.
+    """
+
+    task: str
+    stage: str
+    tasks: int
+    part: float
+    operator: str
+    operator_part: float
+    skewed: bool
+    sentence: str = ""
+
+
+@frozen
+class FlowsStatus:
+    """What was sent in a ``slice`` of event time, the largest edges first; what tasks had to do, in
+    the order of the flow; what bounds them. ``places``: executors by their names ([]: there was no
+    cluster).
+    """
+
+    slice: str
+    edges: Sequence[Edge]
+    tasks: Sequence[Load]
+    bottleneck: Bottleneck | None
+    pairs: Sequence[Pair]
+    places: Sequence[Load]
+
+
+def read_flows(root: Path) -> FlowsStatus | None:
+    """What the last run on a checkpoint has sent in its last slice; None: it has counted nothing.
+    Raises ``CheckpointError``.
+    """
+    manifest = newest_manifest(root)
+    if manifest is None or not manifest.slices:
+        return None
+    name = next(reversed(manifest.slices))
+    sent = send_graph.of(str(root), manifest, name)
+    return flows_of(name, sent, plan_of(root, facts_of(root), manifest.plan), manifest)
+
+
+def flows_of(slice_: str, sent: Sent, plan: Plan, manifest: Manifest) -> FlowsStatus:
+    """What was sent, by a plan's names."""
+    tasks = _tasks(sent)
+    return FlowsStatus(
+        slice_,
+        _edges(sent.links),
+        tasks,
+        _bottleneck(tasks, sent, plan),
+        _pairs(sent.places, manifest.placed),
+        _places(sent.busy, manifest.placed),
+    )
+
+
+def _edges(links: Links) -> list[Edge]:
+    total = sum(size for to in links.values() for _, size, _ in to.values()) or 1
+    found = [
+        Edge(source, target, rows, size, blobs, size / total)
+        for source, to in links.items()
+        for target, (rows, size, blobs) in to.items()
+    ]
+    return sorted(found, key=lambda e: (-e.bytes, flow_order(e.source), flow_order(e.target)))
+
+
+def stage_of(task: str) -> str:
+    """The stage of a task by its name.
+
+    >>> stage_of("2.0"), stage_of("http://e/s a.nt"), stage_of("static data")
+    ('stage 2', 'reading', 'static data')
+    """
+    if task in (STATIC, OUTPUT):
+        return task
+    stage = flow_order(task)[0]
+    return f"stage {stage}" if stage else READING
+
+
+def _tasks(sent: Sent) -> list[Load]:
+    """Of those that read the rows that they sent, of the others those that they got."""
+    rows = Counter[str]()
+    for source, to in sent.links.items():
+        for target, (many, _, _) in to.items():
+            rows[target] += many
+            if stage_of(source) == READING:
+                rows[source] += many
+    names = sorted(sent.cpu, key=flow_order)
+    of_stage: dict[str, list[str]] = {}
+    for name in names:
+        of_stage.setdefault(stage_of(name), []).append(name)
+    return [
+        Load(
+            name,
+            sent.cpu[name],
+            _by(sent.cpu[name] * len(own), sum(sent.cpu[each] for each in own), 1.0),
+            rows[name],
+            _by(rows[name], sum(rows[each] for each in own), 0.0),
+        )
+        for own in of_stage.values()
+        for name in own
+    ]
+
+
+def _by(part: float, whole: float, otherwise: float) -> float:
+    return part / whole if whole else otherwise
+
+
+def _bottleneck(tasks: Sequence[Load], sent: Sent, plan: Plan) -> Bottleneck | None:
+    total = sum(sent.cpu.values())
+    if not tasks or not total:
+        return None
+    worst = max(tasks, key=lambda load: load.cpu)
+    stage = stage_of(worst.name)
+    own = [load for load in tasks if stage_of(load.name) == stage]
+    seconds = sum(load.cpu for load in own)
+    operator, taken = _dearest(stage, sent.nodes, plan)
+    found = Bottleneck(
+        worst.name,
+        stage,
+        len(own),
+        seconds / total,
+        operator,
+        min(taken / seconds, 1.0) if seconds else 0.0,
+        len(own) > 1 and worst.times >= SKEWED,
+    )
+    return replace(found, sentence=_why(worst, found))
+
+
+def _dearest(stage: str, seconds: Mapping[str, float], plan: Plan) -> tuple[str, float]:
+    """The operator of a stage that took most, and its seconds."""
+    own = {
+        name: s
+        for name, s in seconds.items()
+        if name.isdigit()
+        and int(name) in plan.nodes
+        and f"stage {plan.nodes[int(name)].stage}" == stage
+    }
+    if not own:
+        return "", 0.0
+    name = max(own, key=own.__getitem__)
+    return f"{type(plan.nodes[int(name)].step).__name__} {name}", own[name]
+
+
+def _why(worst: Load, found: Bottleneck) -> str:
+    """What bounds the epochs, and why."""
+    head = f"The bottleneck is {worst.name}, with {worst.cpu:,.2f} s of CPU time"
+    many = f"{found.tasks} task{'s' * (found.tasks != 1)}"
+    most = f", {found.operator_part:.0%} of it by {found.operator}" if found.operator else ""
+    where = f"{found.stage} has {found.part:.0%} of all CPU time in {many}{most}"
+    if not found.skewed:
+        return f"{head}: {where}."
+    did = "sent" if found.stage == READING else "got"
+    share = f"it {did} {worst.part:.0%} of their rows, where an even share is {1 / found.tasks:.0%}"
+    if worst.part * found.tasks < SKEWED:
+        share += ": its rows cost more than those of others"
+    return f"{head}, {worst.times:.1f} times the mean of its stage: {share}; {where}."
+
+
+def _pairs(places: Links, placed: Preferences | None) -> list[Pair]:
+    total = sum(rows for to in places.values() for rows, _, _ in to.values()) or 1
+    machine, between = _machines(placed), placed.between if placed is not None else []
+
+    def predicted(source: str, target: str) -> float:
+        m, n = machine.get(source, -1), machine.get(target, -1)
+        return between[m][n] if between and m >= 0 and n >= 0 else -1.0
+
+    return [
+        Pair(
+            _named(source, machine), _named(target, machine), rows, size, blobs,
+            rows / total, predicted(source, target),
+        )
+        for source in sorted(places, key=lambda at: _order(at, machine))
+        for target, (rows, size, blobs) in sorted(
+            places[source].items(), key=lambda to: _order(to[0], machine)
+        )
+    ]  # fmt: skip
+
+
+def _places(busy: Mapping[str, float], placed: Preferences | None) -> list[Load]:
+    machine, mean = _machines(placed), sum(busy.values()) / max(len(busy), 1)
+    return [
+        Load(_named(at, machine), busy[at], busy[at] / mean if mean else 1.0)
+        for at in sorted(busy, key=lambda at: _order(at, machine))
+    ]
+
+
+def _machines(placed: Preferences | None) -> dict[str, int]:
+    """The machine for which each executor stands."""
+    executors = placed.executors if placed is not None else ()
+    return {at.rpartition("_")[2]: i for i, at in enumerate(executors) if at}
+
+
+def _named(executor: str, machine: Mapping[str, int]) -> str:
+    own = f"executor {executor}"
+    return f"machine {machine[executor]} ({own})" if executor in machine else own
+
+
+def _order(executor: str, machine: Mapping[str, int]) -> tuple[int, int, str]:
+    return machine.get(executor, len(machine)), len(executor), executor

@@ -1,1 +1,0 @@
-"""A placement as an engine goes by it."""

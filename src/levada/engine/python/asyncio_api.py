@@ -1,0 +1,42 @@
+"""The engine for asyncio: ``async with`` and ``await engine.ended()``."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import Self
+
+from levada.engine.python.publish_signal import Bell, set_or_later
+
+
+class Awaited:
+    """What an engine adds for asyncio."""
+
+    _bell: Bell
+
+    @property
+    @abstractmethod
+    def _begun(self) -> bool:
+        """Whether it has been started, or closed."""
+
+    @abstractmethod
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Waits, and raises what made the engine fail."""
+
+    @abstractmethod
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        """Stops and frees."""
+
+    async def ended(self) -> None:
+        """``await_end()`` for asyncio: waits for the start and the end without a thread, and raises
+        what made the engine fail.
+        """
+        async with self._bell.heard() as event:
+            while not self._begun or not self.await_end(0):
+                await set_or_later(event)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        await asyncio.to_thread(self.__exit__, kind, *exc)

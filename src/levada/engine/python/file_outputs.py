@@ -1,0 +1,82 @@
+"""Files of single queries, as ``--out`` writes them: a folder is claimed once for an engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.connectors.serialization.result_formats import SHAPES, Format, meant
+from levada.connectors.sinks import Sink
+from levada.connectors.sinks.file_sink import FileSink, claimed
+from levada.core.frozen import frozen
+from levada.errors import UsageError, near
+from levada.runtime.publication.relation_files import StateFiles
+
+
+@frozen
+class Files:
+    """Where a query's results go, and how."""
+
+    folder: Path
+    form: Format
+    terms: bool
+    overwrite: bool
+    state: bool = False
+
+    @classmethod
+    def given(
+        cls,
+        folder: str | os.PathLike[str] | None,
+        form: str,
+        *,
+        terms: bool,
+        overwrite: bool,
+        shape: str = "changes",
+    ) -> Files | None:
+        """As they are said; without a folder there are none. Raises ``UsageError``.
+
+        >>> Files.given("out", "csv", terms=False, overwrite=False).form
+        <Format.CSV: 'csv'>
+        """
+        if folder is None:
+            if shape != "changes":
+                raise UsageError("A state is a file: say where with out=.")
+            return None
+        if form not in list(Format):
+            raise UsageError(f"There is no format of results {form}.", hint=meant(form))
+        if shape not in SHAPES:
+            raise UsageError(
+                f"Results are written as changes or as state, not as {shape}.",
+                hint=near(shape, SHAPES),
+            )
+        return cls(Path(folder), Format(form), terms, overwrite, shape == "state")
+
+
+@dataclass
+class Outputs:
+    """The sinks of queries by name, and the folders that are the engine's."""
+
+    sinks: dict[str, Sink] = field(default_factory=dict)
+    _claimed: set[Path] = field(default_factory=set)
+
+    def add(self, query: str, files: Files, checkpoint: Checkpoint, held: ExitStack) -> None:
+        """A query's files, which are the checkpoint's. Raises ``UsageError``, ``SinkError``."""
+        folder = files.folder.absolute()
+        if folder not in self._claimed:
+            held.enter_context(claimed(folder, checkpoint.facts.id, overwrite=files.overwrite))
+            self._claimed.add(folder)
+        if files.state:
+            self.sinks[query] = StateFiles(
+                folder, files.form, terms=files.terms, checkpoint=checkpoint.root
+            )
+        else:
+            self.sinks[query] = FileSink(folder, files.form, terms=files.terms, claimed=True)
+
+    def forget(self, queries: Iterable[str]) -> None:
+        """Of queries that come under a name that had files."""
+        for query in queries:
+            self.sinks.pop(query, None)

@@ -1,0 +1,34 @@
+"""Libraries that need not be there: who asks for one that is not gets the line that installs it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from levada.core.code_loading import load_module
+from levada.errors import UsageError
+
+
+def pandas_module(what: str) -> ModuleType:
+    """pandas. Raises ``UsageError`` if it is not installed, which says who needs it."""
+    return _module("pandas", what, "pandas")
+
+
+def rdflib_module(what: str) -> ModuleType:
+    """RDFLib. Raises ``UsageError`` if it is not installed."""
+    return _module("rdflib", what, "rdflib")
+
+
+def notebook_module(what: str) -> ModuleType:
+    """IPython's display. Raises ``UsageError`` if it is not installed."""
+    return _module("IPython.display", what, "notebook")
+
+
+def _module(name: str, what: str, extra: str) -> ModuleType:
+    try:
+        return load_module(name)
+    except ModuleNotFoundError as error:
+        library = name.partition(".")[0]
+        raise UsageError(
+            f"{what} needs {library}, which is not installed.",
+            hint=f"pip install 'levada[{extra}]'",
+        ) from error

@@ -1,0 +1,118 @@
+"""Results as values of the libraries that Python's users have: one table of texts, and every other
+form of it.
+
+A holder of results says ``_table``; the rest follows. Terms are typed by columns
+(``connectors.serialization.typed_columns``), or N-Triples texts with ``terms``. Cost: a copy of the
+columns; ``to_dicts`` and ``to_rdflib`` make Python objects, as they say.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from levada.connectors.serialization.columnar_tables import arrow_table
+from levada.connectors.serialization.typed_columns import Typed, typed_frame
+from levada.core.frozen import frozen
+from levada.core.query_model import Form
+from levada.engine.python.notebook import frame_html
+from levada.engine.python.optional_imports import pandas_module, rdflib_module
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import rdflib
+    import rdflib.query
+
+
+@frozen
+class Table:
+    """Results as texts: ``report`` (ms; not in one report's), a relation's ``change``, then the
+    variables (ASK: ``boolean``; CONSTRUCT: ``subject``, ``predicate``, ``object``).
+    """
+
+    query: str
+    form: Form
+    texts: pl.DataFrame
+
+
+class Tabular(ABC):
+    """What has results."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _table(self) -> Table:
+        """The results there are."""
+
+    def to_polars(self, *, terms: bool = False) -> pl.DataFrame:
+        """A frame of a row a solution (CONSTRUCT: a triple) with values of a type a column.
+
+        ``terms``: N-Triples texts in place of values, and ``report`` in ms.
+        """
+        texts = self._table().texts
+        return texts if terms else typed_frame(texts)[0]
+
+    def to_arrow(self, *, terms: bool = False) -> pa.Table:
+        """The same as a table of Arrow; a field's metadata says what was decided of a column."""
+        table = self._table()
+        found: dict[str, Typed] = {}
+        frame = table.texts
+        if not terms:
+            frame, found = typed_frame(frame)
+        return arrow_table(frame, found, table.query)
+
+    def to_pandas(self, *, terms: bool = False) -> pd.DataFrame:
+        """The same as a frame of pandas, decimals as float64, integers beyond 64 bits as ints.
+
+        Raises ``UsageError`` if pandas is not installed.
+        """
+        return to_pandas(self.to_arrow(terms=terms))
+
+    def to_dicts(self, *, terms: bool = False) -> list[dict[str, object]]:
+        """A mapping for each row, with values of Python."""
+        return self.to_polars(terms=terms).to_dicts()
+
+    def to_rdflib(self) -> rdflib.Graph | rdflib.query.Result:
+        """CONSTRUCT: a ``Graph``; of several reports a ``Dataset`` with a graph each, named as in
+        files. Else a ``Result`` with the terms.
+
+        Raises ``UsageError`` if RDFLib is not installed.
+        """
+        rdflib_module("to_rdflib")
+        from levada.engine.python.rdflib_results import to_rdflib
+
+        table = self._table()
+        return to_rdflib(table.query, table.form, table.texts)
+
+    def _repr_html_(self) -> str:
+        return frame_html(self.to_polars(), self._caption())
+
+    def _caption(self) -> str:
+        return ""
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """An Arrow table as pandas has it: what may be missing in whole numbers and booleans is NA.
+
+    >>> to_pandas(pa.table({"n": pa.array([1, None])})).dtypes["n"]
+    Int64Dtype()
+    """
+    pandas_module("to_pandas")
+    found = table.to_pandas(date_as_object=False)
+    for i, field in enumerate(table.schema):
+        column = table.column(i)
+        if pa.types.is_decimal(field.type):
+            values = found.iloc[:, i]
+            if (field.metadata or {}).get(b"levada.kind") == b"integer":
+                found[field.name] = values.map(int, na_action="ignore").astype(object)
+            else:
+                found[field.name] = values.astype("float64")
+        elif column.null_count and (
+            pa.types.is_boolean(field.type) or pa.types.is_integer(field.type)
+        ):
+            nullable = "boolean" if pa.types.is_boolean(field.type) else "Int64"
+            found[field.name] = column.to_pandas(integer_object_nulls=True).astype(nullable)
+    return found

@@ -1,0 +1,70 @@
+"""Queries that read what others make: which these are, and in which order they come.
+
+A query is registered with or after the makers of its streams; queries that come together may be
+given in any order, and are brought into this one here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
+
+from levada.core.names import is_derived, match_streams, shown
+from levada.core.query_model import Form
+from levada.engine.name_scope import Known
+from levada.errors import LevadaError, UsageError
+from levada.plan.logical import nodes as a
+
+
+def maker_of(said: str, known: Known) -> str | None:
+    """The query that makes the stream of this name; None if it comes from outside. What cannot be
+    matched is an error when names are bound.
+    """
+    with suppress(LevadaError):
+        stream = match_streams([said], known.streams, known.makers)[said]
+        return shown(stream) if is_derived(stream) else None
+    return None
+
+
+def makers_read(query: a.Query, known: Known) -> set[str]:
+    """The queries that make what a query reads, as its text says."""
+    makers = (maker_of(window.stream, known) for window in query.windows)
+    return {maker for maker in makers if maker is not None}
+
+
+def order_by_makers(names: Collection[str], known: Known) -> list[str]:
+    """Queries that come together, each behind those whose streams it reads. Raises ``UsageError``
+    for a cycle.
+    """
+    reads = {name: makers_read(known.queries[name], known) & {*names} for name in names}
+    try:
+        return list(TopologicalSorter(reads).static_order())
+    except CycleError as error:
+        cycle = list(reversed(error.args[1]))
+        told = ", which reads that of ".join(cycle[1:])
+        message = (
+            f"The query {cycle[0]} reads the stream of {told}: "
+            "queries cannot read each other's streams in a circle."
+        )
+        raise UsageError(message) from None
+
+
+def check_maker(said: str, maker: str, known: Known) -> None:
+    """Raises ``UsageError`` if a query cannot make the stream that another has called ``said``."""
+    query = known.queries[maker]
+    if query.form is not Form.CONSTRUCT:
+        message = f"The {query.form} query {maker} makes no triples, and so not the stream {said}."
+        raise UsageError(message, hint="Use CONSTRUCT.")
+    if not query.windows:
+        message = (
+            f"The query {maker}, which is to make the stream {said}, has no windows: "
+            "its one answer has no time."
+        )
+        raise UsageError(message, hint="Give the query a window, or its result as static data.")
+    if maker in known.streams:
+        message = (
+            f"There is a stream {maker} beside the query {maker}, which is to make the stream "
+            f"{said}."
+        )
+        raise UsageError(message, hint="Give the query another name.")

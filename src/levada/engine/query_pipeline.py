@@ -1,0 +1,208 @@
+"""The query path: a query's text becomes a plan. This is its table of contents.
+
+    ast        the tree of the text                       syntax/
+    algebra    what it means, names as in the text        translation/
+    bound      names are those that there are             engine/name_resolution.py
+    optimized  after entailment and the other rules       plan/optimizer/pipeline.py
+    physical   the operators                              plan/lowering/
+
+The engine, ``levada check`` and ``levada explain`` all go this way, so what is explained is what
+runs. Each stage is made from the one before when it is first asked for, and kept: the engine binds
+the names of queries that come together when it has the algebra of all of them, and lowers when the
+plan is made (``share``), where streams that queries make have their numbers. All errors are the
+user's, with the query's name as a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from levada.core.event_time import MIN
+from levada.core.gc_control import collection_paused
+from levada.core.stream_facts import StreamFacts
+from levada.engine.name_resolution import bind_names
+from levada.engine.name_scope import Known
+from levada.engine.ontology import Ontology
+from levada.engine.query_request import Asked, note
+from levada.errors import LevadaError, QueryError, QueryFailureError, Span
+from levada.language import parse
+from levada.language.cql.ast import Script
+from levada.language.cql.parser import parse_script
+from levada.language.sparql.ast import Constant, QueryUnit
+from levada.language.translate.sparql.translate import translate
+from levada.language.translate.sparql.windows import iri
+from levada.language.warnings.sparql import warnings_of
+from levada.language.warnings.warning import QueryWarning
+from levada.plan.logical import nodes as a
+from levada.plan.logical.ontology_schema import Regime
+from levada.plan.logical.traversal import remembering
+from levada.plan.lowering.lower import Lowered, lower
+from levada.plan.optimizer.pipeline import optimize
+from levada.plan.optimizer.rule import Context
+from levada.plan.sharing.regions.regions import Regions, check_reach
+from levada.plan.sharing.sharing_modes import DEFAULT, Sharing
+from levada.plan.topology.trial_planning import check_plan
+
+if TYPE_CHECKING:
+    from levada.plan.topology.topology import Topology
+
+T = TypeVar("T")
+
+
+def prepare(asked: Asked, known: Known, tree: QueryUnit | Script | None = None) -> Prepared:
+    """A query's way from text to operators; a stage raises ``LevadaError`` when first asked for.
+    ``tree``: that of the text, if it has been parsed.
+
+    >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] "
+    >>> text += "{ WINDOW <w> { ?s ?p 1 } }"
+    >>> query = prepare(Asked(text, "q"), Known({"s": StreamFacts(), "e:s": StreamFacts()}))
+    >>> query.optimized.windows[0].stream, query.physical.root.stage
+    ('e:s', 1)
+    """
+    query = Prepared(asked, known)
+    if tree is not None:
+        query.__dict__["ast"] = tree
+    return query
+
+
+class _stage(Generic[T]):  # noqa: N801 as a decorator
+    """A stage, made once; its errors say which query they are about. Threads that prepare other
+    queries do not wait, as they do for a ``cached_property`` of Python 3.11.
+    """
+
+    def __init__(self, make: Callable[[Prepared], T]) -> None:
+        self._make, self._name = make, make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, query: Prepared, owner: type[Prepared]) -> T:
+        with note(query.asked.name), collection_paused(), remembering():
+            try:
+                made = query.__dict__[self._name] = self._make(query)
+            except RecursionError:
+                text = query.asked.text
+                raise QueryError("The query is nested too deeply.", text=text) from None
+            except LevadaError:
+                raise
+            except Exception as error:
+                raise QueryFailureError.from_error(error, query.asked.text) from error
+        return made
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A query at every stage of its way."""
+
+    asked: Asked
+    known: Known
+
+    @_stage
+    def ast(self) -> QueryUnit | Script:
+        """The tree of the text."""
+        if self.asked.spoken == "cql":
+            return parse_script(self.asked.text)
+        return parse(self.asked.text, self.asked.dialect)
+
+    @_stage
+    def algebra(self) -> a.Query:
+        """What the text means; its streams have the names of the text."""
+        if self.asked.spoken == "cql":
+            return _translate_cql(self.asked, self.known)  # which parses the views with it
+        return _translate_sparql(self.ast, self.asked, self.known)
+
+    @_stage
+    def warnings(self) -> tuple[QueryWarning, ...]:
+        """What is surely a slip, although the query can be run."""
+        if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
+            of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
+            return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+        from levada.language.warnings.cql import warnings_of_cql  # as in _translate_cql
+
+        return warnings_of_cql(self.asked.text)
+
+    @_stage
+    def bound(self) -> a.Query:
+        """On the streams and graphs that there are, and in their regions."""
+        asked, known = self.asked, self.known
+        if known.regions is not None:
+            check_reach(asked.name, asked.options.region, known.regions, known.of_streams.values())
+        return bind_names(self.algebra, self.asked, self.known, self._places)
+
+    @property
+    def _places(self) -> dict[str, Span]:
+        """Where the text names its streams; CQL's are looked up where they are translated."""
+        if self.asked.spoken == "cql" or not isinstance(tree := self.ast, QueryUnit):
+            return {}
+        named = (clause.stream for clause in tree.windows)
+        return {iri(name): name.span for name in named if isinstance(name, Constant)}
+
+    @_stage
+    def optimized(self) -> a.Query:
+        """Over what its graphs entail, if its options say so, and after the other rules."""
+        return optimize(self.bound, _context(self.asked, self.known.ontology))
+
+    @_stage
+    def plannable(self) -> a.Query:
+        """``optimized``, once it is certain that it can be planned."""
+        check_plan(self.optimized, self.known.streams, self.asked.text)
+        return self.optimized
+
+    @_stage
+    def physical(self) -> Lowered:
+        """The operators."""
+        query, streams = self.plannable, self.known.streams
+        return lower(
+            query,
+            {w.stream: streams.get(w.stream, StreamFacts()) for w in query.windows},
+            empty_reports=self.asked.options.empty_reports,
+            replaceable=self.known.replaceable,
+            joins=self.known.joins,
+            measures=self.known.measures,
+        )
+
+
+@collection_paused()
+def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT) -> Topology:
+    """The shared topology of queries that begin together; makers stand before readers."""
+    from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
+
+    topology = Topology(known.streams, known.replaceable, sharing, known.joins)
+    topology.measures = known.measures
+    topology.sites.regions = known.regions or Regions()
+    topology.sites.of_stream = known.of_streams
+    for query in queries:
+        topology.add(
+            query.asked.name,
+            topology.place(query.plannable),
+            MIN,
+            empty_reports=query.asked.options.empty_reports,
+            region=query.asked.options.region,
+        )
+    topology.install()
+    return topology
+
+
+def _translate_cql(asked: Asked, known: Known) -> a.Query:
+    from levada.language.translate.cql.translate import (
+        translate_cql,  # here: who asks SPARQL needs none
+    )
+
+    streams = known.streams.items()
+    schemas = {name: facts.schema for name, facts in streams if facts.schema is not None}
+    relations = [name for name, facts in streams if facts.sign]
+    return translate_cql(asked.text, schemas, asked.options, relations)
+
+
+def _translate_sparql(tree: QueryUnit | Script, asked: Asked, known: Known) -> a.Query:
+    assert isinstance(tree, QueryUnit), "all languages but CQL have one kind of tree"
+    graphs = None if known.graphs is None else {g for g in known.graphs if g is not None}
+    streams = [name for name, facts in known.streams.items() if facts.schema is None]
+    return translate(tree, asked.options, text=asked.text, graphs=graphs, streams=streams)
+
+
+def _context(asked: Asked, ontology: Ontology) -> Context:
+    """What the rules know: the schema by which graphs entail, if a query's options say so."""
+    regime = asked.options.entailment or Regime.NONE
+    entails = regime is not Regime.NONE and asked.spoken != "cql"
+    return Context(ontology.schema(regime) if entails else None)

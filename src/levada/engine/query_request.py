@@ -1,0 +1,58 @@
+"""A query as a user asks for it: a text, a name, the language and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+
+from levada.core.frozen import frozen
+from levada.errors import UsageError
+from levada.language.dialects.detect import dialect_of
+from levada.plan.logical.query_options import QueryOptions
+
+
+@frozen
+class Asked:
+    """A query that is to be registered: its text and name, and what ``Engine.register`` takes
+    beside them. ``dialect`` None is the one that the text shows.
+
+    >>> Asked("Select k From A [Range 5 s]", "pairs").spoken
+    'cql'
+    """
+
+    text: str
+    name: str
+    dialect: str | None = None
+    options: QueryOptions = field(default_factory=QueryOptions)
+
+    @property
+    def spoken(self) -> str:
+        """The dialect of the text, given or shown. Raises ``UsageError`` for one that is none."""
+        return dialect_of(self.text, self.dialect).name
+
+
+def check_batch(batch: object) -> None:
+    """Whether these are queries as ``register_all`` takes them. Raises ``UsageError``.
+
+    >>> check_batch([Asked("Select k From A [Range 5 s]", "pairs")])
+    """
+    told = f"A {type(batch).__name__}"
+    if isinstance(batch, Sequence):
+        told = next((f"A {type(one).__name__}" for one in batch if not isinstance(one, Asked)), "")
+    if told:
+        raise UsageError(
+            f"{told} is no query to register.",
+            hint="register_all takes a list of levada.Asked(text, name).",
+        )
+
+
+@contextmanager
+def note(name: str) -> Iterator[None]:
+    """Notes on an error which query it is about (PEP 678), once."""
+    try:
+        yield
+    except Exception as error:
+        if name not in getattr(error, "__notes__", ()):
+            error.add_note(name)
+        raise

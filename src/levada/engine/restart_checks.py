@@ -1,0 +1,233 @@
+"""What is another than in the run before on a checkpoint, and what follows for its results: said as
+warnings when the first plan of a run is made. And what must not be another.
+
+A static file is another if its size or its time is: the bytes of large ones are not read for that.
+What has been read of it is in the state of the queries that go on. Files that may be replaced are
+looked at by ``runtime.driver.static_graphs``.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.crash_counter import forget
+from levada.checkpoint.epoch_context import Setup, load_setup
+from levada.checkpoint.leadership.rollback import OPEN, TOLD
+from levada.checkpoint.manifest import Intention, Manifest, StreamRecord
+from levada.connectors.config.option_changes import MIXING, OptionChange, option_changes
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.static_files import StaticFile
+from levada.connectors.ingest.tables.schema_inference import kept, with_columns
+from levada.connectors.sources.split_enumerator import check_grown
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.durable_files import delete, replace_file
+from levada.core.event_time import MIN, instant
+from levada.errors import CheckpointError, UsageError
+from levada.plan.execution.plan import QueryPlan
+from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.driver.source_coordinator import Sourcing
+
+STAMPS = "static-stamps.json"
+Stamp = tuple[int, int]  # size, time (ns)
+ACCEPT = (
+    "Name the options as before, use a new checkpoint, or accept that windows mix both: "
+    "--accept-changes, or accept_changes=True of Engine.start."
+)
+
+
+def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamConfig:
+    """A stream with its columns: of ``schema=auto`` as they were found at the first start on the
+    checkpoint, if there is one.
+    """
+    last = None if checkpoint is None else checkpoint.last
+    if checkpoint is not None and last is not None and last.setup:
+        for before in checkpoint.setup(last.setup).streams:
+            if before.name == config.name:
+                return kept(config, before)
+    return with_columns(config)
+
+
+def check_streams(
+    root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
+) -> None:
+    """Refuses options of streams that would mix two meanings in one window. ``strangers``: names
+    that other streams had in the run before. Raises ``UsageError``.
+    """
+    told = [
+        f"{_changed(name, changes)} One window would hold elements of both runs."
+        for name, changes in _changes(root, last, configs, strangers)
+        if _has_elements(last, name) and any(change.effect in MIXING for change in changes)
+    ]
+    if told:
+        raise UsageError(" ".join(told), hint=ACCEPT)
+
+
+def tell_streams(
+    root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
+) -> None:
+    """Warns of each stream whose options have changed, with the effect on old state."""
+    for name, changes in _changes(root, last, configs, strangers):
+        effects = dict.fromkeys(change.effect.value for change in changes)
+        if not _has_elements(last, name):
+            effects = {"None of its elements had been read.": None}
+        warnings.warn(f"{_changed(name, changes)} {' '.join(effects)}", stacklevel=2)
+
+
+def _changed(name: str, changes: Sequence[OptionChange]) -> str:
+    return (
+        f"The stream {name} has other options than in the run before on this checkpoint: "
+        f"{'; '.join(map(str, changes))}."
+    )
+
+
+def _has_elements(last: Manifest | None, name: str) -> bool:
+    """Whether elements of a stream have been read; an epoch that is only begun reads some."""
+    return last is None or last.streams.get(name, StreamRecord()).elements > 0
+
+
+def _changes(
+    root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
+) -> Iterator[tuple[str, list[OptionChange]]]:
+    """The streams that have other options than in the last epoch, and these."""
+    setup = None if last is not None and last.ended else _last_setup(root, last)
+    before = {} if setup is None else {config.name: config for config in setup.streams}
+    for config in configs:
+        if config.name not in before or config.name in strangers:
+            continue
+        if changes := option_changes(before[config.name], config):
+            yield config.name, changes
+
+
+def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
+    """The streams of the last epoch, also if that is begun and not committed; None: there is none,
+    or a first epoch which begins anew with other options.
+    """
+    with suppress(CheckpointError, msgspec.MsgspecError):
+        ahead = msgspec.json.decode(read_sealed(root / OPEN), type=Intention)
+        goes_on = ahead.deadly if last is None else ahead.epoch > last.epoch
+        if goes_on and ahead.setup:
+            return load_setup(str(root / ahead.setup))
+    return load_setup(str(root / last.setup)) if last is not None and last.setup else None
+
+
+def note_of_ended(
+    checkpoint: Checkpoint, sourcing: Sourcing, queries: Mapping[str, Registered]
+) -> str:
+    """A checkpoint whose streams have ended: what is missing is published; new data are refused,
+    new queries told of. "": it has not.
+    """
+    last = checkpoint.last
+    if last is None or not last.ended:
+        return ""
+    for config in sourcing.configs:
+        check_grown(sourcing.sources[config.name], sourcing.at(last.positions, config))
+    known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
+    new = [name for name, query in queries.items() if known.get(name) != query.identity]
+    note = "This checkpoint had ended; its last results are published."
+    if new:
+        note += f" What it had not run before has no results: {', '.join(new)}."
+    return note
+
+
+def drop_other(
+    checkpoint: Checkpoint, configs: Sequence[StreamConfig], queries: Mapping[str, Registered]
+) -> None:
+    """Takes away the first epoch of a checkpoint if it was written ahead, has not been committed,
+    and is of other queries or streams than there are now: a start that failed, as for want of a
+    cluster, and was corrected. Queries that come begin behind what has been read, and nobody has
+    seen anything of it.
+    """
+    path = checkpoint.root / OPEN
+    if checkpoint.last is not None or not path.exists():
+        return
+    try:
+        ahead = msgspec.json.decode(read_sealed(path), type=Intention)
+        known = checkpoint.load_topology(ahead.plan)[1]
+        read = {c.name: c for c in checkpoint.setup(ahead.setup).streams}
+    except (CheckpointError, msgspec.MsgspecError):
+        return  # whoever runs it says what is wrong
+    if ahead.deadly:  # what it died of has been found out, and is set aside
+        return
+    asked = {name: query.identity for name, query in queries.items()}
+    if known != asked or read != {c.name: c for c in configs}:
+        forget(checkpoint.root)
+        (checkpoint.root / TOLD).unlink(missing_ok=True)
+        delete(path)
+
+
+def edited(queries: Sequence[QueryPlan]) -> None:
+    """Says of queries that they are others than those of their names before, and whence they
+    count.
+    """
+    for query in queries:
+        if not query.streams:
+            counts = "it is answered anew"
+        elif query.start <= MIN:
+            counts = "it begins anew, with the first element"
+        else:
+            counts = f"it begins anew, with elements from {instant(query.start)} on"
+        told = (
+            f"The query {query.name} is another one than in the run before (its text, its options "
+            f"or what it reads has changed): {counts}."
+        )
+        warnings.warn(told, stacklevel=2)
+
+
+class StaticStamps:
+    """The static files of a run, as they are when it starts, beside what they were when they were
+    read.
+    """
+
+    def __init__(self, root: Path, files: Sequence[StaticFile]) -> None:
+        self._path = root / STAMPS
+        self._now = dict(stamps(files))
+        self._compared = not self._now
+
+    def compare(self, *, old: bool) -> None:
+        """Says once which have changed, if ``old`` queries go on, and remembers the others."""
+        if self._compared:
+            return
+        self._compared = True
+        before = self._read() if old else {}
+        for path, stamp in self._now.items():
+            if before.get(path, stamp) != stamp:
+                told = (
+                    f"The static file {path} has changed since it was read: queries that go on "
+                    "keep what it said then, new ones read what it says now. With reload=true "
+                    "(in a new checkpoint) changes are taken in."
+                )
+                warnings.warn(told, stacklevel=2)
+        remembered = self._now | before
+        if remembered != before:
+            replace_file(self._path, seal(msgspec.json.encode(remembered)))
+
+    def _read(self) -> dict[str, Stamp]:
+        if self._path.exists():
+            with suppress(CheckpointError, msgspec.MsgspecError):
+                return msgspec.json.decode(read_sealed(self._path), type=dict[str, Stamp])
+        return {}
+
+
+def stamps(files: Sequence[StaticFile]) -> tuple[tuple[str, Stamp], ...]:
+    """Sizes and times of the files that are read where they are."""
+    return tuple((f.path, _stamp(f.path)) for f in files if f.path and not f.replaceable)
+
+
+def version_of(files: Sequence[StaticFile]) -> int:
+    """The version of these files, which is the same in each run as long as they are."""
+    return xxhash.xxh3_64_intdigest(repr(stamps(files)).encode()) >> 2
+
+
+def _stamp(path: str) -> Stamp:
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_size, found.st_mtime_ns
+    return 0, 0  # the run says so when it reads it

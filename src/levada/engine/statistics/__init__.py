@@ -1,0 +1,1 @@
+"""Statistics of streams before their rows are joined."""

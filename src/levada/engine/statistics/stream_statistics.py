@@ -1,0 +1,95 @@
+"""What an engine knows of its streams when a query is planned: how many rows match and how their
+values are spread, of the first rows; how fast they come, of what has run on the checkpoint, if
+anything has.
+
+It is asked when a query comes, and what is chosen by it stands in the plan: a stream is looked at
+once, and no epoch, and no query that is there, asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.array_types import Bools, Words
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.engine.statistics.sample_rows import SEED, TRIPLE, FirstRows, first_rows
+from levada.kernels.terms.term_ids import identify_one
+from levada.plan.statistics.statistics import Look, Run, Values
+
+LEAST = 20  # rows of which something can be said
+
+
+class Looked:
+    """What is known of ``streams``, as they are when they are first asked for."""
+
+    def __init__(self, streams: Mapping[str, StreamConfig], partitions: int = 1) -> None:
+        self.partitions = partitions
+        self._streams = streams
+        self._first: dict[str, tuple[StreamConfig, FirstRows | None]] = {}
+        self._run: Mapping[str, Run] = {}
+
+    def see(self, run: Mapping[str, Run], partitions: int) -> None:
+        """What has been read of each stream: how many triples or rows, up to which time; and over
+        how many partitions epochs go.
+        """
+        self._run, self.partitions = run, partitions
+
+    def triples(self, stream: str, pattern: TriplePattern) -> Look | None:
+        """What is known of the triples that match a pattern; None: too few were seen."""
+        rows = self._rows(stream)
+        if rows is None or TRIPLE[0] not in rows.columns:
+            return None
+        names: dict[str, Words] = {}
+        keep = np.ones(len(rows.ts), np.bool_)
+        for place, column in zip(pattern.positions, (rows.columns[c] for c in TRIPLE), strict=True):
+            if not isinstance(place, Var):
+                keep &= column == np.uint64(identify_one(str(place), SEED)[0])
+            elif place.name in names:
+                keep &= column == names[place.name]
+            else:
+                names[place.name] = column
+        return self._look(stream, rows, names, keep)
+
+    def tuples(self, stream: str) -> Look | None:
+        """What is known of the rows of a tuple stream; None: too few were seen."""
+        rows = self._rows(stream)
+        if rows is None or not self._streams[stream].tabular:
+            return None
+        times = rows.ts.view(np.uint64)
+        return self._look(
+            stream, rows, {**rows.columns, "#time": times}, np.ones(len(rows.ts), np.bool_)
+        )
+
+    def _rows(self, stream: str) -> FirstRows | None:
+        config = self._streams.get(stream)
+        if config is None:
+            return None
+        if stream not in self._first or self._first[stream][0] != config:
+            self._first[stream] = config, first_rows(config)
+        return self._first[stream][1]
+
+    def _look(
+        self, stream: str, rows: FirstRows, names: Mapping[str, Words], keep: Bools
+    ) -> Look | None:
+        if (many := int(keep.sum())) < LEAST:
+            return None
+        values = {name: _values(column[keep]) for name, column in names.items()}
+        return Look(self._rate(stream, rows) * many / len(rows.ts), values)
+
+    def _rate(self, stream: str, rows: FirstRows) -> float:
+        """Rows of a stream in a second of event time."""
+        read, last = self._run.get(stream, (0, 0))
+        seconds = (last - int(rows.ts.min())) / 1000
+        if read > len(rows.ts) and seconds > rows.seconds:
+            return read / seconds
+        return len(rows.ts) / rows.seconds
+
+
+def _values(column: Words) -> Values:
+    """The values of a column; rows without one join with none."""
+    there = column[column != 0]
+    return Values.of(there if len(there) else column)

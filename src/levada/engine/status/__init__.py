@@ -1,0 +1,1 @@
+"""Status, progress and summary of an engine."""

@@ -1,0 +1,91 @@
+"""A reader in another process: the results of a checkpoint, epoch by epoch, as they are committed.
+
+It goes from manifest to manifest, and says in a file of the checkpoint which it needs next
+(``checkpoint.reader_leases``), so that the engine keeps it. Each epoch comes once, in order. Epochs
+that are gone when the reader comes to them are counted in ``missed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import Manifest, read_manifest
+from levada.checkpoint.reader_leases import Sign, epochs_there
+from levada.checkpoint.request_files import read_ledger
+from levada.connectors.serialization.serialize import Batch
+from levada.core.checkpoint_facts import facts_of
+from levada.engine.suspended_queries import read_suspended
+from levada.errors import CheckpointError
+from levada.plan.execution.plan import QueryPlan
+from levada.runtime.task.read_results import read_epoch
+
+ATTEMPTS = 5
+EpochResults = tuple[int, list[tuple[QueryPlan, Batch]]]
+
+
+class Reader:
+    """Reads the epochs of a checkpoint from now on, or from the first that is kept."""
+
+    def __init__(self, root: Path, sign: Sign, *, from_start: bool) -> None:
+        self._root, self._facts, self._sign = root, facts_of(root), sign
+        self.missed = 0
+        sign.needs(0)  # keeps all, until it is known what is there
+        there = epochs_there(root)
+        self._next = min(there, default=1) if from_start else max(there, default=0) + 1
+        self._begun = not from_start
+        sign.needs(self._next)
+
+    def epochs(self) -> Iterator[EpochResults]:
+        """The epochs that there are and have not been read, with their numbers."""
+        newest = max(epochs_there(self._root), default=0)
+        while self._next <= newest:
+            found = self._read(self._next)
+            if found is None and self._begun:
+                self.missed += 1
+            elif found is not None:
+                self._begun = True
+                yield self._next, found
+            self._next += 1
+            self._sign.needs(self._next)
+        self._sign.needs(self._next)
+
+    def _read(self, epoch: int) -> list[tuple[QueryPlan, Batch]] | None:
+        """The results of an epoch; None if they are gone."""
+        try:
+            manifest = read_manifest(self._root / "manifests" / str(epoch))
+            if not manifest.segments and not manifest.shown_reports:
+                return []
+            plan = plan_of(self._root, self._facts, manifest.plan)
+            return list(read_epoch(str(self._root), plan, manifest))
+        except CheckpointError:
+            if self._whole(epoch):
+                raise
+            return None
+
+    def _whole(self, epoch: int) -> bool:
+        """Whether all files of an epoch are there: then one of them is damaged."""
+        path = self._root / "manifests" / str(epoch)
+        try:
+            manifest = read_manifest(path)
+        except CheckpointError:
+            return path.exists()
+        plan = self._root / "plans" / f"{manifest.plan}-{self._facts.id}.plan"
+        return plan.exists() and all((self._root / name).exists() for name in manifest.segments)
+
+    def queries(self) -> set[str] | None:
+        """The queries that there are now; None before the first epoch."""
+        for attempt in range(ATTEMPTS):
+            try:
+                manifest = newest_manifest(self._root)
+                return None if manifest is None else self._of(manifest)
+            except (CheckpointError, OSError):
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _of(self, manifest: Manifest) -> set[str]:
+        plan = plan_of(self._root, self._facts, manifest.plan)
+        added = {added.name for added in read_ledger(self._root).added}
+        return {*plan.queries, *read_suspended(self._root), *added}

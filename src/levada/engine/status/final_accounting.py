@@ -1,0 +1,20 @@
+"""What must add up when a run ends: each element was counted, late, dead or cut."""
+
+from __future__ import annotations
+
+from levada.checkpoint.manifest import Manifest
+from levada.core.names import shown
+from levada.errors import EngineError
+
+
+def check_accounts(manifest: Manifest) -> None:
+    """Raises ``EngineError`` where elements have vanished: neither counted nor late, dead or
+    cut.
+    """
+    for name, record in manifest.streams.items():
+        if record.missing:
+            raise EngineError(
+                f"Of the stream {shown(name)} {record.missing} elements are unaccounted for: "
+                "the results may be wrong.",
+                hint="This is a fault of Levada; please report it with the stream's data.",
+            )

@@ -1,0 +1,48 @@
+"""Of which form joins are whose form is chosen while they run, as a status tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from levada.core.frozen import frozen
+from levada.plan.execution.joins import AT_ONCE, CHANGED, IN_TURN, PAIRWISE, PARTITIONS
+from levada.plan.execution.plan import Plan, whose
+
+
+@frozen
+class FormStatus:
+    """A join of three and more parts of these ``queries``: as what it is joined (``form``), and how
+    often that has ``changed``. ``one_step``, ``two_at_a_time``: what both cost in an epoch, of
+    all partitions that had something to do (CPU us, estimated from a sample of the rows).
+    """
+
+    join: str
+    queries: tuple[str, ...]
+    form: str
+    changed: int
+    one_step: int
+    two_at_a_time: int
+
+
+def forms(told: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[FormStatus]:
+    """What was told last of each join, by its node."""
+    for node, figures in told.items():
+        if int(node) in plan.nodes:
+            members = range(len(plan.nodes[int(node)].members))
+            names = (name for member in members for name in whose(plan, int(node), member))
+            yield FormStatus(
+                f"Join {node}", tuple(dict.fromkeys(names)), form_of(figures), figures[CHANGED],
+                figures[AT_ONCE], figures[IN_TURN],
+            )  # fmt: skip
+
+
+def form_of(figures: Sequence[int]) -> str:
+    """As what it is joined.
+
+    >>> form_of([2, 1, 1, 900, 400])
+    'two at a time in 1 of 2 partitions'
+    """
+    partitions, pairwise = figures[PARTITIONS], figures[PAIRWISE]
+    if pairwise in (0, partitions):
+        return "two at a time" if pairwise else "one step"
+    return f"two at a time in {pairwise} of {partitions} partitions"

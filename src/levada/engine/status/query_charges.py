@@ -1,0 +1,86 @@
+"""The charges of each query for a status: CPU seconds, rows, bytes of state.
+
+Operators are charged (``runtime/driver/costs/flows.charges_of``), and queries get their parts when
+somebody asks: an operator's amount is divided equally among its members, and a member's amount
+among the members that read it, down to the last operators of the queries. So the parts of all
+queries add up to what the operators have. Reading and matching streams is charged to nobody.
+
+Cost: the heads of all state files, and a pass over all members of the plan in arrays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from levada.checkpoint import state_files
+from levada.checkpoint.manifest import Manifest
+from levada.core.expression_budget import Charge
+from levada.errors import CheckpointError
+from levada.operators.state.checksummed_frames import CheckedFrames
+from levada.operators.state.state_parts import read_head
+from levada.plan.execution.plan import Charges, Plan, gather_up
+from levada.plan.execution.query_charges import by_member
+
+
+class QueryCharges(NamedTuple):
+    """The part of a query; ``state_bytes`` None: not known."""
+
+    cpu_seconds: float
+    rows: int
+    state_bytes: int | None
+
+
+def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharges]:
+    """The part of each query after an epoch, by name."""
+    seconds = _divided(plan, {n: seconds for n, (seconds, _) in manifest.charges.items()})
+    rows = _divided(plan, {n: rows for n, (_, rows) in manifest.charges.items()})
+    kept: Charges | None = None
+    with suppress(CheckpointError):  # a file that went while it was read, or is damaged
+        kept = _divided(plan, _state_bytes(str(root), manifest))
+    return {
+        name: QueryCharges(
+            round(_amount(seconds, query.node, query.member), 6),
+            round(_amount(rows, query.node, query.member)),
+            None if kept is None else round(_amount(kept, query.node, query.member)),
+        )
+        for name, query in plan.queries.items()
+    }
+
+
+def _divided(plan: Plan, amounts: Mapping[int, float]) -> Charges:
+    own = by_member(plan, [Charge(node, None, amount) for node, amount in amounts.items()])
+    return gather_up(plan, own, divided=True)
+
+
+def _amount(parts: Charges, node: int, member: int) -> float:
+    return float(parts[node][member]) if node in parts else 0.0
+
+
+def _state_bytes(root: str, manifest: Manifest) -> dict[int, float]:
+    """The bytes that operators keep in all partitions, as they lie in files. Raises
+    ``CheckpointError``.
+    """
+    found, sizes = Counter[int](), dict[str, Counter[str]]()
+    for name in manifest.state.values():
+        pieces = read_head(state_files.map_(root, name)[1]).pieces
+        for key, own in pieces.items():
+            number = key.split(".", 1)[0]
+            for piece in own if number.isdigit() else ():
+                file = piece.file or name
+                if file not in sizes:
+                    sizes[file] = _sizes(root, file)
+                found[int(number)] += sizes[file][piece.name]
+    return dict(found)
+
+
+def _sizes(root: str, file: str) -> Counter[str]:
+    """The bytes of each piece in a file."""
+    frames, found = state_files.map_(root, file)[0], Counter[str]()
+    assert isinstance(frames, CheckedFrames), "files of state are checked"
+    for name, size in frames.sizes().items():
+        found[name.split(".", 1)[0]] += size
+    return found

@@ -1,0 +1,81 @@
+"""Asking the engine that runs on a checkpoint, from another process: a request and its answer.
+
+The engine answers between two epochs. If it ends before, the request is withdrawn, so that no
+later run does what nobody waits for; one that was done before the end is told as done.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from levada.checkpoint.request_files import (
+    Answer,
+    Request,
+    engine_runs,
+    place,
+    place_content,
+    take_answer,
+    withdraw,
+    without_engine,
+)
+from levada.core.checkpoint_facts import facts_of
+from levada.errors import EngineError, LevadaError
+
+RUNS = 0.5  # s between two looks at whether the engine runs
+
+
+class RefusedError(LevadaError):
+    """What the engine said to a request that it refused; ``errno`` as ``Answer`` has it."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.refused)
+        self.exit_code, self.errno = answer.exit_code, answer.errno
+        for note in answer.notes:
+            self.add_note(note)
+
+
+def new_id() -> str:
+    """An id for a request: ids sort by when they were asked."""
+    return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+
+
+def ask(
+    root: Path, request: Request, wait: Callable[[], None], lines: bytes | None = None
+) -> Answer:
+    """What the engine answers to a request; ``wait`` is called between two looks. ``lines``: the
+    N-Triples that it brings. Raises ``EngineError`` where none runs, or it ends before; then the
+    request is withdrawn.
+    """
+    facts_of(root)
+    if not engine_runs(root):
+        raise EngineError(
+            f"No engine runs on the checkpoint {root}.",
+            hint=f"Start one with levada run --checkpoint {root}: a query is given to it there.",
+        )
+    if lines is None:
+        place(root, request)
+    else:
+        place_content(root, request, lines)
+    looked = time.monotonic()
+    while (answer := take_answer(root, request.id)) is None:
+        wait()
+        if time.monotonic() - looked >= RUNS:
+            looked = time.monotonic()
+            with without_engine(root) as alone:
+                if alone:
+                    return _withdrawn(root, request.id)
+    return answer
+
+
+def _withdrawn(root: Path, name: str) -> Answer:
+    """The answer of an engine that has ended, if it gave one."""
+    answer = withdraw(root, name) if root.is_dir() else None
+    if answer is None:
+        raise EngineError(
+            f"The engine on {root} ended before it took up the request.",
+            hint="The request has been withdrawn; start the engine again, and ask again.",
+        )
+    return answer

@@ -1,0 +1,282 @@
+"""The results that a checkpoint keeps, for readers in other processes: by query and report time
+(docs/decisions/0025-readers-are-cursors.md).
+
+What is there says the index of published epochs; where the engine keeps none, the manifests that
+are there, which a reader's sign makes it keep (``checkpoint.reader_leases``). The id of a report is
+its time in ms, of a query without windows the epoch of its answer. Ids of a query ascend. Queries
+that have come one after the other under a name are told apart by ``since``, the first plan version
+that has one: what was before is another query's.
+
+One thread refreshes, any may read. A report is decoded when it is asked for: what is kept costs
+disk, and a few hundred bytes of memory an epoch.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from levada.checkpoint import state_files
+from levada.checkpoint.checkpoint_folder import plan_of
+from levada.checkpoint.manifest import read_manifest
+from levada.checkpoint.reader_leases import Sign, epochs_there
+from levada.checkpoint.result_index import Cursor, Entry, entry_of
+from levada.connectors.serialization.serialize import Batch
+from levada.core.checkpoint_facts import facts_of
+from levada.core.event_time import TIMELESS, Times, distinct
+from levada.core.frame import Frame
+from levada.errors import CheckpointError
+from levada.operators.results.result_segments import batch_of, empty_batch, with_empty
+from levada.plan.execution.plan import Plan, QueryPlan
+
+HELD = 1000  # epochs that a sign asks for, where there is no index
+
+
+class Found(NamedTuple):
+    """Reports of a query in one epoch. ``ids``: those that are in the batch, ascending."""
+
+    query: QueryPlan
+    entry: Entry
+    batch: Batch
+    ids: list[int]
+
+
+class Archive:
+    """The results that are there. ``sign`` is given where the reader may write."""
+
+    def __init__(self, root: Path, sign: Sign | None = None) -> None:
+        self._root, self._facts = root, facts_of(root)
+        self._index = Cursor(root)
+        self._manifests = Manifests(root, sign, partial(plan_of, root, self._facts))
+        self._lock = threading.Lock()
+        self._of: dict[str, list[Entry]] = {}
+        self._gone: dict[str, int] = {}
+        self._first = 0
+
+    def refresh(self) -> list[Entry]:
+        """What has come since the last look. Raises ``CheckpointError``."""
+        source = self._index if self._index.there else self._manifests
+        new = source.more()
+        with self._lock:
+            for query, last in source.gone.items() if new else ():
+                self._gone[query] = max(self._gone.get(query, last), last)
+            for entry in new:
+                for query in entry.queries:
+                    self._of.setdefault(query, []).append(entry)
+            if source.first > self._first:
+                self._first = source.first
+                for entries in self._of.values():
+                    n = bisect_left(entries, source.first, key=lambda entry: entry.epoch)
+                    if n > FEW_GONE or n == len(entries):
+                        del entries[:n]
+        return new
+
+    def queries(self) -> set[str]:
+        """The queries that have reports here."""
+        with self._lock:
+            return {query for query, entries in self._of.items() if entries}
+
+    def gone(self, query: str, since: int = 0) -> int | None:
+        """The id of the last report that is not kept any more; None: none is known."""
+        gone = self._gone.get(query)
+        with self._lock:
+            entries = self._of.get(query, [])
+            kept = bisect_left(entries, self._first, key=lambda entry: entry.epoch)
+            begin = self._begin(entries, since)
+            if gone is None or kept < begin:  # some are kept of the query that was before it
+                return None
+            first = _first_of(entries[kept], query) if kept < len(entries) else None
+        return gone if first is None or gone < first else None
+
+    def last(self, query: str, since: int = 0) -> int | None:
+        """The id of the last report."""
+        with self._lock:
+            entries = self._of.get(query)
+            found = entries[-1] if entries else None
+        return found.last(query) if found is not None and found.plan >= since else None
+
+    def first(self, query: str) -> int | None:
+        """The id of the first report that is kept."""
+        with self._lock:
+            for entry in self._of.get(query, ()):
+                if entry.epoch >= self._first:
+                    return _first_of(entry, query)
+        return None
+
+    def after(self, query: str, after: int | None, since: int = 0) -> Iterator[Found]:
+        """The reports behind an id (None: all that are kept), epoch by epoch; those that go
+        meanwhile are left out.
+        """
+        for entry in self.entries(query, after, since):
+            found = self.read(entry, query, after)
+            if found is not None and found.ids:
+                yield found
+
+    def entries(self, query: str, after: int | None, since: int = 0) -> Iterator[Entry]:
+        """The epochs that have them."""
+        epoch = -1
+        while (entry := self._next(query, after, epoch, since)) is not None:
+            epoch = entry.epoch
+            yield entry
+
+    def latest(self, query: str, since: int = 0) -> Found | None:
+        """The last report."""
+        last = self.last(query, since)
+        return None if last is None else self.one(query, last, since)
+
+    def one(self, query: str, report: int, since: int = 0) -> Found | None:
+        """The report of this id, if there is one, and it is kept."""
+        for found in self.after(query, report - 1, since):
+            if found.ids[0] != report:
+                return None
+            return replace_ids(found, report)
+        return None
+
+    def _begin(self, entries: Sequence[Entry], since: int) -> int:
+        return bisect_left(entries, since, key=lambda entry: entry.plan)
+
+    def _next(self, query: str, after: int | None, epoch: int, since: int) -> Entry | None:
+        """The first entry with reports behind the id, and behind the epoch."""
+        with self._lock:
+            entries = self._of.get(query, [])
+            least = max(epoch + 1, self._first)
+            at = bisect_left(entries, least, key=lambda entry: entry.epoch)
+            at = max(at, self._begin(entries, since))
+            if after is not None:
+                at = bisect_right(entries, after, at, key=lambda entry: entry.last(query))
+            return entries[at] if at < len(entries) else None
+
+    def read(self, entry: Entry, query: str, after: int | None = None) -> Found | None:
+        """A query's reports in an epoch, behind an id; None if they have gone. Raises
+        ``CheckpointError`` for what is damaged.
+        """
+        last = entry.last(query)
+        try:
+            plan = plan_of(self._root, self._facts, entry.plan)
+            known = plan.queries[query]
+            layout = plan.nodes[known.node].layout
+            shown = np.array(entry.shown_reports.get(query, []), np.int64)
+            batch = batch_of(known, layout, entry.segments, self._open)
+        except CheckpointError:
+            if all((self._root / name).exists() for name in entry.segments):
+                raise
+            with self._lock:  # before the index says so
+                self._gone[query] = max(self._gone.get(query, last), last)
+            return None
+        whole = empty_batch(known, shown) if batch is None else with_empty(batch, shown)
+        timeless = entry.queries[query][1] == TIMELESS
+        if timeless:
+            return Found(known, entry, whole, [entry.epoch])
+        part = whole if after is None else reports_after(whole, after)
+        return Found(known, entry, part, ids_of(part))
+
+    def _open(self, name: str) -> tuple[Mapping[str, Frame], Any]:
+        return state_files.map_(str(self._root), name)
+
+
+FEW_GONE = 256  # entries of what is gone that wait to be dropped together
+
+
+class Manifests:
+    """What is there of an engine that keeps no index."""
+
+    def __init__(self, root: Path, sign: Sign | None, plans: Callable[[int], Plan]) -> None:
+        self._root, self._sign, self._plans = root, sign, plans
+        self._last = 0
+        self.first = 0
+        self.gone: dict[str, int] = {}
+
+    def more(self) -> list[Entry]:
+        """The epochs that have come since the last look."""
+        there = epochs_there(self._root)
+        newest = max(there, default=0)
+        self.first = min(there, default=0)
+        if self._sign is not None:
+            try:
+                self._sign.needs(max(newest - HELD, self.first, 1))
+            except CheckpointError:
+                self._sign = None  # a folder that may only be read
+        if newest == self._last:
+            return []
+        new = []
+        for epoch in sorted(e for e in there if e > self._last):
+            with suppress(CheckpointError, OSError):
+                path = self._root / "manifests" / str(epoch)
+                entry = entry_of(
+                    self._root, read_manifest(path), path.stat().st_mtime_ns // 10**6, self._plans
+                )
+                if entry.queries:
+                    new.append(entry)
+        if self.first > self._last + 1:
+            for entry in reversed(new):  # what was before is not known
+                self.gone |= {query: _first_of(entry, query) - 1 for query in entry.queries}
+        self._last = newest
+        return new
+
+
+def _first_of(entry: Entry, query: str) -> int:
+    first = entry.queries[query][0]
+    return entry.epoch if first == TIMELESS else first
+
+
+def ids_of(batch: Batch) -> list[int]:
+    """The times of a batch's reports, each once.
+
+    >>> ids_of(Batch(np.array([5, 5, 7]), empty=np.array([6])))
+    [5, 6, 7]
+    """
+    return [int(time) for time in distinct(np.concatenate([batch.report, batch.empty]))]
+
+
+def reports_after(batch: Batch, after: int) -> Batch:
+    """The reports of a batch behind this one.
+
+    >>> reports_after(Batch(np.array([5, 5, 7])), 5).report
+    array([7])
+    """
+    at = int(np.searchsorted(batch.report, after, "right"))
+    return _rows(batch, at, len(batch.report), batch.empty[batch.empty > after])
+
+
+def one_report(batch: Batch, report: int) -> Batch:
+    """One report of a batch."""
+    start = int(np.searchsorted(batch.report, report, "left"))
+    stop = int(np.searchsorted(batch.report, report, "right"))
+    return _rows(batch, start, stop, batch.empty[batch.empty == report])
+
+
+def first_reports(found: Found, count: int) -> Found:
+    """So many reports from the beginning."""
+    if len(found.ids) <= count or found.ids == [found.entry.epoch]:
+        return found
+    last = found.ids[count - 1]
+    stop = int(np.searchsorted(found.batch.report, last, "right"))
+    empty = found.batch.empty[found.batch.empty <= last]
+    return found._replace(batch=_rows(found.batch, 0, stop, empty), ids=found.ids[:count])
+
+
+def replace_ids(found: Found, report: int) -> Found:
+    """One report of what was found."""
+    if len(found.ids) == 1:
+        return found
+    return found._replace(batch=one_report(found.batch, report), ids=[report])
+
+
+def _rows(batch: Batch, start: int, stop: int, empty: Times) -> Batch:
+    return replace(
+        batch,
+        report=batch.report[start:stop],
+        columns={name: column[start:stop] for name, column in batch.columns.items()},
+        change=None if batch.change is None else batch.change[start:stop],
+        booleans=None if batch.booleans is None else batch.booleans[start:stop],
+        graphs=None if batch.graphs is None else batch.graphs[start:stop],
+        empty=empty,
+    )

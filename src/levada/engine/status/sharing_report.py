@@ -1,0 +1,175 @@
+"""What the queries of a checkpoint share as it runs, with what was measured: for ``explain
+--shared``.
+
+    operators    of several queries: rows for each element of the streams and CPU, as the run's
+                 epochs have taken; what is saved: that of those who would have it apart; of a
+                 relaxed join at least by what meets in vain there (less than 0: it costs)
+    relaxed      rows given, pairs made, of these wanted, rows picked (``plan/topology/dear``)
+    kept once    which static data, and which joins read them there (``plan/topology/kept/show``)
+    regions      where queries stand, what was considered, what the mask forbade
+    orders       of joins that were looked at, with what each adds, and which was chosen; queries
+                 that go over to others
+    apart, log   what was chosen when queries came and went (``plan/topology/choices/journal``)
+
+What is shown is of the last epochs; nothing that runs is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+
+from levada.checkpoint.checkpoint_folder import catalog_of, newest_manifest
+from levada.core.checkpoint_facts import facts_of
+from levada.core.frozen import frozen
+from levada.engine.status.sharing_status import RelaxedStatus, relaxed
+from levada.errors import CheckpointError
+from levada.plan.migration.migration import show_switches
+from levada.plan.sharing.decision_log import Looked, Site, show_orders
+from levada.plan.sharing.explain_arrangements import Kept, kept_once, show_kept
+from levada.plan.sharing.unprofitable_joins import in_vain
+from levada.plan.topology.print_topology import describe
+from levada.plan.topology.topology import Topology
+from levada.runtime.cost_model import decision_log_file
+
+NAMED = 8
+"""Queries of an operator that a text names."""
+
+
+@frozen
+class Operator:
+    """An operator of several queries: how many are one, of how many it would be apart; ``rows`` for
+    each element of the streams and ``us`` of CPU, as measured (None: it was not, or is among the
+    cheap ones), and what of these is saved.
+    """
+
+    operator: str
+    members: int
+    apart: int
+    queries: tuple[str, ...]
+    rows: float | None = None
+    us: float | None = None
+    saved_rows: float | None = None
+    saved_us: float | None = None
+
+
+@frozen
+class RunTold:
+    """What the queries of a checkpoint share after an epoch."""
+
+    epoch: int
+    queries: int
+    operators: int
+    apart: int
+    shared: tuple[Operator, ...]
+    relaxed: tuple[RelaxedStatus, ...]
+    regions: dict[str, Site]
+    alone: dict[str, str]
+    log: tuple[tuple[int, str], ...]
+    orders: dict[str, list[Looked]] = field(default_factory=dict)
+    switches: dict[str, int] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
+
+
+def tell_run(root: Path) -> RunTold:
+    """What is told of a checkpoint. Raises ``CheckpointError``."""
+    facts, last = facts_of(root), newest_manifest(root)
+    if last is None:
+        raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
+    topology, _ = catalog_of(root, facts, last.plan)
+    parts = {} if last.costs is None else last.costs.parts
+    kept = decision_log_file.read(root)
+    nodes = describe(topology)
+    return RunTold(
+        last.epoch,
+        len(topology.queries),
+        sum(len(node.members) for node in nodes),
+        sum(len(member.queries) for node in nodes for member in node.members),
+        tuple(_shared(topology, parts, last.met)),
+        tuple(relaxed(last.met)),
+        kept.sites,
+        kept.apart,
+        tuple(kept.log),
+        kept.orders,
+        {name: switch.behind for name, switch in topology.switches.items()},
+        tuple(kept_once(topology)),
+    )
+
+
+def _shared(
+    topology: Topology, parts: Mapping[str, list[float]], met: Mapping[str, list[int]]
+) -> Iterator[Operator]:
+    for number, node in zip(topology.order(), describe(topology), strict=True):
+        apart = sum(len(member.queries) for member in node.members)
+        if apart == len(node.members):
+            continue
+        name = f"{type(topology.nodes[number].shape.step).__name__} {number}"
+        queries = tuple(dict.fromkeys(q for member in node.members for q in member.queries))
+        found = parts.get(str(number))
+        if found is None:
+            yield Operator(name, len(node.members), apart, queries)
+        else:
+            _, ns, rows, *_ = found
+            us, more = ns * rows / 1000, apart / len(node.members) - 1
+            own = [counts for at, counts in met.items() if int(at.split()[0]) == number]
+            if own:  # what queries would join apart is less than what all of them join
+                more = 1 / max(in_vain([sum(each) for each in zip(*own, strict=True)]), 0.01) - 1
+            yield Operator(
+                name, len(node.members), apart, queries, rows, us, rows * more, us * more
+            )
+
+
+def show_run(told: RunTold) -> str:
+    """The text form."""
+    queries = f"{told.queries:,} quer{'y' if told.queries == 1 else 'ies'}"
+    head = f"{queries} after epoch {told.epoch:,}: {told.operators:,} operators"
+    return "\n".join([f"{head}; apart they would be {told.apart}", *_lines(told)])
+
+
+def _lines(told: RunTold) -> Iterator[str]:
+    yield from ("shared",) if told.shared else ()
+    for one in told.shared:
+        yield f"  {one.operator}: {one.members} for {one.apart}{_measured(one)}: {_named(one)}"
+    yield from ("relaxed, of late",) if told.relaxed else ()
+    for join in told.relaxed:
+        yield (
+            f"  {join.join}: {join.given:,} rows given, {join.made:,} pairs made, {join.wanted:,} "
+            f"wanted, {join.picked:,} rows for queries; {join.work:.2f} of the work apart"
+        )
+    yield from show_kept(told.kept)
+    yield from ("regions",) if told.regions else ()
+    for query, site in told.regions.items():
+        yield f"  {query}{_said(site)}: stands in {site.site or 'all'}"
+        for each in site.candidates:
+            price = each["price"]
+            cost = "not measured" if price is None else f"{price:,.0f} rows times delay"
+            yield f"    {each['site'] or 'all'}: has {each['parts']} of its parts; {cost}"
+        for name, count in site.masked.items():
+            yield f"    {name}: has {count} of its parts, and is out of reach"
+    yield from ("joins of their own",) if told.alone else ()
+    for query, why in told.alone.items():
+        yield f"  {query}: {why}"
+    yield from show_orders(told.orders)
+    yield from show_switches(told.switches)
+    yield from ("log",) if told.log else ()
+    for version, what in told.log:
+        yield f"  plan {version}: {what}"
+
+
+def _measured(one: Operator) -> str:
+    if one.rows is None:
+        return ""
+    return (
+        f"; {one.rows:,.2f} rows and {one.us:,.2f} us an element, saves {one.saved_rows:,.2f} rows "
+        f"and {one.saved_us:,.2f} us"
+    )
+
+
+def _named(one: Operator) -> str:
+    more = len(one.queries) - NAMED
+    return ", ".join(one.queries[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _said(site: Site) -> str:
+    return f" ({site.region})" if site.region else ""

@@ -1,0 +1,91 @@
+"""What queries have in common, as a status tells it: the topmost of a query's operators that others
+have, too (whatever is below these they have in common), and what relaxed joins cost.
+
+Cost: one walk over the operators of each query, so beyond ``MOST`` queries nothing is told of them
+(``explain --sharing`` tells it by operators).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from levada.core.frozen import frozen
+from levada.plan.execution.joins import MADE
+from levada.plan.execution.plan import Plan
+from levada.plan.execution.query_charges import members_below
+from levada.plan.sharing.unprofitable_joins import in_vain
+
+MOST = 10_000
+"""Queries of a plan of which it is told."""
+At = tuple[int, int]
+
+
+@frozen
+class ShareStatus:
+    """An operator of several ``queries``, so many in all."""
+
+    operator: str
+    queries: int
+
+
+def shares(plan: Plan) -> dict[str, tuple[ShareStatus, ...]]:
+    """What each query shares with others, by name; who shares nothing is not there."""
+    if not 1 < len(plan.queries) <= MOST:
+        return {}
+    roots = {query.name: (query.node, query.member) for query in plan.queries.values()}
+    users = Counter(at for root in roots.values() for at in members_below(plan, root))
+    found = {name: tuple(_topmost(plan, root, users)) for name, root in roots.items()}
+    return {name: own for name, own in found.items() if own}
+
+
+def _topmost(plan: Plan, root: At, users: Counter[At]) -> Iterator[ShareStatus]:
+    seen, waiting = set[At](), [root]
+    while waiting:
+        at = waiting.pop(0)
+        if at in seen:
+            continue
+        seen.add(at)
+        if users[at] == 1:
+            waiting += _inputs(plan, at)
+            continue
+        node, member = at
+        name = f"{type(plan.nodes[node].step).__name__} {node}"
+        yield ShareStatus(name + (f" ({member})" if member else ""), users[at])
+
+
+def _inputs(plan: Plan, at: At) -> Iterator[At]:
+    node = plan.nodes[at[0]]
+    return zip(node.inputs, node.members[at[1]].inputs, strict=True)
+
+
+@frozen
+class RelaxedStatus:
+    """A relaxed join of which queries pick rows, of late: rows that it was ``given``, pairs that it
+    has ``made``, those that some query ``wanted``, rows that queries had of them (``picked``); its
+    work, by what its queries would at least have without each other. Where that is large a newcomer
+    has a join of its own.
+    """
+
+    join: str
+    given: int
+    made: int
+    wanted: int
+    picked: int
+    work: float
+
+
+def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
+    """What has been counted of each, by node and member.
+
+    >>> [one.join for one in relaxed({"3 0": [600, 0, 0, 0], "7 0": [100, 900, 30, 100]})]
+    ['Join 7']
+    """
+    for at, counts in met.items():
+        if not counts[MADE]:
+            continue  # pairs are counted where they are picked, and not below that
+        node, member = at.split()
+        name = f"Join {node}" + (f" ({member})" if member != "0" else "")
+        given, made, wanted, picked = counts
+        work = round(in_vain(counts), 2)
+        yield RelaxedStatus(name, given, made, wanted, picked, work)

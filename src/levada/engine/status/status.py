@@ -1,0 +1,432 @@
+"""Why is there no result? What a checkpoint says about each query, also while an engine runs on it.
+
+Everything comes from the last manifest and its plan: the watermark of each stream, how many
+elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
+so a file may go while it is read: then it is read again.
+
+Report r is made when the least watermark of the query's streams reaches r (windows on close with
+bounds ``[)``) or passes it (all others; docs/semantics.md#progress).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import asdict
+
+from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.crash_counter import read_losses
+from levada.checkpoint.leadership.commit_log import last_takeover
+from levada.checkpoint.leadership.heartbeat import read_pulse, waiting
+from levada.checkpoint.manifest import Bound, Manifest, Preferences, StreamRecord
+from levada.checkpoint.query_totals import solutions_of
+from levada.checkpoint.request_files import read_ledger, read_server_report
+from levada.connectors.ingest.static_load_report import Loaded
+from levada.core.checkpoint_facts import facts_of
+from levada.core.event_time import MAX, MIN, WindowKind, instant
+from levada.core.frozen import frozen
+from levada.core.names import is_derived, is_left, shown
+from levada.engine.delivery.delivery_lag import OutputStatus, outputs_of
+from levada.engine.placement.edge_transport import CarriedStatus, carried_status
+from levada.engine.python.notebook import rows_html
+from levada.engine.status.execution_status import CostsStatus, LessonStatus, named
+from levada.engine.status.join_strategy_status import FormStatus, forms
+from levada.engine.status.query_charges import charges
+from levada.engine.status.rebalance_status import BalanceStatus, balance_status
+from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed, shares
+from levada.engine.status.summary import Ever, Progress, StreamCounts
+from levada.engine.suspended_queries import Suspension, read_suspended, told
+from levada.errors import CheckpointError
+from levada.plan.execution.pattern_text import patterns_read, starved
+from levada.plan.execution.plan import Plan, QueryPlan
+
+ATTEMPTS = 5
+
+
+@frozen
+class PatternStatus:
+    """A pattern of a query over a stream, and how many triples matched it (None: not counted)."""
+
+    stream: str
+    text: str
+    matched: int | None
+
+
+@frozen
+class QueryStatus:
+    """A query: results so far, watermark (ms), who holds it back, next report (ms; None: at a
+    change), its end (ms; None: it has none), what it shares with others. Its part of what its
+    operators have taken since they came: CPU seconds, ``rows`` that they were given; of what they
+    keep: bytes of state (None: not known).
+    """
+
+    name: str
+    results: int
+    watermark: int
+    holds_back: str | None
+    patterns: tuple[PatternStatus, ...]
+    next_report: int | None
+    why: str
+    until: int | None = None
+    shares: tuple[ShareStatus, ...] = ()
+    cpu_seconds: float = 0.0
+    rows: int = 0
+    state_bytes: int | None = None
+
+
+@frozen
+class PlacedStatus:
+    """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
+    tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
+    executors (``remote``) of all that were ``read``; the executor of each machine ("": none); the
+    share that the file had ``predicted`` (-1: none), and what each machine was to send to each; how
+    many ``blobs`` came from other executors.
+    """
+
+    name: str
+    machines: int
+    wanted: int = 0
+    missed: int = 0
+    remote: int = 0
+    read: int = 0
+    executors: tuple[str, ...] = ()
+    lessons: tuple[LessonStatus, ...] = ()
+    predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
+    blobs: int = 0
+
+
+@frozen
+class PinnedStatus:
+    """To which processors the tasks of a run are bound: by the machine file of this ``name``, those
+    of each place; tasks of partition p go to place p modulo the places.
+    """
+
+    name: str
+    places: Mapping[str, Sequence[int]]
+
+
+@frozen
+class ExecutorsStatus:
+    """The executors of a cluster that there were for the last epoch, and their ``cores``; of the
+    stage ``tasks`` of the run that had run in the epoch before, too, how many ``stayed`` on that
+    executor.
+    """
+
+    executors: int
+    cores: int
+    tasks: int = 0
+    stayed: int = 0
+
+
+@frozen
+class DriverStatus:
+    """An engine at work, or one that waits for its place, since the instant ``since`` of its own
+    clock (ms).
+    """
+
+    host: str
+    pid: int
+    since: int
+
+
+@frozen
+class AwayStatus:
+    """A ``stream`` whose source does not answer: ``since`` when (ms by the engine's clock), and
+    ``why``.
+    """
+
+    stream: str
+    since: int
+    why: str
+
+
+@frozen
+class Status:
+    """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
+    far they are behind. ``placed``: what became of the preferences of the last run that had a
+    placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
+    waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
+    last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
+    ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
+    that came while an engine ran. ``over``: until when (ms) queries reported that the program gave
+    and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
+    joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
+    ``carried``: how blobs went from task to task. ``goes_over``: the queries that go over to
+    another order of joins. ``static``: what was read of static data last. ``token_faults``: how
+    many lines of the server's file of tokens are not taken. ``clock``: how the clock of the engine
+    at work has stepped last.
+    """
+
+    epoch: int
+    ended: bool
+    streams: dict[str, StreamCounts]
+    queries: tuple[QueryStatus, ...]
+    suspended: dict[str, str] = field(default_factory=dict)
+    outputs: tuple[OutputStatus, ...] = ()
+    placed: PlacedStatus | None = None
+    active: DriverStatus | None = None
+    standby: tuple[DriverStatus, ...] = ()
+    lost: str = ""
+    balance: BalanceStatus | None = None
+    costs: CostsStatus | None = None
+    away: tuple[AwayStatus, ...] = ()
+    added: tuple[str, ...] = ()
+    pinned: PinnedStatus | None = None
+    executors: ExecutorsStatus | None = None
+    over: dict[str, int] = field(default_factory=dict)
+    relaxed: tuple[RelaxedStatus, ...] = ()
+    forms: tuple[FormStatus, ...] = ()
+    carried: CarriedStatus | None = None
+    goes_over: tuple[str, ...] = ()
+    static: Loaded | None = None
+    token_faults: int = 0
+    clock: str = ""
+
+    def _repr_html_(self) -> str:
+        state = "ended" if self.ended else "running"
+        rows = [(q.name, str(q.results), q.why) for q in self.queries]
+        read = ", ".join(f"{name} {c.elements}" for name, c in self.streams.items())
+        caption = f"epoch {self.epoch}, {state}; elements: {read or 'none'}"
+        return rows_html(("query", "results", "why none"), rows, caption)
+
+
+def read_status(root: Path) -> Status:
+    """The status of a checkpoint. Raises ``CheckpointError`` if it is none, or has had no epoch."""
+    facts = facts_of(root)
+    for attempt in range(ATTEMPTS):
+        try:
+            manifest = newest_manifest(root)
+            if manifest is None:
+                raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
+            plan = plan_of(root, facts, manifest.plan)
+            found = status_of(root, manifest, plan, read_suspended(root))
+            ledger = read_ledger(root)
+            came = tuple(named.name for named in ledger.streams)
+            over = {name: one.until for name, one in ledger.over.items()}
+            known = tuple(name for name in came if name in found.streams)
+            told = _drivers(root, manifest.epoch)
+            return replace(found, outputs=outputs_of(root), added=known, over=over, **told)
+        except (CheckpointError, OSError):
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _drivers(root: Path, epoch: int) -> dict[str, Any]:
+    """Who is at work, who waits, and what has hindered the epoch behind this one."""
+    lost = read_losses(root)
+    return {
+        "active": _active(root),
+        "away": sources_away(root),
+        "clock": clock_step(root),
+        "standby": tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values()),
+        "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
+        "token_faults": read_server_report(root).token_faults,
+    }
+
+
+def sources_away(root: Path) -> tuple[AwayStatus, ...]:
+    """The streams whose sources did not answer the engine on a checkpoint within the last second,
+    or when it died; a clean end leaves none.
+    """
+    pulse = read_pulse(root)
+    found = () if pulse is None else pulse.away
+    return tuple(AwayStatus(one.stream, one.since, one.why) for one in found)
+
+
+def clock_step(root: Path) -> str:
+    """How the clock of the engine on a checkpoint has stepped last; "": it has not."""
+    pulse = read_pulse(root)
+    return "" if pulse is None else pulse.clock
+
+
+def _active(root: Path) -> DriverStatus | None:
+    by, pulse = last_takeover(root), read_pulse(root)
+    if by is None or (pulse is not None and pulse.reign == by.reign and pulse.left):
+        return None
+    return DriverStatus(by.host, by.pid, by.wall)
+
+
+def status_of(
+    root: Path, manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
+) -> Status:
+    """What a manifest of a checkpoint and its plan say of all queries."""
+    had, common = solutions_of(str(root), manifest, plan), shares(plan)
+    found = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
+    parts = charges(root, manifest, plan)
+    queries = tuple([
+        replace(q, shares=common.get(q.name, ()), **parts[q.name]._asdict()) for q in found
+    ])  # fmt: skip
+    streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
+    why = {name: told(name, s) for name, s in (suspended or {}).items()}
+    return Status(
+        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
+        balance=balance_status(manifest.balanced),
+        costs=None if manifest.costs is None else named(manifest.costs, plan),
+        pinned=_pinned(manifest.bound),
+        executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
+        relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
+        carried=carried_status(manifest.carried), static=manifest.loaded,
+        goes_over=tuple(plan.nodes[node].members.query_at(own) for node, own in plan.muted),
+    )  # fmt: skip
+
+
+def _pinned(to: Bound | None) -> PinnedStatus | None:
+    return None if to is None else PinnedStatus(to.name, to.places)
+
+
+def _placed(told: Preferences | None) -> PlacedStatus | None:
+    if told is None:
+        return None
+    whole = asdict(told)
+    return PlacedStatus(
+        **whole
+        | {
+            "executors": tuple(told.executors),
+            "lessons": tuple(map(LessonStatus.of, told.lessons)),
+            "between": tuple(map(tuple, told.between)),
+        }
+    )
+
+
+def reasons(status: Status) -> dict[str, str]:
+    """A sentence for each query that has no result, or is suspended."""
+    return {q.name: q.why for q in status.queries if q.why} | status.suspended
+
+
+def counts_of(record: StreamRecord) -> StreamCounts:
+    """What a stream's record says that people ask for."""
+    return StreamCounts(
+        record.elements,
+        record.triples,
+        record.late,
+        record.dead,
+        record.watermark,
+        record.overtaken,
+        record.gone,
+        record.replaced,
+        record.unit,
+        tuple(record.reasons),
+        record.nulls,
+        behind(record),
+    )
+
+
+def behind(record: StreamRecord) -> str:
+    """The element that made most others late, since when, and how many; "" where none was."""
+    leads = [lead for lead in (record.lead, record.costly) if lead is not None and lead.late]
+    if not leads:
+        return ""
+    lead = max(leads, key=lambda each: each.late)
+    many = "1 element was" if lead.late == 1 else f"{lead.late:,} elements were"
+    return (
+        f"{many} late behind the one at {lead.place}, of {instant(lead.ts)}, which moved the "
+        f"watermark on {instant(lead.wall)}."
+    )
+
+
+def progress_of(
+    manifest: Manifest, before: Manifest | None, results: int, seconds: float
+) -> Progress:
+    """Where a run is that has gone on for so long and has given so many results; ``before``: what
+    the runs before it had come to.
+    """
+    given = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
+    w = {n: s.watermark for n, s in given.items()}
+    ever, past = _ever(manifest), Ever() if before is None else _ever(before)
+    return Progress(
+        ever.epochs - past.epochs,
+        ever.elements - past.elements,
+        results,
+        seconds,
+        w,
+        ever=None if before is None else ever,
+    )
+
+
+def _ever(manifest: Manifest) -> Ever:
+    records = manifest.streams.items()
+    elements = sum(s.elements for n, s in records if is_left(n) or not is_derived(n))
+    return Ever(manifest.epoch, elements, manifest.results)
+
+
+def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
+    """The streams by their names for people: those from outside, and those made and read here."""
+    streams = manifest.streams.items()
+    return {
+        shown(n): record
+        for n, record in streams
+        if not is_derived(n) or (n in plan.made and n in plan.read)
+    }
+
+
+def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> QueryStatus:
+    w = {name: manifest.streams.get(name, StreamRecord()).watermark for name in query.streams}
+    least = min(w.values(), default=MAX)
+    holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
+    patterns = tuple(_patterns(query, manifest, plan))
+    due = _next_report(query, least)
+    why = "" if results else _why(query, manifest, plan) or _wait(least, due, holder)
+    until = query.until if query.until < MAX else None
+    return QueryStatus(query.name, results, least, holder, patterns, due, why, until)
+
+
+def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:
+    seen = set()
+    for stream, text in patterns_read(plan, query.node, query.member):
+        if (stream, text) in seen:
+            continue
+        seen.add((stream, text))
+        if not text:
+            yield PatternStatus(
+                stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements
+            )
+        else:
+            yield PatternStatus(shown(stream), text, manifest.hits.get(stream, {}).get(text))
+
+
+def _next_report(query: QueryPlan, least: int) -> int | None:
+    """The first time at which a window closes that has not been reported, or of the clock; None if
+    nothing closes.
+    """
+    windows = [on.window for on in query.windows] if query.clock is None else [query.clock]
+    closing = [w for w in windows if w.kind.on_close]
+    if not closing or not MIN < least < MAX:
+        return None
+    return min(
+        w.next_close(least if w.kind is WindowKind.CLOSE_OPEN else least - 1) for w in closing
+    )
+
+
+def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
+    """A sentence for a query without results, if its sources say why; else none."""
+    if not query.streams:
+        return "Nothing in the static data answers it."
+    for name in query.streams:
+        record = manifest.streams.get(name, StreamRecord())
+        if not record.elements:
+            dead = f": what came are {record.dead:,} dead letters." if record.dead else "."
+            return f"No element of {shown(name)} has been read{dead}"
+    wanting = starved(
+        plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
+    )
+    if not wanting:
+        return ""
+    streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
+    patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
+    return f"No triple of {streams} has matched the pattern {patterns}."
+
+
+def _wait(least: int, due: int | None, holder: str | None) -> str:
+    """What a query without results waits for."""
+    if least >= MAX:
+        return "Nothing came through the query's joins, filters and windows."
+    if due is not None:
+        late = f" {holder} holds it back." if holder is not None else ""
+        here, there = instant(least), instant(due)
+        return f"The next report can be made when the watermark, at {here}, reaches {there}.{late}"
+    return "Nothing has come through the query's joins, filters and windows yet."

@@ -1,0 +1,228 @@
+"""What a run did, as it goes (``Progress``) and at its end (``Summary``): for the terminal, as
+JSON, as a Rich table.
+
+Counts are of this run; those since the beginning of its checkpoint are ``ever``. ``results`` counts
+solutions (of ASK and CONSTRUCT: reports). A stream holds the queries back when its watermark is the
+least of those that a query waits for. Rates are per second of wall clock, or of CPU of all
+processes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from levada.core.event_time import MAX, MIN, instant
+from levada.core.frozen import frozen
+from levada.engine.status.stream_remarks import remarks
+
+NOTHING_READ = 3
+
+
+@frozen
+class StreamCounts:
+    """One stream: ``watermark`` in ms (``MIN`` before any element, ``MAX`` after the end).
+
+    ``overtaken`` and ``gone``: files that came too late to be read, or went before all of them was,
+    which are among the ``dead``; ``replaced``: those that another of the name took the place of.
+    ``unit``: that its times seem to be in; ``reasons``: of some dead letters; ``nulls``: messages
+    without a value. ``behind``: which element made most others late, and how many.
+    """
+
+    elements: int = 0
+    triples: int = 0
+    late: int = 0
+    dead: int = 0
+    watermark: int = MIN
+    overtaken: int = 0
+    gone: int = 0
+    replaced: int = 0
+    unit: str = ""
+    reasons: tuple[str, ...] = ()
+    nulls: int = 0
+    behind: str = ""
+
+
+@frozen
+class Ever:
+    """What all runs on a checkpoint have done together."""
+
+    epochs: int = 0
+    elements: int = 0
+    results: int = 0
+
+
+@frozen
+class Progress:
+    """A moment of a run: what it has done so far, the streams' watermarks, who holds back, and what
+    is awaited, if nothing else can go on. ``ever``: with the runs before; None: there were none.
+    """
+
+    epochs: int
+    elements: int
+    results: int
+    seconds: float
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    holds_back: str | None = None
+    awaits: str = ""
+    ever: Ever | None = None
+
+    def line(self) -> str:
+        """One line for people.
+
+        >>> Progress(3, 12000, 7, 2.0, {"a": 0}, "a").line()
+        'epoch 3 · 12,000 elements · 6,000/s · 7 results · at 1970-01-01T00:00:00Z · a holds back'
+        >>> Progress(0, 0, 0, 2.0, awaits="Spark is starting").line()
+        'Spark is starting'
+        >>> Progress(1, 4000, 0, 2.0, ever=Ever(8, 64000, 3)).line()
+        'epoch 8 · 4,000 elements (64,000 ever) · 2,000/s · 0 results (3 ever)'
+        """
+        if self.awaits and not self.epochs:
+            return self.awaits
+        rate = self.elements / self.seconds if self.seconds else 0.0
+        ever = self.ever or Ever(self.epochs)
+        elements, results = (
+            "" if self.ever is None else f" ({n:,} ever)" for n in (ever.elements, ever.results)
+        )
+        parts = [
+            f"epoch {ever.epochs}",
+            f"{self.elements:,} elements{elements}",
+            f"{rate:,.0f}/s",
+            f"{self.results:,} results{results}",
+        ]
+        if self.watermarks:
+            parts.append(f"at {instant(min(self.watermarks.values()))}")
+        if self.holds_back is not None:
+            parts.append(f"{self.holds_back} holds back")
+        if self.awaits:
+            parts.append(self.awaits)
+        return " · ".join(parts)
+
+
+@frozen
+class Summary:
+    """A whole run. ``queries`` maps each query to its results, ``streams`` each to its counts.
+
+    ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
+    that is so, ``unread`` of each stream of which nothing has been read. ``letters``: where dead
+    letters are. ``undelivered`` says which outputs have not had all, and why.
+    """
+
+    elements: int = 0
+    triples: int = 0
+    results: int = 0
+    reports: int = 0
+    epochs: int = 0
+    late: int = 0
+    dead: int = 0
+    queries: Mapping[str, int] = field(default_factory=dict)
+    streams: Mapping[str, StreamCounts] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    holds_back: str | None = None
+    note: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    letters: str = ""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    undelivered: tuple[str, ...] = ()
+    ever: Ever | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 if nothing of some stream has been read."""
+        return NOTHING_READ if self.unread else 0
+
+    @property
+    def elements_per_second(self) -> float:
+        """Elements per second of wall clock."""
+        return self.elements / self.wall_seconds if self.wall_seconds else 0.0
+
+    @property
+    def elements_per_cpu_second(self) -> float:
+        """Elements per second of CPU of all processes."""
+        return self.elements / self.cpu_seconds if self.cpu_seconds else 0.0
+
+    def to_json(self) -> str:
+        """The summary as a JSON object; a watermark is ms, null before any element, "end" at last.
+
+        >>> json.loads(Summary(elements=4, wall_seconds=2.0).to_json())["elements_per_second"]
+        2.0
+        """
+        content: dict[str, Any] = asdict(self)
+        for counts in content["streams"].values():
+            counts["watermark"] = {MIN: None, MAX: "end"}.get(
+                counts["watermark"], counts["watermark"]
+            )
+        content["elements_per_second"] = round(self.elements_per_second, 3)
+        content["elements_per_cpu_second"] = round(self.elements_per_cpu_second, 3)
+        return json.dumps(content, indent=2, ensure_ascii=False)
+
+    def __rich__(self) -> RenderableType:
+        """Totals, then a table of streams and one of queries."""
+        return Group(*self._parts())
+
+    def _parts(self) -> Iterator[RenderableType]:
+        if self.note:
+            yield Text(self.note)
+        yield Text(
+            f"{self.elements:,} elements ({self.triples:,} triples) -> "
+            f"{self.results:,} results in {self.reports:,} reports, "
+            f"{self.epochs:,} epochs, {self.wall_seconds:,.1f} s ({self.cpu_seconds:,.1f} CPU-s)"
+        )
+        yield Text(
+            f"{self.elements_per_second:,.0f} elements/s, "
+            f"{self.elements_per_cpu_second:,.0f} per CPU-second; "
+            f"late {self.late:,}, dead-lettered {self.dead:,}"
+        )
+        if self.ever is not None:
+            yield Text(
+                f"since the beginning of the checkpoint: {self.ever.elements:,} elements -> "
+                f"{self.ever.results:,} results, {self.ever.epochs:,} epochs"
+            )
+        if self.holds_back is not None:
+            yield Text(f"{self.holds_back} holds the queries back.")
+        if self.streams:
+            yield self._stream_table()
+            yield from map(Text, remarks(self.streams))
+        if self.letters and self.dead:
+            yield Text(f"The dead letters are in {self.letters}.")
+        if self.queries:
+            yield table(
+                ("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()]
+            )
+        for name, reason in self.reasons.items():
+            yield Text(f"{name}: {reason}")
+        for sentence in (*self.unread.values(), *self.undelivered):
+            yield Text(sentence)
+
+    def _stream_table(self) -> Table:
+        rows = [
+            (
+                name,
+                f"{c.elements:,}",
+                f"{c.triples:,}",
+                f"{c.late:,}",
+                f"{c.dead:,}",
+                instant(c.watermark),
+            )
+            for name, c in self.streams.items()
+        ]
+        return table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
+
+
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """A table without lines; the first column to the left, the others to the right."""
+    table = Table(box=None, pad_edge=False)
+    for i, head in enumerate(heads):
+        table.add_column(
+            head, justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0
+        )
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table

@@ -1,0 +1,194 @@
+"""Queries that are suspended: they exceed a limit of one query, or Levada fails on them.
+
+A suspended query stays registered and is in no plan, so the others go on as if it had been taken
+out. It lasts, in a file of the checkpoint that is written before the epoch runs without it: until
+the query is taken out, comes with another text, or the engine is started with a higher limit. The
+queries that read the stream that it makes go with it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from levada.checkpoint.verify import SUSPENDED
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.durable_files import replace_file
+from levada.core.msgspec_warmup import prepared
+from levada.core.names import is_derived, shown
+from levada.core.query_limits import Limited, QueryLimits
+from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
+
+if TYPE_CHECKING:
+    from levada.runtime.driver.query_catalog import Registered
+
+MAX_SHOWN = 200
+"""Characters of a query's text that a suspension shows."""
+
+
+class Suspension(msgspec.Struct):
+    """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then, which
+    was lower than that of the others if it was its ``own``. ``limit`` is "" after a failure.
+    ``absent``: the run that is at work, or was last, has no query of this name.
+    """
+
+    identity: str
+    why: str
+    most: int = msgspec.field(name="most_rows")
+    limit: str = "rows"
+    own: bool = False
+    absent: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it is suspended, and whether it is part of the run."""
+        return f"It is not part of this run. {self.why}" if self.absent else self.why
+
+    def lifted(self, limits: QueryLimits) -> bool:
+        """Whether the limit of now is higher, or there is none."""
+        if not self.limit:
+            return False
+        now: int = getattr(limits, self.limit)
+        return not now or now > self.most
+
+
+@dataclass
+class Suspended:
+    """The suspended queries of a checkpoint, by name; ``limits``: those of now."""
+
+    path: Path
+    limits: Limited
+    queries: dict[str, Suspension] = field(default_factory=dict)
+
+    @staticmethod
+    def of(root: Path, limits: Limited, queries: Mapping[str, Registered]) -> Suspended:
+        """Those of a checkpoint, but for those of the ``queries`` that a higher limit lets go on:
+        their ends may have passed.
+        """
+        kept = read_suspended(root)
+        left = {n: s for n, s in kept.items() if not s.lifted(limits.of(n))}
+        for name in kept.keys() - left.keys():
+            if name in queries and queries[name].identity == kept[name].identity:
+                queries[name].lifetime.may_be_over = True
+        found = Suspended(root / SUSPENDED, limits, left)
+        if len(left) < len(kept):
+            found._write()
+        return found
+
+    def add(
+        self, names: Sequence[str], error: LevadaError, queries: Mapping[str, Registered]
+    ) -> None:
+        """Suspends queries, durably."""
+        for name in names:
+            query = queries.get(name)
+            identity, text = ("", "") if query is None else (query.identity, query.text)
+            self.queries[name] = self._suspension(name, identity, text, error)
+        self._write()
+        for name in names:
+            warnings.warn(told(name, self.queries[name]), stacklevel=2)
+
+    def _suspension(self, name: str, identity: str, text: str, error: LevadaError) -> Suspension:
+        if isinstance(error, EvaluationError):
+            return Suspension(identity, _of_failure(error, text), 0, "")
+        if not isinstance(error, ExcessError):
+            return Suspension(identity, str(error), 0, "")
+        word, why = error.limit, error.message
+        most: int = getattr(self.limits.of(name), word)
+        own = most != getattr(self.limits.all, word)
+        if own:
+            why += f" That is a limit of its own, of whoever has added it ({word}={most})."
+        return Suspension(identity, why, most, word, own)
+
+    def forget(self, names: Collection[str]) -> None:
+        """These have been taken out."""
+        if not self.queries.keys().isdisjoint(names):
+            self.queries = {n: s for n, s in self.queries.items() if n not in names}
+            self._write()
+
+    def but(self, names: Collection[str]) -> Suspended:
+        """The suspended queries without those of these names."""
+        return replace(self, queries={n: s for n, s in self.queries.items() if n not in names})
+
+    def without(self, queries: Mapping[str, Registered]) -> dict[str, Registered]:
+        """The queries that are to run: not the suspended ones, nor what reads what these make."""
+        if not self.queries:
+            return dict(queries)
+        left: dict[str, Registered] = {}
+        gone: set[str] = set()
+        for name, query in queries.items():  # makers stand before readers
+            kept = self.queries.get(name)
+            made = {shown(w.stream) for w in query.alike.windows if is_derived(w.stream)}
+            if (kept is not None and kept.identity == query.identity) or made & gone:
+                gone.add(name)
+                if query.lifetime.query is None:
+                    query.lifetime.end(0)  # it has no results that a reader could wait for
+            else:
+                left[name] = query
+        return left
+
+    def compare(self, queries: Mapping[str, Registered]) -> None:
+        """Notes which suspended queries are not part of this run."""
+        absent = {name for name, kept in self.queries.items() if kept.absent}
+        if absent != (now := self.queries.keys() - queries.keys()):
+            for name in absent ^ now:
+                self.queries[name].absent = name in now
+            self._write()
+
+    def _write(self) -> None:
+        replace_file(self.path, seal(msgspec.json.encode(self.queries)))
+
+
+def _of_failure(error: EvaluationError, text: str) -> str:
+    """Describes a failure: the error, its place in Levada, and the text."""
+    place = f" at {error.place}" if error.place else ""
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}.."
+    return f"Levada failed on it{place}: {error.message}. Please report this. Its text: {shown}"
+
+
+def told(name: str, suspension: Suspension) -> str:
+    """A sentence about a suspended query, and what to do.
+
+    >>> told("pairs", Suspension("", "It makes too many rows.", 10))[:46]
+    'The query pairs is suspended. It makes too man'
+    """
+    limit = suspension.limit
+    if suspension.absent:
+        return (
+            f"The query {name} was suspended in a run before, and is not part of this one. "
+            f"{suspension.why} To forget it: levada drop {name}."
+        )
+    if not limit:
+        return (
+            f"The query {name} is suspended, the others go on. {suspension.why} "
+            "To try it once more, take it out and add it again."
+        )
+    if suspension.own:
+        return (
+            f"The query {name} is suspended. {suspension.why} Take the query out and ask for less."
+        )
+    option = "--max-rows" if limit == "rows" else f"--limits {limit}=N"
+    return (
+        f"The query {name} is suspended. {suspension.why} Start again with a higher limit "
+        f"({option}), or take the query out and ask for less."
+    )
+
+
+def read_suspended(root: Path) -> dict[str, Suspension]:
+    """The suspended queries of a checkpoint. Raises ``CheckpointError``."""
+    path = root / SUSPENDED
+    if not path.exists():
+        return {}
+    data = read_sealed(path)
+    try:
+        return msgspec.json.decode(data, type=dict[str, Suspension])
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error
+
+
+prepared(Suspension)

@@ -1,1 +1,0 @@
-"""What an engine tells: progress, summary, status, remarks."""

@@ -1,0 +1,1 @@
+"""Many similar queries at once: plans one of them, and derives the others from it."""

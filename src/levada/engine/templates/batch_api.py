@@ -1,0 +1,62 @@
+"""What an engine does with many queries at once: a query for each row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from levada.engine.query import Query
+from levada.engine.query_request import Asked
+from levada.engine.registry import Registry
+from levada.engine.templates.parameter_tables import Rows
+from levada.engine.templates.query_per_row import Each, rows_told
+from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
+
+
+class RegistersMany:
+    """An engine that takes tables of queries."""
+
+    _registry: Registry
+
+    if TYPE_CHECKING:
+
+        def register_all(self, batch: Sequence[Asked]) -> list[Query]:
+            """Queries that come together."""
+
+    def register_each(
+        self,
+        text: str,
+        table: Rows,
+        *,
+        name: str = "",
+        dialect: str | None = None,
+        options: QueryOptions | None = None,
+        **said: Unpack[QueryWords],
+    ) -> list[Query]:
+        """A query for each row of a table, all of them or none, in their order: ``text`` with the
+        row's values in the place of its columns, which it names as ``{{column}}``.
+
+        In an IRI (``<http://e/{{sensor}}>``) and in a string a value stands as it is; alone it is a
+        number, a truth value, an instant (UTC offset and all) or, of a text, the term that it says.
+        ``table``: a frame of pandas or polars, a table of Arrow, a list of mappings, or the path of
+        a CSV (all cells texts), TSV or Parquet file. ``name``: of each query, with columns in it;
+        "": as queries that come without a name are called. ``options`` and ``said`` are those of
+        ``register``, and so are results: each query is that of its text.
+
+        A row costs some tens of µs where its values stand in patterns and comparisons, else as much
+        as a query by itself. Raises ``UsageError`` or ``QueryError`` that says which row it is of.
+
+        >>> import levada
+        >>> text = '''SELECT ?v FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1M STEP PT1M]
+        ... WHERE { WINDOW <e:w> { <e:{{sensor}}> <e:temp> ?v FILTER(?v > {{most}}) } }'''
+        >>> with levada.Engine(spark=False) as engine:
+        ...     engine.stream("e:s")
+        ...     table = [{"sensor": "a", "most": 30}, {"sensor": "b", "most": 25}]
+        ...     [query.name for query in engine.register_each(text, table, name="hot-{{sensor}}")]
+        ['hot-a', 'hot-b']
+        """
+        asked = Each(text, name, dialect)
+        with self._registry.lock:
+            batch = asked.asked(table, options or options_of(said), self._registry.free_name)
+            with rows_told(batch):
+                return self.register_all(batch)

@@ -1,0 +1,96 @@
+"""A query for each row of a table: the text with the row's values in the place of its columns.
+
+    SELECT ?x FROM NAMED WINDOW <w> ON <e:s> [RANGE PT1M STEP PT1M]
+    WHERE { WINDOW <w> { <http://e/{{sensor}}> <e:temp> ?x FILTER(?x > {{threshold}}) } }
+
+Each row's query is that of its text, so results, restarts and errors are as if each had been
+registered by itself; that they are planned once follows from the texts (``templates``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from levada.core.frozen import frozen
+from levada.core.names import check_query_name
+from levada.engine.query_request import Asked
+from levada.engine.templates.parameter_tables import Rows, table_of
+from levada.engine.templates.template_columns import (
+    columned,
+    columned_name,
+    places_of,
+    without_columns,
+)
+from levada.errors import LevadaError, UsageError
+from levada.language.dialects.detect import dialect_of
+from levada.plan.logical.query_options import QueryOptions
+
+
+@frozen
+class Each:
+    """What is asked of each row: a text and a name with columns in them (``name`` "": as queries
+    that come without one are called, by ``free``).
+    """
+
+    text: str
+    name: str = ""
+    dialect: str | None = None
+
+    def asked(self, table: Rows, options: QueryOptions, free: Callable[[int], str]) -> list[Asked]:
+        """The queries of a table. Raises ``UsageError`` that names row and column."""
+        there = table_of(table)
+        spoken = dialect_of(without_columns(self.text), self.dialect).name
+        text, name = columned(self.text, cql=spoken == "cql"), columned_name(self.name)
+        if not text.columns:
+            raise UsageError(
+                "The text names no column of the table.",
+                hint="A column stands in it as {{column}}, as in FILTER(?v > {{threshold}}).",
+            )
+        columns = list(dict.fromkeys((*text.columns, *name.columns)))
+        if not there.columns and not len(there.held):
+            return []  # a list of no rows says no columns either
+        places_of(columns, there.columns)
+        of_text, of_name = (places_of(x.columns, columns) for x in (text, name))
+        found: list[Asked] = []
+        for number, row in enumerate(there.rows(columns), 1):
+            called = name.written(row, of_name, number) if self.name else free(number)
+            written = text.written(row, of_text, number)
+            found.append(Asked(written, called, self.dialect, options))
+        _check_names(found)
+        return found
+
+
+def _check_names(batch: Sequence[Asked]) -> None:
+    """Each row's query has a name of its own."""
+    rows: dict[str, int] = {}
+    for number, asked in enumerate(batch, 1):
+        with _of_row(number):
+            check_query_name(asked.name)
+        first = rows.setdefault(asked.name.casefold(), number)
+        if first != number:
+            raise UsageError(
+                f"Rows {first} and {number} are both called {asked.name}.",
+                hint="Say name= with a column that tells them apart, as in hot-{{sensor}}.",
+            )
+
+
+@contextmanager
+def _of_row(number: int) -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"Row {number}: {error.message}", hint=error.hint) from None
+
+
+@contextmanager
+def rows_told(batch: Sequence[Asked]) -> Iterator[None]:
+    """Notes on an error of which row it is."""
+    try:
+        yield
+    except LevadaError as error:
+        notes = {*getattr(error, "__notes__", ())}
+        for number, asked in enumerate(batch, 1):
+            if asked.name in notes:
+                error.add_note(f"row {number} of the table")
+        raise

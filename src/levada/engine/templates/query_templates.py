@@ -1,0 +1,229 @@
+"""Texts that differ in constants alone, planned from one of them.
+
+    texts      of one skeleton, dialect and options: by their tokens (``constants``)
+    holes      the constants that are not the same in all; those that are always equal are one hole
+    template   the text with marks in its holes, and with others, each on its way to the optimized
+               algebra: if the two differ in the marks alone, and these stand in patterns and
+               comparisons only, it did not matter which terms stood there
+
+A hole whose constants mean more than themselves (LIMIT, what REGEX reads, a graph) is none: queries
+that differ there have templates of their own, or go their way each by itself. So does a text of
+which a term stands twice, or is a term of the text beside: there the marks say nothing, since they
+differ. Cost: some twenty ms a template, some ten µs a query.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from levada.core.frozen import frozen
+from levada.core.names import is_derived
+from levada.core.rdf_terms import Literal, Term
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import Prepared, prepare
+from levada.engine.query_request import Asked
+from levada.engine.templates.constant_extraction import Constants, constants_of, mark, term_of
+from levada.errors import LevadaError
+from levada.plan.logical.nodes import Query
+from levada.plan.logical.ontology_schema import Regime
+from levada.plan.logical.query_template import (
+    Row,
+    Template,
+    Wording,
+    elsewhere,
+    substituted,
+    terms_in,
+)
+
+LEAST = 8  # queries that are worth a template
+MOST = 64  # holes
+
+
+class _Text(NamedTuple):
+    """A query whose text has been cut."""
+
+    asked: Asked
+    constants: Constants
+
+
+@frozen
+class _Hole:
+    """A hole: the ``places`` of its constant in the text, its ``kind``. ``sign``, ``datatype``: of
+    a number, as the text means it.
+    """
+
+    places: tuple[int, ...]
+    kind: str
+    sign: str = ""
+    datatype: str = ""
+
+    def term(self, tokens: Sequence[str]) -> Term:
+        """The term of a text there."""
+        return term_of(self.kind, tokens[self.places[0]], self.sign, self.datatype)
+
+
+def rows_of(batch: Sequence[Asked], known: Known) -> dict[str, Row]:
+    """Those queries of a batch that are rows of templates, by name."""
+    if len(batch) < LEAST:
+        return {}
+    found: dict[str, Row] = {}
+    for texts in _alike(batch):
+        found |= _rows(texts, known)
+    return found
+
+
+def _alike(batch: Sequence[Asked]) -> Iterator[list[_Text]]:
+    """The texts of each skeleton, where these are many."""
+    groups: dict[object, list[_Text]] = defaultdict(list)
+    options: dict[int, str] = {}
+    for asked in batch:
+        if asked.options.entailment not in (None, Regime.NONE):
+            continue  # what a pattern entails follows from its terms
+        constants = constants_of(asked.text)
+        if constants is not None and constants.kinds:
+            said = options.setdefault(id(asked.options), str(asked.options))
+            key = (constants.pieces, constants.kinds, asked.dialect, said)
+            groups[key].append(_Text(asked, constants))
+    yield from (texts for texts in groups.values() if len(texts) >= LEAST)
+
+
+def _rows(texts: list[_Text], known: Known) -> dict[str, Row]:
+    """The rows among texts of one skeleton."""
+    holes = _holes(texts)
+    if not holes or len(holes) > MOST:
+        return {}
+    made = _template(texts[0], holes, known)
+    if made is not None:
+        return _filled(texts, *made)
+    free = [hole for hole in holes if _template(texts[0], [hole], known) is not None]
+    if not free or len(free) == len(holes):
+        return {}
+    others = [hole.places[0] for hole in holes if hole not in free]
+    groups: dict[tuple[str, ...], list[_Text]] = defaultdict(list)
+    for text in texts:
+        groups[tuple([text.constants.tokens[at] for at in others])].append(text)
+    found: dict[str, Row] = {}
+    for group in groups.values():
+        if len(group) >= LEAST:
+            found |= _rows(group, known)
+    return found
+
+
+def _holes(texts: Sequence[_Text]) -> list[_Hole]:
+    """Where the constants of texts are not all the same."""
+    columns: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, column in enumerate(zip(*[text.constants.tokens for text in texts], strict=True)):
+        if any(token != column[0] for token in column):
+            columns[column].append(at)
+    kinds = texts[0].constants.kinds
+    holes: list[_Hole] = []
+    for places in columns.values():
+        by_kind: dict[str, list[int]] = defaultdict(list)
+        for at in places:
+            by_kind[kinds[at]].append(at)
+        holes += [_Hole(tuple(own), kind) for kind, own in by_kind.items()]
+    return holes
+
+
+def _template(
+    text: _Text, holes: Sequence[_Hole], known: Known
+) -> tuple[Template, list[_Hole]] | None:
+    """The template of a text with these holes, and the holes as it means them; None if it goes by
+    what stands there.
+    """
+    try:
+        one, other = (_prepared(text, holes, known, twin=twin) for twin in (False, True))
+        settled = [_settled(hole, i, one.algebra) for i, hole in enumerate(holes)]
+        meant = [hole for hole in settled if hole is not None]
+        marks, others = _marks(meant, twin=False), _marks(meant, twin=True)
+        stays = len(meant) == len(holes) and _free(one, marks) and _free(other, others)
+        first, second = (replace(found.plannable, text="") for found in (one, other))
+    except LevadaError:
+        return None  # of which text that is a mistake, each tells by itself
+    if not stays or substituted(first, dict(zip(marks, others, strict=True))) != second:
+        return None
+    return Template(first, marks, second, others, _wording(text.constants, meant)), meant
+
+
+def _wording(constants: Constants, holes: Sequence[_Hole]) -> Wording:
+    """How texts read that have these holes."""
+    at = {place: number for number, hole in enumerate(holes) for place in hole.places}
+    pieces, which = [constants.pieces[0]], list[int]()
+    around, signs = list[tuple[str, str]](), list[str]()
+    for place, token in enumerate(constants.tokens):
+        after = constants.pieces[place + 1]
+        if place not in at:
+            pieces[-1] += token + after
+            continue
+        hole = holes[at[place]]
+        pieces.append(after)
+        which.append(at[place])
+        around.append((token[0], token[-1]) if hole.kind in "is" else ("", ""))
+        signs.append(hole.sign)
+    return Wording(tuple(pieces), tuple(which), tuple(around), tuple(signs))
+
+
+def _prepared(text: _Text, holes: Sequence[_Hole], known: Known, *, twin: bool) -> Prepared:
+    """The way of a text with marks in its holes."""
+    tokens = list(text.constants.tokens)
+    for i, hole in enumerate(holes):
+        for at in hole.places:
+            tokens[at] = mark(hole.kind, i, twin=twin)
+    return prepare(replace(text.asked, text=joined(text.constants.pieces, tokens)), known)
+
+
+def _free(prepared: Prepared, marks: Sequence[Term]) -> bool:
+    """Whether all marks are there, and stand for themselves; what other queries make is read by no
+    row, since these come together in any order.
+    """
+    there = {*marks} <= {*terms_in(prepared.plannable)}
+    found = (prepared.algebra, prepared.plannable)
+    made = any(is_derived(window.stream) for window in prepared.plannable.windows)
+    return there and not made and not any(any(elsewhere(query, marks)) for query in found)
+
+
+def joined(pieces: Sequence[str], tokens: Sequence[str]) -> str:
+    """The text of these pieces and tokens, in turn."""
+    between = [part for pair in zip(pieces, tokens, strict=False) for part in pair]
+    return "".join([*between, pieces[-1]])
+
+
+def _marks(holes: Sequence[_Hole], *, twin: bool) -> tuple[Term, ...]:
+    """What stands in the holes of a template."""
+    return tuple(
+        [
+            term_of(hole.kind, mark(hole.kind, i, twin=twin), hole.sign, hole.datatype)
+            for i, hole in enumerate(holes)
+        ]
+    )
+
+
+def _settled(hole: _Hole, number: int, query: Query) -> _Hole | None:
+    """A hole as the text means it: a number by its one sign and datatype."""
+    token = mark(hole.kind, number, twin=False)
+    if hole.kind in "is":
+        return hole
+    said = {t for t in terms_in(query) if isinstance(t, Literal) and t.lexical in _signed(token)}
+    if len(said) != 1:
+        return None
+    (term,) = said
+    assert isinstance(term, Literal), "a number"
+    return replace(hole, sign=term.lexical.removesuffix(token), datatype=term.datatype)
+
+
+def _signed(token: str) -> tuple[str, ...]:
+    return (token, f"-{token}", f"+{token}")
+
+
+def _filled(texts: Sequence[_Text], template: Template, holes: list[_Hole]) -> dict[str, Row]:
+    """The rows of the template: texts whose terms are others than each other and than the rest."""
+    found: dict[str, Row] = {}
+    fixed, several = template.fixed, len(holes)
+    for asked, constants in texts:
+        terms = tuple([hole.term(constants.tokens) for hole in holes])
+        if len({*terms}) == several and fixed.isdisjoint(terms):
+            found[asked.name] = Row(template, terms)
+    return found

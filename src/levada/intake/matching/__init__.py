@@ -1,1 +1,0 @@
-"""Triples and tuples -> rows of the plan's first nodes."""

@@ -1,1 +1,0 @@
-"""Bytes of RDF -> columns of terms."""

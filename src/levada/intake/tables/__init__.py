@@ -1,1 +1,0 @@
-"""Rows of CSV, NDJSON and Parquet -> typed columns with event times, or triples by a mapping."""

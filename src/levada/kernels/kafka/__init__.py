@@ -1,0 +1,1 @@
+"""Kernels over Kafka's record batches: records, checksums, values."""

@@ -1,1 +1,0 @@
-"""Kernels over what brokers hand out: batches of records, their checksums, their values."""

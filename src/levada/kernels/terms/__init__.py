@@ -1,0 +1,1 @@
+"""Terms in columns: term ids, term dictionaries and the lookup of a task."""

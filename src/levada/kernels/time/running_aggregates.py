@@ -1,0 +1,232 @@
+"""What groups stand at after each change: exact sums of doubles, best values, counts.
+
+What is added to a sum of doubles and taken off again leaves nothing behind: a sum is a fixed-point
+number of 68 limbs of 32 bits, the lowest bit 2**-1074, so every finite double is three limbs'
+worth, and adding or subtracting it is exact in any order. It is rounded once, to the nearest
+double, where a value is asked for.
+
+Cost: about 5 ns an event, and 100 ns a value.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Doubles, Longs
+from levada.kernels import FLAG, I8, I32, I64, INT, inlined, kernel
+
+LIMBS = 68
+_MASK = 0xFFFFFFFF
+_HIDDEN = 1 << 52
+
+
+@inlined
+def _place(bits: int) -> tuple[int, int, int, int]:
+    """Of a double's bits: its first limb, and what it adds to three limbs, without its sign."""
+    exponent = (bits >> 52) & 0x7FF
+    mantissa = bits & (_HIDDEN - 1)
+    if exponent > 0:
+        mantissa |= _HIDDEN
+        exponent -= 1
+    shift = exponent & 31
+    low = (mantissa & _MASK) << shift
+    high = (mantissa >> 32) << shift
+    return exponent >> 5, low & _MASK, (low >> 32) + (high & _MASK), high >> 32
+
+
+@inlined
+def _carry(limbs: Longs) -> int:
+    """Brings all limbs to 0 <= limb < 2**32; gives what is left over: below 0 if negative."""
+    over = 0
+    for i in range(LIMBS):
+        over += limbs[i]
+        limbs[i] = over & _MASK
+        over >>= 32
+    return over
+
+
+@inlined
+def _rounded(total: Longs, limbs: Longs) -> float:
+    """The double that is nearest to a number, ties to even; ``limbs`` is room to work in."""
+    for i in range(LIMBS):
+        limbs[i] = total[i]
+    negative = _carry(limbs) < 0
+    if negative:
+        for i in range(LIMBS):
+            limbs[i] = -total[i]
+        _carry(limbs)
+    top = LIMBS - 1
+    while top >= 0 and limbs[top] == 0:
+        top -= 1
+    if top < 0:
+        return 0.0
+    first, second, third = limbs[top], 0, 0
+    if top >= 1:
+        second = limbs[top - 1]
+    if top >= 2:
+        third = limbs[top - 2]
+    sticky = False
+    for i in range(top - 2):
+        sticky = sticky or limbs[i] != 0
+    shift = 0
+    while (first << shift) < (1 << 31):
+        shift += 1
+    # 64 bits from the highest one on, as two halves; what is below them only breaks ties
+    upper = ((first << shift) & _MASK) | (second >> (32 - shift))
+    lower = ((second << shift) & _MASK) | (third >> (32 - shift))
+    sticky = sticky or ((third << shift) & _MASK) != 0
+    mantissa = (upper << 21) | (lower >> 11)
+    rest = lower & 0x7FF
+    if rest > 0x400 or (rest == 0x400 and (sticky or (mantissa & 1) == 1)):
+        mantissa += 1
+    value = math.ldexp(float(mantissa), 32 * (top - 1) - shift + 11 - 1074)
+    return -value if negative else value
+
+
+@inlined
+def _carry_signed(limbs: Longs) -> None:
+    """Makes room in the limbs; the last one takes the sign."""
+    for i in range(LIMBS - 1):
+        limbs[i + 1] += limbs[i] >> 32
+        limbs[i] &= _MASK
+
+
+@kernel((I64, I64, I64, I8, I64, I64, I64, INT))
+def running_sums(
+    starts: Longs,
+    run: Longs,
+    bits: Longs,
+    weights: npt.NDArray[np.int8],
+    base_starts: Longs,
+    base_limb: Longs,
+    base: Longs,
+    runs: int,
+) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
+    """The sums of groups before, and after each run of events, and by how much each limb of a group
+    has changed.
+
+    Group g has the events ``starts[g] : starts[g + 1]``, in order, each with its ``run`` (numbered
+    over all groups), the bits of its finite double and its weight; and the limbs ``base_limb,
+    base`` at ``base_starts[g] : base_starts[g + 1]`` of what was before. Returns (sum before per
+    group, sum after per run, and the changes: group, limb, by how much).
+    """
+    groups = starts.size - 1
+    before, after = np.zeros(groups), np.zeros(runs)
+    most = min(3 * bits.size, groups * LIMBS)
+    of_group, of_limb, change = (
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
+    found = 0
+    total, work, own = (
+        np.zeros(LIMBS, np.int64),
+        np.zeros(LIMBS, np.int64),
+        np.zeros(LIMBS, np.int64),
+    )
+    for g in range(groups):
+        for i in range(LIMBS):
+            total[i] = own[i] = 0
+        for i in range(base_starts[g], base_starts[g + 1]):
+            total[base_limb[i]] += base[i]
+        _carry_signed(total)
+        before[g] = _rounded(total, work)
+        for i in range(starts[g], starts[g + 1]):
+            w = np.int64(weights[i])
+            if w != 0 and bits[i] != 0:
+                if bits[i] < 0:
+                    w = -w
+                limb, a, b, c = _place(bits[i])
+                own[limb] += w * a
+                own[limb + 1] += w * b
+                own[limb + 2] += w * c
+                total[limb] += w * a
+                total[limb + 1] += w * b
+                total[limb + 2] += w * c
+            if i + 1 == starts[g + 1] or run[i + 1] != run[i]:
+                after[run[i]] = _rounded(total, work)
+        for limb in range(LIMBS):
+            if own[limb] != 0:
+                of_group[found], of_limb[found], change[found] = g, limb, own[limb]
+                found += 1
+    return before, after, of_group[:found].copy(), of_limb[:found].copy(), change[:found].copy()
+
+
+@kernel((I64, I64, I64))
+def points_of(of: Longs, base: Longs, changes: Longs) -> Longs:
+    """What groups stand at before and after each of their steps: ``of`` each step its group (in
+    order, each has some), ``base`` what a group stood at. The twin is a cumulative sum.
+    """
+    out = np.empty(base.size + of.size, np.int64)
+    at, group = 0, np.int64(-1)
+    for i in range(of.size):
+        if of[i] != group:
+            group = of[i]
+            out[at] = base[group]
+            at += 1
+        out[at] = out[at - 1] + changes[i]
+        at += 1
+    return out
+
+
+@inlined
+def _highest(counts: Longs, low: int, top: int) -> int:
+    while top >= low and counts[top] <= 0:
+        top -= 1
+    return top
+
+
+@kernel((I64, I64, I64, I8, I64, I64, INT))
+def running_best(
+    starts: Longs,
+    run: Longs,
+    place: Longs,
+    weights: npt.NDArray[np.int8],
+    value_starts: Longs,
+    counts: Longs,
+    runs: int,
+) -> tuple[Longs, Longs]:
+    """The highest place with a count above 0 of each group before, and after each run of events; -1
+    if there is none.
+
+    Group g has the events ``starts[g] : starts[g + 1]`` (``place`` -1: none of its values) and the
+    values ``value_starts[g] : value_starts[g + 1]``, from the worst to the best, which stood
+    ``counts`` times before. The twin sorts.
+    """
+    before, after = np.full(starts.size - 1, -1, np.int64), np.full(runs, -1, np.int64)
+    now = counts.copy()
+    for g in range(starts.size - 1):
+        low = value_starts[g]
+        top = _highest(now, low, value_starts[g + 1] - 1)
+        before[g] = top if top >= low else -1
+        for i in range(starts[g], starts[g + 1]):
+            at = place[i]
+            if at >= 0:
+                now[at] += weights[i]
+                if now[at] > 0 and at > top:
+                    top = at
+            if i + 1 == starts[g + 1] or run[i + 1] != run[i]:
+                top = _highest(now, low, top)
+                after[run[i]] = top if top >= low else -1
+    return before, after
+
+
+@kernel((I32, I64, I64, FLAG))
+def running_counts(
+    codes: npt.NDArray[np.int32], change: Longs, before: Longs, floor: bool
+) -> tuple[Longs, Longs]:  # fmt: skip
+    """The counts of groups before and after each change; ``codes`` are their numbers, all changes
+    of one together.
+
+    With ``floor`` a count does not fall below 0: what would take it there takes it to 0.
+    """
+    earlier, after = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        earlier[i] = after[i - 1] if i > 0 and codes[i - 1] == codes[i] else before[codes[i]]
+        after[i] = earlier[i] + change[i]
+        if floor and after[i] < 0:
+            after[i] = 0
+    return earlier, after

@@ -1,0 +1,324 @@
+"""The syntax tree of a CQL query: frozen values with their positions, and their printed form.
+
+Positions (``span``) do not take part in comparison: two texts that say the same have equal trees.
+Names are as written; nothing is resolved here (``language/translate/cql/translate.py`` does that).
+Cost: linear in the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import StrEnum
+
+from levada.core.frozen import frozen
+from levada.errors import Span
+
+_NOWHERE = Span(1, 1)
+
+
+@frozen
+class Column:
+    """A column by its name, ``table`` is the alias before the dot or None."""
+
+    table: str | None
+    name: str
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+class LiteralType(StrEnum):
+    """The type of a constant."""
+
+    INTEGER = "integer"
+    DOUBLE = "double"
+    STRING = "string"
+    BOOLEAN = "boolean"
+
+
+@frozen
+class Constant:
+    """A constant: its type and its text (a string's without quotes; booleans in lower case)."""
+
+    type: LiteralType
+    text: str
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
+class Operation:
+    """An operator (``or and not = <> < > <= >= + - * /``) on one or two operands, or ``in`` on a
+    value and those that it may be.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
+class Call:
+    """A function call; ``argument`` None is ``*``."""
+
+    function: str
+    argument: Expression | None
+    distinct: bool = False
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+Expression = Column | Constant | Operation | Call
+
+
+@frozen
+class Every:
+    """``*`` or ``A.*`` in a select list."""
+
+    table: str | None
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
+class Item:
+    """A column of the result: an expression, its alias or None, and its text in the query."""
+
+    expression: Expression
+    alias: str | None
+    text: str = field(compare=False)
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+class WindowWord(StrEnum):
+    """The kind of a window specification."""
+
+    UNBOUNDED = "Unbounded"
+    NOW = "Now"
+    RANGE = "Range"
+    ROWS = "Rows"
+    NONE = ""
+
+
+@frozen
+class WindowSpec:
+    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count, of each value of
+    the columns ``partition``.
+
+    NONE is what is not said: a stream without a window is unbounded, a relation has none.
+    """
+
+    word: WindowWord
+    range: int = 0
+    slide: int = 0
+    rows: int = 0
+    partition: tuple[Column, ...] = ()
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        match self.word:
+            case WindowWord.NONE:
+                return ""
+            case WindowWord.RANGE:
+                return f"[Range {self.range} ms" + (
+                    f" Slide {self.slide} ms]" if self.slide else "]"
+                )
+            case WindowWord.ROWS:
+                by = ", ".join(map(show_expression, self.partition))
+                return f"[Partition By {by} Rows {self.rows}]" if by else f"[Rows {self.rows}]"
+            case WindowWord.NOW:
+                return "[Now]"
+            case WindowWord.UNBOUNDED:
+                return "[Range Unbounded]"
+
+
+@frozen
+class Table:
+    """What From reads under its alias (the name, if none is given): a stream, relation or view, or
+    a query in brackets.
+    """
+
+    stream: str
+    window: WindowSpec
+    alias: str
+    query: Statement | None = None
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
+class Select:
+    """One Select block."""
+
+    distinct: bool
+    items: tuple[Item | Every, ...]
+    tables: tuple[Table, ...]
+    where: Expression | None = None
+    group: tuple[Expression, ...] = ()
+    having: Expression | None = None
+
+
+class Operator(StrEnum):
+    """What puts two relations together, as bags."""
+
+    UNION = "Union"
+    EXCEPT = "Except"
+
+
+@frozen
+class Combination:
+    """Union or Except of two tables, column by column; the left one names the columns."""
+
+    operator: Operator
+    left: Table | Combination
+    right: Table
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
+class Statement:
+    """A whole query: ``output`` is "Istream", "Dstream", "Rstream" or None for a plain relation."""
+
+    output: str | None
+    body: Select | Combination
+    text: str = field(compare=False, repr=False)
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+    @property
+    def select(self) -> Select:
+        """The Select block of a query that is one."""
+        assert isinstance(self.body, Select), "a query with one Select block"
+        return self.body
+
+
+@frozen
+class Schema:
+    """``Register Stream S (k Integer)``: a name, what it names, its columns with their types."""
+
+    name: str
+    relation: bool
+    columns: tuple[tuple[str, LiteralType], ...]
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
+class View:
+    """A named query, which others read under the columns that its schema names."""
+
+    schema: Schema
+    query: Statement
+
+
+@frozen
+class Declared:
+    """A stream or relation that a script declares; ``source`` is the path that STREAM would read,
+    "" if none is said.
+    """
+
+    schema: Schema
+    source: str = ""
+
+
+@frozen
+class Asked:
+    """A query of a script, which sees the first ``views`` views; ``dest``: the path that STREAM
+    would write to, or "".
+
+    ``places``: where the statement and its dest line stand in the text, as offsets.
+    """
+
+    query: Statement
+    dest: str = ""
+    views: int = 0
+    places: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+
+
+@frozen
+class Script:
+    """Several statements: what is declared, the views in order, the queries in order."""
+
+    declared: tuple[Declared, ...]
+    views: tuple[View, ...]
+    queries: tuple[Asked, ...]
+
+
+def show_expression(node: Expression) -> str:
+    """An expression as CQL, fully parenthesised.
+
+    >>> show_expression(Operation("<", (Column("A", "v"), Constant(LiteralType.INTEGER, "5"))))
+    '(A.v < 5)'
+    """
+    match node:
+        case Column(table, name):
+            return f"{table}.{name}" if table else name
+        case Constant(LiteralType.STRING, text):
+            return "'" + text.replace("'", "''") + "'"
+        case Constant(_, text):
+            return text
+        case Operation(operator, (operand,)):
+            return f"({operator} {show_expression(operand)})"
+        case Operation("in", (value, *others)):
+            return f"({show_expression(value)} in ({', '.join(map(show_expression, others))}))"
+        case Operation(operator, operands):
+            return "(" + f" {operator} ".join(map(show_expression, operands)) + ")"
+        case Call(function, argument, distinct):
+            inner = "*" if argument is None else show_expression(argument)
+            return f"{function}({'Distinct ' if distinct else ''}{inner})"
+
+
+def _item(item: Item | Every) -> str:
+    if isinstance(item, Every):
+        return f"{item.table}.*" if item.table else "*"
+    return show_expression(item.expression) + (f" As {item.alias}" if item.alias else "")
+
+
+def _table(table: Table) -> str:
+    name = table.stream if table.query is None else f"({show(table.query)})"
+    window = f" {table.window}" if table.window.word is not WindowWord.NONE else ""
+    return name + window + (f" As {table.alias}" if table.alias != table.stream else "")
+
+
+def _combination(body: Table | Combination) -> str:
+    match body:
+        case Combination(operator, left, right):
+            return f"{_combination(left)} {operator} {_combination(right)}"
+        case Table(name, _, _, None):
+            return name
+        case Table(_, _, _, query):
+            assert query is not None, "a table without a name is a query"
+            return f"({show(query)})"
+
+
+def _select(select: Select) -> str:
+    lines = [
+        "Select " + ("Distinct " if select.distinct else "") + ", ".join(map(_item, select.items))
+    ]
+    lines.append("From " + ", ".join(map(_table, select.tables)))
+    if select.where is not None:
+        lines.append("Where " + show_expression(select.where))
+    if select.group:
+        lines.append("Group By " + ", ".join(map(show_expression, select.group)))
+    if select.having is not None:
+        lines.append("Having " + show_expression(select.having))
+    return "\n".join(lines)
+
+
+def show(statement: Statement) -> str:
+    """The stable text form of a query: CQL again, one clause per line, durations in ms; it parses
+    to an equal tree.
+    """
+    body = (
+        _select(statement.body)
+        if isinstance(statement.body, Select)
+        else _combination(statement.body)
+    )
+    return f"{statement.output}(\n{body}\n)" if statement.output else body
+
+
+def show_script(script: Script) -> str:
+    """The stable text form of a script: declarations, views, queries; it parses to an equal one but
+    for where they stand.
+    """
+    parts = [_schema(declared.schema) for declared in script.declared]
+    parts += [f"{_schema(view.schema)} As\n{show(view.query)}" for view in script.views]
+    parts += [show(asked.query) for asked in script.queries]
+    return ";\n".join(parts)
+
+
+def _schema(schema: Schema) -> str:
+    columns = ", ".join(f"{name} {kind.capitalize()}" for name, kind in schema.columns)
+    return f"Register {'Relation' if schema.relation else 'Stream'} {schema.name} ({columns})"

@@ -1,0 +1,130 @@
+"""What somebody meant who wrote what CQL's grammar has no place for: a feature, a word of another
+language, a slip.
+
+Lark says where a text stops making sense and what could stand there. That is not always where the
+mistake is: ``Selct k`` is a table name up to its second word, ``Istream Select`` lacks a bracket.
+Cost: none but the text of the failure.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+
+from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
+from levada.language.dialects.cql import EXPECTED, FOREIGN, REFUSED, TYPES
+
+_OFFERED = 8  # a list of expected words longer than this helps nobody
+_WORD = re.compile(r"\w+|'[^']*'|\"[^\"]*\"")
+_SIGN = re.compile("|".join(map(re.escape, sorted(FOREIGN, key=len, reverse=True))))
+_SUB_QUERY = re.compile(r"\(\s*(?:select|[idr]stream)\b", re.IGNORECASE)
+_OVER = re.compile(r"[^;]?\)\s*over\s*\(", re.IGNORECASE)  # also of a call without an argument
+_BEFORE = re.compile(r"(\w+)\s*$")
+_FIRST = re.compile(r"(?:^|;)\s*(\w+)\s*$")
+_BEGINNINGS = ("Select", "Register", "Istream(", "Dstream(", "Rstream(")
+_STREAMS = ("istream", "dstream", "rstream")
+
+
+def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> QueryError:
+    """The error for a text in which nothing fits from ``start`` on; ``acceptable``: the terminals
+    that fit behind a prefix.
+    """
+    word = _WORD.match(text, start)
+    found = word[0] if word else text[start : start + 1].strip()
+    if text[max(start - 1, 0) : start + 1] == "==":
+        start, found = start - 1, "=="
+    first = _FIRST.search(text, 0, start)
+    if (
+        first
+        and found
+        and first[1].lower() not in ("register", "select")
+        and found.lower() not in REFUSED
+    ):
+        return _beginning(text, first)
+    before = _BEFORE.search(text, 0, start)
+    hint = _hint(found.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
+    inner = found.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
+    if found.lower() == "over" or _OVER.match(text, start):
+        hint = (
+            "over (..) is a window function of SQL, which CQL has not: its windows stand in From, "
+            "such as From S [Range 1 minute]."
+        )
+    feature = (
+        "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
+    )
+    if feature and not hint:
+        return _unsupported(feature, text, start)
+    if found in ("'", '"'):
+        return QuerySyntaxError("This string is not closed.", span=_span(text, start), text=text)
+    allowed = acceptable(text[:start])
+    words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
+    close = difflib.get_close_matches(found.lower(), [w.lower() for w in words if w.isalpha()], n=1)
+    return QuerySyntaxError(
+        f"{found!r} does not fit here." if found else "The query ends too early.",
+        span=_span(text, start),
+        text=text,
+        expected=_types() if "TYPE" in allowed else words[:_OFFERED],
+        hint=hint
+        or _foreign(text, start)
+        or (f"Did you mean {close[0].capitalize()}?" if close else ""),
+    )
+
+
+def _beginning(text: str, word: re.Match[str]) -> QueryError:
+    """A statement whose first word begins none: so the rest was taken for a table."""
+    name, start = word[1], word.start(1)
+    if name.lower() in _STREAMS:
+        hint = f"Write {name}(Select ..)."
+        return QuerySyntaxError(
+            f"{name} takes a query in brackets.", span=_span(text, start), text=text, hint=hint
+        )
+    if feature := REFUSED.get(name.lower()):
+        return _unsupported(feature, text, start)
+    close = difflib.get_close_matches(name.lower(), [w.lower() for w in _BEGINNINGS], n=1)
+    hint = f"Did you mean {close[0].capitalize()}?" if close else ""
+    message = f"No query begins with {name!r}."
+    return QuerySyntaxError(
+        message, span=_span(text, start), text=text, expected=list(_BEGINNINGS), hint=hint
+    )
+
+
+def _hint(found: str, before: str, sign: str) -> str:
+    """What to write, where the word and that before it tell."""
+    query = found in ("select", *_STREAMS)
+    if query and before in _STREAMS:
+        return f"Write {before.capitalize()}(Select ..)."
+    if query and before == "all":
+        return "Union and Except count equal rows; there is no All."
+    if query and sign == ")":
+        return "A view is Register .. As Select .."
+    if before == "in" and found != "(":
+        return "Write In (1, 2)."
+    if found == "(" and before in _STREAMS:
+        return f"In From write (({before.capitalize()}(..)) [Now] As a name.".replace("((", "(")
+    if found in ("union", "except") and sign == ")":
+        return f"Put each side into brackets: (Istream(..)) {found.capitalize()} (..)."
+    if found == "slide" and sign == "[":
+        return "Write [Range 1 minute Slide 10 seconds]."
+    if found == "unbounded" and sign == "[":
+        return "Write [Range Unbounded]."
+    return ""
+
+
+def _foreign(text: str, start: int) -> str:
+    """How CQL writes an operator of other languages."""
+    sign = _SIGN.match(text, start)
+    return FOREIGN[sign[0]] if sign else ""
+
+
+def _types() -> list[str]:
+    return [name.capitalize() for name in TYPES]
+
+
+def _unsupported(feature: str, text: str, start: int) -> UnsupportedError:
+    message = f"{feature[0].upper()}{feature[1:]} is not there yet in CQL."
+    return UnsupportedError(message, span=_span(text, start), text=text)
+
+
+def _span(text: str, start: int) -> Span:
+    return Span(text.count("\n", 0, start) + 1, start - (text.rfind("\n", 0, start) + 1) + 1)

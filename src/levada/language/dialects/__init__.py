@@ -1,0 +1,1 @@
+"""The dialects of SPARQL: their clauses, their options and their detection."""

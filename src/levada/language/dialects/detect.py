@@ -1,0 +1,108 @@
+"""Which dialect a text is written in, by words that only one of them has, or a file's ending.
+
+    STREAM <s> [..] {          CQELS-QL
+    STREAM <s> {               CQELS-QL 2
+    WINDOW                     RSP-QL
+    FROM STREAM, REGISTER QUERY or STREAM, FROM NAMED STREAM beside GRAPH       C-SPARQL
+    FROM NAMED STREAM, SELECT RSTREAM                                           SPARQLstream
+    no braces, and From a bare word, or Istream( and the like, or Register      CQL
+    Stream a bare word with columns
+    else                       RSP-QL, of which SPARQL is a part
+
+Words are read as the lexer reads them: not in comments, strings, IRIs and names with a prefix.
+Cost: one pass over the text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from levada.errors import UsageError, near
+from levada.language.dialects.cqels import CQELS, CQELS2
+from levada.language.dialects.csparql import CSPARQL
+from levada.language.dialects.dialect import Dialect
+from levada.language.dialects.rspql import RSPQL
+from levada.language.dialects.sparqlstream import SPARQLSTREAM
+
+CQL = Dialect("cql", "CQL", (), (".cql",), output="RSTREAM")
+"""CQL has a grammar of its own (``language/cql/parser.py``); here it is a name and an ending."""
+
+DIALECTS: dict[str, Dialect] = {
+    d.name: d for d in (RSPQL, CQELS, CQELS2, CSPARQL, SPARQLSTREAM, CQL)
+}
+
+_TOKEN = re.compile(
+    r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*"""|'''
+    r"""\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\'|"(?:[^"\\\n]|\\.)*"|"""
+    r"""'(?:[^'\\\n]|\\.)*')|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*:[\w.%-]*)"""
+    r"""|(?P<word>[A-Za-z_]\w*)|(?P<sign>[\[\]{}(])"""
+)
+# what a rule looks for, the dialect, and how people call what was found ("": by its words)
+_RULES = (
+    (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \[", CQELS, "STREAM .. [..] {}"),
+    (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \{", CQELS2, "STREAM .. {}"),
+    (r"\bWINDOW #", RSPQL, "WINDOW"),
+    (r"\b(?:FROM STREAM|REGISTER QUERY|REGISTER STREAM)\b", CSPARQL, ""),
+    (r"\bNAMED STREAM .* GRAPH #", CSPARQL, "FROM NAMED STREAM and GRAPH"),
+    (r"\bNAMED STREAM\b|\b(?:SELECT|CONSTRUCT) [RID]STREAM\b", SPARQLSTREAM, ""),
+)
+_CQL = re.compile(
+    r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)\w|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b"
+    r"|REGISTER (?:STREAM|RELATION) \S+ \("
+)
+
+
+@lru_cache(maxsize=256)
+def recognise(text: str) -> Dialect:
+    """The dialect of a text. A text is asked for several times while it is registered.
+
+    >>> recognise("SELECT ?s FROM STREAM <http://e/s> [RANGE 1h STEP 10m] { ?s ?p ?o }").title
+    'C-SPARQL'
+    """
+    words = " ".join(_words(text))
+    if "{" not in words:
+        return CQL if _CQL.match(words) else RSPQL
+    return next((dialect for pattern, dialect, _ in _RULES if re.search(pattern, words)), RSPQL)
+
+
+def evidence(text: str) -> str:
+    """The words for which a text is taken to be in its dialect; "" if there are none.
+
+    >>> evidence("SELECT ?s FROM STREAM <http://e/s> [RANGE 1h STEP 10m] { ?s ?p ?o }")
+    'FROM STREAM'
+    """
+    words = " ".join(_words(text))
+    for pattern, _, name in _RULES:
+        if found := re.search(pattern, words):
+            return name or found.group()
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    """The words in upper case, names as ``#``, and brackets."""
+    found = (m for m in _TOKEN.finditer(text) if m.lastgroup != "skip")
+    return ["#" if m.lastgroup == "name" else m.group().upper() for m in found]
+
+
+def dialect_of(text: str, name: str | None) -> Dialect:
+    """The dialect that is named, else the one that is recognised. Raises ``UsageError`` for a name
+    that none has.
+
+    >>> dialect_of("ASK { }", "cqels").output
+    'ISTREAM'
+    """
+    if name is None:
+        return recognise(text)
+    if name not in DIALECTS:
+        raise UsageError(f"There is no dialect {name}.", hint=near(name, DIALECTS))
+    return DIALECTS[name]
+
+
+def dialect_of_ending(suffix: str) -> str | None:
+    """The dialect that a file's ending names, or None.
+
+    >>> dialect_of_ending(".cqels")
+    'cqels'
+    """
+    return next((d.name for d in DIALECTS.values() if suffix.lower() in d.endings), None)

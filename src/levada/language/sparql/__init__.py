@@ -1,0 +1,1 @@
+"""SPARQL text to a syntax tree: grammar, builder and checks."""

@@ -1,0 +1,1 @@
+"""Builds the syntax tree from the parse tree of Lark."""

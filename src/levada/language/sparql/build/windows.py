@@ -1,0 +1,280 @@
+"""The builder's windows: each dialect's clauses on streams and reports, in the one form of the tree
+(``window_ast``).
+
+What a spelling means where dialects differ is in ``dialects``: the builder asks the dialect's
+flags. A window that the text does not name (FROM STREAM, STREAM {}) is called after its stream and
+brackets; two of the same stream and brackets are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from lark import Token
+
+from levada.core.durations import parse_time
+from levada.core.event_time import MAX
+from levada.core.rdf_terms import Iri
+from levada.errors import Span, UnsupportedError, UsageError
+from levada.language.dialects.dialect import Dialect
+from levada.language.sparql import ast
+from levada.language.sparql.build.patterns import Patterns
+from levada.language.sparql.source_text import Source
+from levada.language.sparql.window_ast import call
+from levada.language.window_durations import milliseconds
+
+_TUMBLES = "tumbles"
+
+
+class Moment(NamedTuple):
+    """So many milliseconds before now, and where the text says so."""
+
+    before: int
+    span: Span
+
+
+class Windows(Patterns):
+    """Builds windows; holds those of patterns, and what was said of output and reports."""
+
+    def __init__(self, source: Source, dialect: Dialect) -> None:
+        super().__init__(source)
+        self._dialect = dialect
+        self._windows: list[ast.WindowClause] = []
+        self._seen: set[str] = set()  # the windows without a name of their own
+        self._graphs: dict[str, None] = {}  # the streams that GRAPH reads, in order
+        self._named = False  # some pattern names its window
+        self._output: str = dialect.output
+        self._said: str | None = None  # the output in the text's own words
+        self._reporting = ast.Reporting(policy=dialect.report)
+
+    # --- register
+
+    def register(self, token: Token, operator: Token, name: ast.Constant) -> ast.Register:
+        """``REGISTER RSTREAM name AS``."""
+        self._say_output(operator)
+        return ast.Register(self._output, name, self._span(token))
+
+    def _say_output(self, operator: Token) -> None:
+        """The output, which a text says once: in REGISTER, or beside the query's form."""
+        if self._said not in (None, operator.upper()):
+            raise self._error(f"REGISTER says {self._said}.", self._span(operator))
+        self._output = self._said = operator.upper()
+
+    def register_query(
+        self, token: Token, kind: Token, name: ast.Constant, every: None = None
+    ) -> ast.Register:
+        """``REGISTER QUERY name COMPUTED EVERY d AS``, and REGISTER STREAM."""
+        return ast.Register(self._output, name, self._span(token))
+
+    def computed(self, token: Token, length: int) -> None:
+        """``COMPUTED EVERY d``."""
+        self._reporting = replace(self._reporting, every=length)
+
+    def word(self, token: Token) -> ast.Constant:
+        """The name of a stream or query that is a word alone."""
+        return ast.Constant(Iri(str(token)), self._span(token))
+
+    # --- windows beside FROM, and in patterns
+
+    def from_window(
+        self, token: Token, name: ast.Constant, stream: ast.Constant, spec: ast.WindowSpec
+    ) -> ast.WindowClause:
+        """``FROM NAMED WINDOW name ON stream [...]``."""
+        return ast.WindowClause(name, stream, spec, self._span(token))
+
+    def from_stream(
+        self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
+    ) -> ast.WindowClause | None:
+        """``FROM STREAM s [...]``."""
+        if not self._dialect.merged:
+            return ast.WindowClause(stream, stream, spec, self._span(token))
+        return self._unnamed(token, stream, spec, merged=True)
+
+    def from_named_stream(
+        self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
+    ) -> ast.WindowClause | None:
+        """``FROM NAMED STREAM s [...]``: a graph of that name; in SPARQLstream as FROM STREAM."""
+        if self._dialect.name == "sparqlstream":
+            return self.from_stream(token, stream, spec)
+        self._graphs[_name(stream)] = None
+        return ast.WindowClause(stream, stream, spec, self._span(token))
+
+    def stream(self, token: Token, stream: ast.Name, *rest: Any) -> ast.Window:
+        """``STREAM s [...] {}``, and ``STREAM s {}`` of a window beside FROM."""
+        self._named = True
+        *specs, group = rest
+        every = isinstance(stream, ast.Var)
+        if not specs:
+            return ast.Window(stream, group, self._span(token), every)
+        clause = self._unnamed(token, stream, specs[0], merged=False)
+        if clause is not None:
+            self._windows.append(clause)
+        if every:
+            return ast.Window(stream, group, self._span(token), every, specs[0])
+        return ast.Window(_call(stream, specs[0]), group, self._span(token))
+
+    def window(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Window:
+        """WINDOW."""
+        self._named = True
+        return ast.Window(name, group, self._span(token))
+
+    def graph(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Graph | ast.Window:
+        """GRAPH, also of a window that FROM NAMED STREAM makes a graph."""
+        if isinstance(name, ast.Var):
+            return ast.Graph(name, group, self._span(token), tuple(self._graphs))
+        if isinstance(name, ast.Constant) and _name(name) in self._graphs:
+            return ast.Window(name, group, self._span(token))
+        return super().graph(token, name, group)
+
+    def _unnamed(
+        self, token: Token, stream: ast.Name, spec: ast.WindowSpec, *, merged: bool
+    ) -> ast.WindowClause | None:
+        """The window that a stream and brackets stand for; None if there is one."""
+        name = _call(stream, spec)
+        if _name(name) in self._seen:
+            return None
+        self._seen.add(_name(name))
+        return ast.WindowClause(name, stream, spec, self._span(token), merged)
+
+    # --- brackets
+
+    def range_spec(self, length: int, step: int | str | None = None) -> ast.Range:
+        """``RANGE d STEP d``."""
+        if step is None and not self._dialect.tumbling_range:
+            return ast.Range(length, None)
+        return ast.Range(length, step if isinstance(step, int) else length)
+
+    def past_spec(
+        self, start: Moment, end: Moment | None, step: int | str | None = None
+    ) -> ast.Range:
+        """``FROM NOW-d TO NOW-d STEP d``."""
+        to = 0 if end is None else end.before
+        if to >= start.before:
+            raise self._error(
+                "A window in the past ends after it starts: FROM is longer ago than TO.", start.span
+            )
+        if isinstance(step, str):
+            step = start.before - to
+        return ast.Range(start.before, step, to)
+
+    def triples_spec(self, count: Token, step: Token | str | None = None) -> ast.LastTriples:
+        """``TRIPLES n``, ``RANGE n TRIPLES``."""
+        return self.elements_spec(
+            count, _TUMBLES if step is None and self._dialect.tumbling_triples else step
+        )
+
+    def elements_spec(self, count: Token, step: Token | str | None = None) -> ast.LastTriples:
+        """``ELEMENTS n STEP m``."""
+        number = self._positive(count, "A window of the last triples holds at least one.")
+        if step is None:
+            return ast.LastTriples(number)
+        if not isinstance(step, Token):
+            return ast.LastTriples(number, number)
+        return ast.LastTriples(number, self._positive(step, "A step is at least one triple."))
+
+    def session_spec(self, gap: int) -> ast.Session:
+        """``SESSION d``."""
+        return ast.Session(gap)
+
+    def now_spec(self, token: Token) -> ast.Instant:
+        """``NOW``."""
+        return ast.Instant.NOW
+
+    def all_spec(self) -> ast.Instant:
+        """``ALL``."""
+        return ast.Instant.ALL
+
+    def tumbling(self, token: Token) -> str:
+        """``TUMBLING``."""
+        return _TUMBLES
+
+    def bare_step(self, *nothing: Any) -> str:
+        """SPARQLstream's STEP without a length."""
+        return _TUMBLES
+
+    def moment(self, token: Token, sign: Token | None = None, length: int = 0) -> Moment:
+        """``NOW - d``, ``NOW``."""
+        if sign == "+":
+            raise self._error(
+                "A window does not reach into the future: NOW-PT5M.", self._span(sign)
+            )
+        return Moment(length, self._span(token))
+
+    def length(self, number: Token, unit: Token | None = None) -> int:
+        """A duration in one of its spellings."""
+        return self._milliseconds(number, unit, least=1)
+
+    def ago(self, number: Token, unit: Token | None = None) -> int:
+        """A duration before now, which may be none: ``TO NOW - 0 s``."""
+        return self._milliseconds(number, unit, least=0)
+
+    def _milliseconds(self, number: Token, unit: Token | None, least: int) -> int:
+        try:
+            return milliseconds(f"{number}{unit or ''}", least)
+        except ValueError as error:
+            raise self._error(str(error), self._span(number)) from None
+
+    # --- reports
+
+    def t0(self, token: Token, value: Token, datatype: ast.Constant | None = None) -> None:
+        """``T0 ms`` and ``T0 "ISO"``."""
+        try:
+            self._reporting = replace(self._reporting, t0=parse_time(value.strip("\"'")))
+        except UsageError as error:
+            raise self._error(error.message, self._span(value)) from None
+
+    def report(self, token: Token, *policies: None) -> None:
+        """REPORT; its policies have been noted."""
+
+    def on_close(self, token: Token) -> None:
+        """ON_WINDOW_CLOSE."""
+        self._reporting = replace(self._reporting, policy="close")
+
+    def on_change(self, token: Token) -> None:
+        """ON_CONTENT_CHANGE."""
+        self._reporting = replace(self._reporting, policy="change")
+
+    def non_empty(self, token: Token) -> None:
+        """NON_EMPTY_CONTENT."""
+        self._reporting = replace(self._reporting, nonempty=True)
+
+    def periodic(self, length: int) -> None:
+        """PERIODIC d."""
+        self._reporting = replace(self._reporting, every=length)
+
+    def tick(self, token: Token, ticking: Token) -> None:
+        """TICK: when an engine looks shows in no result, unless it looks at each element apart."""
+        if ticking.upper().startswith("TUPLE"):
+            hint = "Elements of one instant are seen together: TIME_DRIVEN or BATCH_DRIVEN."
+            raise self._unsupported("TICK TUPLE_DRIVEN", self._span(token), hint)
+
+    # --- numbers and errors
+
+    def _positive(self, token: Token, message: str) -> int:
+        number = self._count(token)
+        if number == 0:
+            raise self._error(message, self._span(token))
+        return number
+
+    def _count(self, token: Token) -> int:
+        span: Span = self._span(token)
+        if len(token) > len(str(MAX)) or int(token) >= MAX:
+            raise self._error(f"The number {token[:30]} is too large here.", span)
+        return int(token)
+
+    def _unsupported(self, feature: str, span: Span, hint: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{feature} is not supported yet.", span=span, text=self._source.text, hint=hint
+        )
+
+
+def _name(constant: ast.Constant) -> str:
+    assert isinstance(constant.term, Iri), "streams are named by IRIs"
+    return constant.term.value
+
+
+def _call(stream: ast.Name, spec: ast.WindowSpec) -> ast.Constant:
+    """The name of a window that the text does not name."""
+    name = "?" if isinstance(stream, ast.Var) else _name(stream)
+    return ast.Constant(Iri(call(name, spec)), stream.span)

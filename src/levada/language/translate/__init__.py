@@ -1,0 +1,1 @@
+"""Syntax tree to logical plan, for each language. Later stages know no language."""

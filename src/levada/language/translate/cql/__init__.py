@@ -1,0 +1,1 @@
+"""CQL's syntax tree to a typed logical plan."""

@@ -1,0 +1,64 @@
+"""Columns by position: those of a view under the names of its schema, those of both sides of a
+Union or Except under the names of the left one.
+
+An Integer beside a Float becomes a Float; other types stay apart. Cost: linear in the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.core.expressions import Expression, Var
+from levada.language.cql.ast import LiteralType
+from levada.language.translate.cql.expressions import cast
+from levada.plan.logical import nodes
+
+Typed = tuple[tuple[str, LiteralType], ...]
+"""Columns: their names and types, in order."""
+
+_NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
+
+
+def wider(left: Sequence[LiteralType], right: Sequence[LiteralType]) -> list[LiteralType] | None:
+    """The types that hold the values of both, column by column; None if some column has no such
+    type, or one side has more.
+
+    >>> wider([LiteralType.INTEGER, LiteralType.STRING], [LiteralType.DOUBLE, LiteralType.STRING])
+    [<LiteralType.DOUBLE: 'double'>, <LiteralType.STRING: 'string'>]
+    """
+    if len(left) != len(right):
+        return None
+    pairs = list(zip(left, right, strict=True))
+    if any(a != b and {a, b} != _NUMBERS for a, b in pairs):
+        return None
+    return [a if a == b else LiteralType.DOUBLE for a, b in pairs]
+
+
+def widened(node: nodes.Node, columns: Typed, wanted: Typed) -> nodes.Node:
+    """The columns of a node under the names of ``wanted``, and of its types."""
+    pairs = enumerate(zip(columns, wanted, strict=True))
+    casts = {i: kind for i, ((_, given), (_, kind)) in pairs if given != kind}
+    return rename(node, [name for name, _ in columns], [name for name, _ in wanted], casts)
+
+
+def rename(
+    node: nodes.Node,
+    names: list[str],
+    wanted: list[str],
+    casts: Mapping[int, LiteralType] | None = None,
+) -> nodes.Node:
+    """The columns ``names`` of a node, in this order, called ``wanted``; those of ``casts`` become
+    of that type.
+    """
+    if names == wanted and not casts:
+        return nodes.Project(node, tuple(names))
+    between = [f".c{i}" for i in range(len(names))]
+    for i, (name, new) in enumerate(zip(names, between, strict=True)):
+        value: Expression = Var(name)
+        if casts and i in casts:
+            value = cast(casts[i].value, value)
+        node = nodes.Extend(node, new, value)
+    node = nodes.Project(node, tuple(between))
+    for new, name in zip(between, wanted, strict=True):
+        node = nodes.Extend(node, name, Var(new))
+    return nodes.Project(node, tuple(wanted))

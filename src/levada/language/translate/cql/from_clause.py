@@ -1,0 +1,369 @@
+"""What the tables of a CQL query are: streams in windows, relations, views, queries in brackets;
+Union and Except.
+
+Every query is a *level* with windows of its own. What a query in brackets or a view gives is read
+in one of two ways:
+
+    a plain relation of nothing but selections and joins   becomes part of the level that reads it,
+                                                           windows included
+    any other, and every stream                            is ``SubQuery``: a level of its own under
+                                                           a window of the reader
+
+All are read in the second way where it matters when the tables themselves hold something or change:
+by one group without keys, whose row is there while one of its level's own tables holds something
+(also of the other side of a Union or Except); by Rstream, which reports when one of them changes,
+unless each of its rows lasts an instant; and under a policy of non-empty or empty reports.
+
+A view is written out where it is used, so it sees its streams from the reader's start on. A view
+that is registered as a stream and is a plain relation is its Istream, as in STREAM. Union and
+Except take their columns by position, with the names of the left side and the wider types. A
+relation has no window and no event time. Cost: linear in the text with its views written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+
+from levada.core.event_time import Window, WindowKind
+from levada.core.frozen import frozen
+from levada.core.query_model import Output, WindowOn
+from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
+from levada.language.cql.ast import (
+    Asked,
+    Column,
+    Combination,
+    LiteralType,
+    Operator,
+    Schema,
+    Script,
+    Select,
+    Statement,
+    Table,
+    View,
+    WindowSpec,
+    WindowWord,
+)
+from levada.language.translate.cql.columns_by_position import Typed, rename, widened, wider
+from levada.language.translate.cql.scope import Columns, suggest_column
+from levada.language.translate.cql.select import Leaf, Named, SelectBlock, one_group
+from levada.plan.logical import nodes
+from levada.plan.logical.properties import Analysis
+from levada.plan.logical.query_options import QueryOptions
+
+
+@frozen
+class Level:
+    """A query: its rows (``node`` binds its columns), the windows that it reads, its output."""
+
+    node: nodes.Node
+    columns: Typed
+    own: tuple[int, ...]
+    output: Output
+
+    @property
+    def relation(self) -> bool:
+        """Whether it is a relation, else a stream."""
+        return self.output is Output.RELATION
+
+
+class Levels:
+    """The levels of one query; ``windows`` are those of all of them."""
+
+    def __init__(
+        self,
+        text: str,
+        streams: Mapping[str, Mapping[str, str]],
+        relations: Collection[str],
+        script: Script,
+        options: QueryOptions,
+    ) -> None:
+        self.text = text
+        self.streams = {
+            n: {c: LiteralType(t) for c, t in columns.items()} for n, columns in streams.items()
+        }
+        self.relations = relations
+        self.views = script.views
+        self.options = options
+        self.windows: list[WindowOn] = []
+        for declared in script.declared:
+            self._check_declared(declared.schema)
+
+    def outermost(self, asked: Asked) -> Level:
+        """The query that is asked, under the report policy of the options."""
+        return self.statement(
+            asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports
+        )
+
+    def statement(self, statement: Statement, visible: int, *, apart: bool = False) -> Level:
+        """A query that sees the first ``visible`` views. ``apart``: its tables are levels of their
+        own, if they are queries.
+        """
+        before = len(self.windows)
+        apart = apart or one_group(statement.body)
+        apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
+        node, columns, own = self._body(statement.body, visible, apart)
+        level = Level(
+            node,
+            columns,
+            tuple(sorted(own)),
+            Output[(statement.output or "relation").upper()],
+        )
+        assert before < len(self.windows), "a query reads something"
+        self._check_level(level, statement.span)
+        return level
+
+    def check_report(self) -> None:
+        """With ``report=close`` some window has closes."""
+        if self.options.report == "close" and not any(
+            on.window.kind.on_close for on in self.windows
+        ):
+            raise QueryError(
+                "report=close needs a window with Slide.", span=Span(1, 1), text=self.text
+            )
+
+    # -- the two forms of a query --
+
+    def _body(
+        self, body: Select | Combination, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
+        return (
+            self._select(body, visible, apart)
+            if isinstance(body, Select)
+            else self._combination(body, visible, apart)
+        )
+
+    def _select(
+        self, select: Select, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
+        own: set[int] = set()
+        block = SelectBlock(
+            select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text
+        )
+        node = block.pattern()
+        return node, tuple(zip(block.outputs, block.types, strict=True)), own
+
+    def _combination(
+        self, body: Combination, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
+        left, columns, own = self._operand(body.left, visible, apart)
+        right, others, more = self._operand(body.right, visible, apart)
+        both = wider([kind for _, kind in columns], [kind for _, kind in others])
+        if both is None:
+            types = [", ".join(kind for _, kind in side) for side in (columns, others)]
+            message = f"{body.operator} of ({types[0]}) and ({types[1]}): the columns differ."
+            raise QueryError(message, span=body.span, text=self.text)
+        named = tuple((name, kind) for (name, _), kind in zip(columns, both, strict=True))
+        left = left if columns == named else widened(left, columns, named)
+        right = widened(right, others, named)
+        combined = nodes.Union if body.operator is Operator.UNION else nodes.Except
+        return combined(left, right), named, own | more
+
+    def _operand(
+        self, operand: Table | Combination, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
+        if isinstance(operand, Combination):
+            return self._combination(operand, visible, apart)
+        query = operand.query
+        if query is not None and query.output is None:
+            level = self.statement(query, visible, apart=apart)
+            return level.node, level.columns, set(level.own)
+        own: set[int] = set()
+        leaf = self._leaf(operand, visible, own, apart)
+        columns = tuple(leaf.columns.declared.items())
+        return leaf.node(tuple((c, c) for c, _ in columns)), columns, own
+
+    # -- tables --
+
+    def _leaf(self, table: Table, visible: int, own: set[int], apart: bool) -> Leaf:
+        """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own,
+        if it is a query.
+        """
+        if table.query is not None:
+            return self._derived(table, self.statement(table.query, visible), own, apart)
+        view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
+        if view is not None:
+            return self._derived(table, self._view(view), own, apart)
+        if table.stream not in self.streams:
+            known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
+            message = f"There is no tuple stream {table.stream}."
+            raise UnknownNameError(
+                message, span=table.span, text=self.text, hint=near(table.stream, known)
+            )
+        if table.stream in self.relations:
+            return self._derived(table, self._relation(table.stream), own, apart)
+        columns = Columns(table.alias, self.streams[table.stream], True, table.span)
+        partition = self._partition(table.window, columns)
+        at = self._add(WindowOn(table.alias, table.stream, self._window(table.window)))
+        own.add(at)
+        return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
+
+    def _relation(self, name: str) -> Level:
+        """A relation as a level of its own: what has been inserted and not deleted."""
+        columns = tuple(self.streams[name].items())
+        at = self._add(WindowOn(name, name, self._window(WindowSpec(WindowWord.UNBOUNDED))))
+        scan = nodes.Scan(nodes.InWindow(at), tuple((c, c) for c, _ in columns), relation=True)
+        names = tuple(c for c, _ in columns)
+        return Level(nodes.Project(scan, names), columns, (at,), Output.RELATION)
+
+    def _view(self, view: View) -> Level:
+        """A view under the columns of its schema."""
+        level = self.statement(view.query, self.views.index(view))
+        if view.schema.relation and not level.relation:
+            message = (
+                f"{view.schema.name} is registered as a relation, "
+                f"but {level.output.capitalize()} gives a stream."
+            )
+            raise QueryError(message, span=view.schema.span, text=self.text)
+        if not view.schema.relation and level.relation:
+            level = replace(level, output=Output.ISTREAM)
+        return replace(
+            level, node=self._as_declared(level, view.schema), columns=view.schema.columns
+        )
+
+    def _as_declared(self, level: Level, schema: Schema) -> nodes.Node:
+        """The query's columns by position under the declared names; integers become floats where
+        these are declared.
+        """
+        if len(level.columns) != len(schema.columns):
+            message = (
+                f"{schema.name} has {len(schema.columns)} columns, "
+                f"its query gives {len(level.columns)}."
+            )
+            raise QueryError(message, span=schema.span, text=self.text)
+        for (_, given), (name, wanted) in zip(level.columns, schema.columns, strict=True):
+            if wider([given], [wanted]) != [wanted]:
+                message = (
+                    f"The column {name} of {schema.name} is of the type {wanted}, "
+                    f"its query gives {given}."
+                )
+                raise QueryError(message, span=schema.span, text=self.text)
+        return widened(level.node, level.columns, schema.columns)
+
+    def _derived(self, table: Table, level: Level, own: set[int], apart: bool) -> Leaf:
+        """What a query in brackets or a view gives, as a table."""
+        columns = Columns(table.alias, dict(level.columns), False, table.span)
+        spec = self._spec(table, level.relation)
+        if level.relation and Analysis().of(level.node).monotone and not apart:
+            own.update(level.own)
+            return Leaf(columns, partial(_inlined, level))
+        partition = self._partition(spec, columns)
+        below = tuple(sorted({w for i in level.own for w in (i, *self.windows[i].beneath)}))
+        stream = self.windows[level.own[0]].stream
+        at = self._add(WindowOn(table.alias, stream, self._window(spec), below))
+        own.add(at)
+        return Leaf(
+            columns,
+            lambda named: nodes.SubQuery(
+                nodes.InWindow(at), level.node, level.own, level.output, named, partition
+            ),
+        )
+
+    def _add(self, on: WindowOn) -> int:
+        self.windows.append(on)
+        return len(self.windows) - 1
+
+    # -- windows --
+
+    def _spec(self, table: Table, relation: bool) -> WindowSpec:
+        if relation and table.window.word is not WindowWord.NONE:
+            message = f"{table.stream or table.alias} is a relation, which has no window."
+            raise QueryError(message, span=table.window.span, text=self.text)
+        return table.window
+
+    def _partition(self, spec: WindowSpec, columns: Columns) -> tuple[str, ...]:
+        """The columns of Partition By, each once."""
+        return tuple(
+            dict.fromkeys(self._partition_column(column, columns) for column in spec.partition)
+        )
+
+    def _partition_column(self, column: Column, columns: Columns) -> str:
+        if column.table not in (None, columns.alias) or column.name not in columns.declared:
+            hint = suggest_column(column.name, columns.declared)
+            message = f"{columns.alias} has no column {column.name}."
+            if column.table not in (None, columns.alias):
+                message = (
+                    f"Partition By {column.table}.{column.name} is not of "
+                    f"the table {columns.alias}."
+                )
+            raise UnknownNameError(message, span=column.span, text=self.text, hint=hint)
+        return column.name
+
+    def _window(self, spec: WindowSpec) -> Window:
+        """The window that a specification means (the table is in ``language/dialects/cql.py``)."""
+        t0, given = self.options.t0 or 0, self.options.t0 is not None
+        match spec.word:
+            case WindowWord.UNBOUNDED | WindowWord.NONE:
+                return Window(WindowKind.ALL, t0=t0, t0_given=given)
+            case WindowWord.NOW:
+                return Window(WindowKind.NOW, t0=t0, t0_given=given)
+            case WindowWord.ROWS:
+                return Window(WindowKind.COUNT, t0=t0, t0_given=given, count=spec.rows)
+            case WindowWord.RANGE if not spec.slide:
+                return Window(WindowKind.RANGE, range=spec.range, t0=t0, t0_given=given)
+            case WindowWord.RANGE:
+                closing = (
+                    WindowKind.CLOSE_OPEN
+                    if self.options.bounds == "[)"
+                    else WindowKind.CLOSE_CLOSED
+                )
+                kind = WindowKind.CHANGE if self.options.report == "change" else closing
+                return Window(kind, range=spec.range, step=spec.slide, t0=t0, t0_given=given)
+
+    # -- what cannot be --
+
+    def _check_level(self, level: Level, span: Span) -> None:
+        """Above a view or a query in brackets only what follows from its changes."""
+        found = Analysis().of(level.node)
+        if found.derived and found.not_by_changes:
+            message = (
+                f"{found.not_by_changes} over a view or a query in brackets "
+                "is not there yet in CQL."
+            )
+            raise UnsupportedError(message, span=span, text=self.text)
+
+    def _check_declared(self, schema: Schema) -> None:
+        """A declaration says of a stream what it is."""
+        if schema.name not in self.streams:
+            hint = near(schema.name, self.streams)
+            raise UnknownNameError(
+                f"There is no tuple stream {schema.name}.",
+                span=schema.span,
+                text=self.text,
+                hint=hint,
+            )
+        if (schema.name in self.relations) != schema.relation:
+            word = "a relation" if schema.relation else "a stream"
+            hint = "A relation is a stream with sign=COLUMN."
+            raise QueryError(
+                f"{schema.name} is not {word}.", span=schema.span, text=self.text, hint=hint
+            )
+        if (columns := self.streams[schema.name]) != dict(schema.columns):
+            shown = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            raise QueryError(
+                f"The stream {schema.name} has the columns {shown}.",
+                span=schema.span,
+                text=self.text,
+            )
+
+
+def _for_an_instant(body: Select | Combination) -> bool:
+    """Whether each row of a query contains one of a window [Now], so that it is there at one
+    instant and no other.
+    """
+    if isinstance(body, Combination):
+        return all(map(_operand_for_an_instant, (body.left, body.right)))
+    return not one_group(body) and any(table.window.word is WindowWord.NOW for table in body.tables)
+
+
+def _operand_for_an_instant(operand: Table | Combination) -> bool:
+    if isinstance(operand, Combination):
+        return _for_an_instant(operand)
+    if operand.query is not None and operand.query.output is None:
+        return _for_an_instant(operand.query.body)
+    return operand.window.word is WindowWord.NOW
+
+
+def _inlined(level: Level, named: Named) -> nodes.Node:
+    return rename(level.node, [column for column, _ in named], [variable for _, variable in named])

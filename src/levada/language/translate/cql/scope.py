@@ -1,0 +1,273 @@
+"""Names in a CQL query: which column a word means, what the result's columns are called, which
+variable a column is.
+
+Three mappings, made once per query and then only read:
+
+    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the
+              column ``ts``, its event time in ms, unless its schema has one of that name
+    classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are
+              one variable
+    names     ColumnRef -> variable name: the output name where the column is selected as it is,
+              else ``alias.column``; so a plain select list costs no renaming in the plan
+
+Columns of different types (integer = double) are never one variable: variables join by identity,
+numbers compare by value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from levada.core.frozen import frozen
+from levada.errors import QueryError, Span, UnknownNameError, near
+from levada.language.cql.ast import (
+    Column,
+    Constant,
+    Every,
+    Expression,
+    Item,
+    LiteralType,
+    Operation,
+)
+
+EVENT_TIME = "ts"
+_WRITABLE = re.compile(r"[^\W\d]\w*")
+_TIMELIKE = re.compile(r"time|stamp|date|when|^ts", re.IGNORECASE)
+
+
+@frozen
+class ColumnRef:
+    """A column of the query's i-th table."""
+
+    table: int
+    name: str
+
+
+@frozen
+class Columns:
+    """What a table of From shows: its alias, its columns with their types, whether it has the event
+    time beside them.
+    """
+
+    alias: str
+    declared: Mapping[str, LiteralType]
+    timed: bool
+    span: Span
+
+
+def suggest_column(name: str, columns: Iterable[str]) -> str:
+    """Names that a text could have in place of ``name``, as it can be written in CQL.
+
+    >>> suggest_column("spora", ["spora-id", "spore"])
+    'CQL cannot write the name spora-id: give it another one, or read the stream by a mapping.'
+    """
+    there = list(columns)
+    for odd in there:
+        if not _WRITABLE.fullmatch(odd) and re.split(r"\W", odd, maxsplit=1)[0] == name:
+            way = "give it another one, or read the stream by a mapping"
+            return f"CQL cannot write the name {odd}: {way}."
+    return near(name, filter(_WRITABLE.fullmatch, there))
+
+
+class Scope:
+    """The tables of a Select block with their columns and types; ``results`` are the names that it
+    gives its own columns.
+    """
+
+    def __init__(self, tables: Sequence[Columns], text: str, results: Collection[str] = ()) -> None:
+        self.text = text
+        self.results = results
+        self.tables = tuple(tables)
+        self.aliases: list[str] = []
+        for table in tables:
+            if table.alias in self.aliases:
+                hint = "Give one of them another name with As."
+                raise QueryError(
+                    f"Two tables are called {table.alias}.", span=table.span, text=text, hint=hint
+                )
+            self.aliases.append(table.alias)
+        self._columns = [
+            dict.fromkeys([*table.declared, *([EVENT_TIME] if table.timed else [])])
+            for table in tables
+        ]
+
+    def type_of(self, ref: ColumnRef) -> LiteralType:
+        """The type of a column; an undeclared ``ts`` is the event time, an integer."""
+        return self.tables[ref.table].declared.get(ref.name, LiteralType.INTEGER)
+
+    def columns(self, table: int) -> Collection[str]:
+        """All columns of a table in order, the implicit ``ts`` last."""
+        return self._columns[table].keys()
+
+    def resolve(self, column: Column) -> ColumnRef:
+        """The column that a word means. Raises ``UnknownNameError``; ``QueryError`` if several."""
+        tables = (
+            range(len(self.aliases))
+            if column.table is None
+            else [self.table(column.table, column.span)]
+        )
+        found = [ColumnRef(i, column.name) for i in tables if column.name in self.columns(i)]
+        if not found:
+            where = f"{column.table} has no column" if column.table else "There is no column"
+            if not column.table and column.name in self.results:
+                hint = f"{column.name} is a name of the result only: write what it stands for."
+                raise UnknownNameError(
+                    f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
+                )
+            known = [name for i in tables for name in self.columns(i)]
+            hint = suggest_column(column.name, known)
+            if _TIMELIKE.search(column.name) and any(self.tables[i].timed for i in tables):
+                hint = f"The event time is called {EVENT_TIME} here. {hint}"
+            raise UnknownNameError(
+                f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
+            )
+        if len(found) > 1:
+            several = " or ".join(f"{self.aliases[ref.table]}.{ref.name}" for ref in found)
+            message = f"The column {column.name} is in several tables."
+            raise QueryError(message, span=column.span, text=self.text, hint=f"Say {several}.")
+        return found[0]
+
+    def table(self, alias: str, span: Span) -> int:
+        """The number of the table with this alias."""
+        if alias not in self.aliases:
+            message = f"There is no table {alias} in From."
+            raise UnknownNameError(
+                message, span=span, text=self.text, hint=near(alias, self.aliases)
+            )
+        return self.aliases.index(alias)
+
+    def expand(self, items: Iterable[Item | Every]) -> list[Item]:
+        """The select list with ``*`` and ``A.*`` written out: declared columns, not ``ts``."""
+        out: list[Item] = []
+        for item in items:
+            if isinstance(item, Item):
+                out.append(item)
+                continue
+            tables = (
+                range(len(self.aliases))
+                if item.table is None
+                else [self.table(item.table, item.span)]
+            )
+            for i in tables:
+                alias, span = self.aliases[i], item.span
+                out.extend(
+                    Item(Column(alias, name, span), None, name, span)
+                    for name in self.tables[i].declared
+                )
+        return out
+
+
+def conjuncts(condition: Expression | None) -> list[Expression]:
+    """The parts of a conjunction, in order.
+
+    >>> conjuncts(Operation("and", (Column(None, "a"), Column(None, "b"))))
+    [Column(table=None, name='a'), Column(table=None, name='b')]
+    """
+    if condition is None:
+        return []
+    if isinstance(condition, Operation) and condition.operator == "and":
+        return [part for operand in condition.operands for part in conjuncts(operand)]
+    return [condition]
+
+
+class Classes:
+    """Which columns are one variable: a union-find; no class has two columns of one table."""
+
+    def __init__(self) -> None:
+        self._members: dict[ColumnRef, tuple[ColumnRef, ...]] = {}
+
+    def of(self, ref: ColumnRef) -> tuple[ColumnRef, ...]:
+        """The class of a column, sorted by table; its first member represents it."""
+        return self._members.get(ref, (ref,))
+
+    def merge(self, a: ColumnRef, b: ColumnRef) -> bool:
+        """Makes two columns one variable; False if they are of one table (then a filter must)."""
+        if b in self.of(a):
+            return True
+        both = sorted((*self.of(a), *self.of(b)), key=lambda ref: ref.table)
+        if len({ref.table for ref in both}) < len(both):
+            return False
+        self._members.update(dict.fromkeys(both, tuple(both)))
+        return True
+
+
+def equi_join(scope: Scope, condition: Expression) -> tuple[ColumnRef, ColumnRef] | None:
+    """The two columns of ``A.k = B.k``, if they are of different tables and of one type."""
+    match condition:
+        case Operation("=", (Column() as left, Column() as right)):
+            a, b = scope.resolve(left), scope.resolve(right)
+            return (a, b) if a.table != b.table and scope.type_of(a) == scope.type_of(b) else None
+        case _:
+            return None
+
+
+def output_names(scope: Scope, items: list[Item]) -> list[str]:
+    """The names of the result's columns: the alias, else the column (``A.k`` if ``k`` is taken),
+    else the item's text.
+    """
+    aliases: set[str] = set()
+    for item in items:
+        if item.alias and item.alias in aliases:
+            raise QueryError(
+                f"Two columns of the result are called {item.alias}.",
+                span=item.span,
+                text=scope.text,
+            )
+        aliases.update([item.alias] if item.alias else [])
+    plain = Counter(
+        item.expression.name
+        for item in items
+        if isinstance(item.expression, Column) and not item.alias
+    )
+    names: dict[str, None] = {}
+    for item in items:
+        name = item.alias or item.text
+        if isinstance(item.expression, Column) and not item.alias:
+            ref = scope.resolve(item.expression)
+            short = plain[ref.name] == 1 and ref.name not in aliases
+            name = ref.name if short else f"{scope.aliases[ref.table]}.{ref.name}"
+        names[_fresh(name, names)] = None
+    return list(names)
+
+
+def _fresh(name: str, taken: Collection[str]) -> str:
+    number = 2
+    fresh = name
+    while fresh in taken:
+        fresh, number = f"{name} {number}", number + 1
+    return fresh
+
+
+def variable_names(
+    scope: Scope, classes: Classes, items: list[Item], outputs: list[str]
+) -> dict[ColumnRef, str]:
+    """The variable of each column: the first output name that shows it as it is, else
+    ``alias.column`` of its class.
+    """
+    names: dict[ColumnRef, str] = {}
+    for item, output in zip(items, outputs, strict=True):
+        if isinstance(item.expression, Column):
+            for ref in classes.of(scope.resolve(item.expression)):
+                names.setdefault(ref, output)
+    for i, alias in enumerate(scope.aliases):
+        for column in scope.columns(i):
+            for ref in classes.of(ColumnRef(i, column)):
+                names.setdefault(ref, f"{alias}.{column}")
+    return names
+
+
+def columns_in(expression: Expression) -> Iterable[Column]:
+    """Every column that an expression mentions."""
+    match expression:
+        case Column():
+            yield expression
+        case Constant():
+            return
+        case Operation(_, operands):
+            for operand in operands:
+                yield from columns_in(operand)
+        case _:
+            if expression.argument is not None:
+                yield from columns_in(expression.argument)

@@ -1,0 +1,90 @@
+"""CQL -> algebra: a query, and the views defined before it, over windowed tuple streams.
+
+The work is done by ``cql_levels`` (what each table is, a level of windows per query),
+``cql_select`` (a Select block), ``cql_scope`` (names) and ``cql_expression`` (types and operators).
+Cost: linear in the text with its views written out: each use of a view is translated by itself, and
+the plan shares what is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from levada.core.query_model import Form
+from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
+from levada.language.cql.ast import Asked, Script
+from levada.language.cql.parser import parse_script
+from levada.language.translate.cql.from_clause import Levels
+from levada.language.translate.sparql.windows import reporting
+from levada.plan.logical import nodes
+from levada.plan.logical.depth_limit import check_depth
+from levada.plan.logical.properties import Analysis
+from levada.plan.logical.query_options import QueryOptions
+
+Streams = Mapping[str, Mapping[str, str]]
+
+
+def translate_cql(
+    text: str,
+    streams: Streams,
+    options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
+    relations: Collection[str] = (),
+) -> nodes.Query:
+    """The algebra of a CQL text: one query, and the views before it.
+
+    ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
+    string, boolean), in order; the event time is a further column ``ts`` (integer, ms) unless the
+    schema has one. ``relations``: those of them whose rows are inserted and deleted. Raises
+    ``QueryError``.
+
+    >>> text = "Istream(Select k From A [Range 5 s] Where v > 1)"
+    >>> query = translate_cql(text, {"A": {"k": "integer", "v": "double"}})
+    >>> query.output.value, query.variables, query.windows[0].window.range
+    ('ISTREAM', ('k',), 5000)
+    """
+    try:
+        return _translate(text, streams, options, relations)
+    except RecursionError:
+        raise QueryError("The query is nested too deeply.", text=text) from None
+
+
+def _translate(
+    text: str, streams: Streams, options: QueryOptions, relations: Collection[str]
+) -> nodes.Query:
+    script = parse_script(text)
+    if len(script.queries) != 1:
+        found = "no query" if not script.queries else f"{len(script.queries)} queries"
+        span = script.queries[1].query.span if script.queries else Span(1, 1)
+        raise QuerySyntaxError(f"This text has {found}, one is needed.", span=span, text=text)
+    return translate_asked(script, script.queries[0], text, streams, options, relations=relations)
+
+
+def translate_asked(
+    script: Script,
+    asked: Asked,
+    text: str,
+    streams: Streams,
+    options: QueryOptions,
+    *,
+    relations: Collection[str] = (),
+) -> nodes.Query:
+    """The algebra of one query of a script. Raises ``QueryError``."""
+    levels = Levels(text, streams, relations, script, options)
+    top = levels.outermost(asked)
+    levels.check_report()
+    check_depth(top.node, text)
+    if options.empty_reports and (found := Analysis().of(top.node)).derived and found.matchless:
+        message = (
+            "Empty reports of an aggregate without Group By over a view or a query "
+            "in brackets are not there yet in CQL."
+        )
+        raise UnsupportedError(message, span=asked.query.span, text=text)
+    return nodes.Query(
+        form=Form.SELECT,
+        pattern=top.node,
+        variables=tuple(name for name, _ in top.columns),
+        windows=tuple(levels.windows),
+        output=top.output,
+        text=text,
+        reports=reporting(options),
+    )

@@ -1,0 +1,193 @@
+"""EXISTS and NOT EXISTS (SPARQL 1.1, 18.6): joins that keep the left side, where that is the same.
+
+18.6 evaluates the inner group anew for each solution of the outer one, its variables replaced by
+their values. Evaluating the inner group once and looking for a compatible solution is the same for
+patterns, joins and unions; and for whatever looks at a variable of the outer group, only if that
+variable is bound before it is looked at. The filters at the end of the inner group become the
+condition of the join, which sees both sides; elsewhere the outer values are joined in where they
+are looked at (``translate_early``), or it is refused by name. As a whole condition of a FILTER it
+is ``Exists``; inside an expression it is a variable that ``Mark`` adds to the solutions over which
+the expression is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from levada.core.expressions import Call, Expression, Function, Var, variables
+from levada.errors import Span, UnsupportedError
+from levada.language.sparql import ast
+from levada.language.translate.sparql.context import Context, Marked
+from levada.language.translate.sparql.correlated_exists import (
+    Early,
+    TooEarlyError,
+    domain,
+    unbound,
+)
+from levada.language.translate.sparql.expressions import operation
+from levada.language.translate.sparql.timestamps import stamped
+from levada.plan.logical.nodes import (
+    Distinct,
+    Exists,
+    Filter,
+    Join,
+    Mark,
+    Node,
+    OrderBy,
+    Slice,
+    Union,
+)
+from levada.plan.logical.variables import certain, draws, mentioned, never, possible
+
+Tested = tuple[Node, bool, Span]
+"""The inner pattern of an EXISTS, whether it is NOT EXISTS, and its place."""
+
+Joined = Callable[[Node, Node, Expression | None], Node]
+"""The join that an EXISTS is: of outer solutions, an inner pattern and a condition."""
+
+MOST_SPLITS = 2  # each doubles what is evaluated
+
+
+def conjuncts(condition: ast.Expression) -> list[ast.Expression]:
+    """The parts of a conjunction: a filter keeps a solution iff all are true."""
+    if isinstance(condition, ast.Operation) and condition.operator == Function.AND:
+        return [part for operand in condition.operands for part in conjuncts(operand)]
+    return [condition]
+
+
+def as_exists(condition: ast.Expression) -> ast.Exists | None:
+    """The condition, if it is EXISTS or NOT EXISTS, or one of them below ``!``."""
+    if isinstance(condition, ast.Exists):
+        return condition
+    if isinstance(condition, ast.Operation) and condition.operator == Function.NOT:
+        inner = as_exists(condition.operands[0])
+        return None if inner is None else ast.Exists(inner.pattern, not inner.negated, inner.span)
+    return None
+
+
+def exists(left: Node, tested: Tested, context: Context) -> Node:
+    """The solutions of ``left`` that the condition keeps. Raises ``UnsupportedError`` where a join
+    is not what 18.6 says.
+    """
+    inner, negated, span = tested
+    return _each(
+        left,
+        inner,
+        span,
+        context,
+        lambda part, right, condition: Exists(part, right, condition, negated),
+    )
+
+
+def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
+    """The solutions of ``left`` with the value of each EXISTS and stamp. Raises as ``exists``."""
+    for mark in marks:
+        if mark.stamp is not None:
+            left = stamped(left, mark, context)
+            continue
+        left = _each(left, mark.pattern, mark.span, context, _marking(mark.variable))
+    return left
+
+
+def _marking(variable: str) -> Joined:
+    return lambda part, right, condition: Mark(part, right, condition, variable)
+
+
+def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> Node:
+    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left:
+    they see both (18.2.2.6).
+
+    Raises ``TooLittleError`` where only some solutions of the left bind it.
+    """
+    unseen = mentioned(mark.pattern) & possible(left) - certain(right) - never(left)
+    if not unseen:
+        return right
+    if draws(left) or (mark.stamp is not None and not unseen <= certain(left)):
+        word = "EXISTS" if mark.stamp is None else "f:timestamp()"
+        feature = (
+            f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
+        )
+        raise context.unsupported(feature, mark.span)
+    if maybe := unseen - certain(left):
+        raise TooLittleError(min(maybe), mark.span)
+    return Join(domain(left, unseen), right)
+
+
+class TooLittleError(Exception):
+    """A variable that only some outer solutions bind, where it must be known whether they do."""
+
+    def __init__(self, name: str, span: Span) -> None:
+        super().__init__(name)
+        self.name, self.span = name, span
+
+
+def apart(left: Node, name: str) -> tuple[Node, Node]:
+    """The solutions that bind a variable, and those that do not."""
+    bound = Call(Function.BOUND, (Var(name),))
+    return Filter(left, bound), Filter(left, Call(Function.NOT, (bound,)))
+
+
+def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
+    """``join`` of the outer solutions, the inner pattern as the right side of a join with them, and
+    the join's condition.
+
+    Where the inner pattern looks early at a variable that only some outer solutions bind, those
+    that bind it and those that do not are joined apart: for these it is a variable of the inner
+    group alone.
+    """
+    parts = [(left, 0)]
+    joined: list[Node] = []
+    while parts:
+        part, splits = parts.pop()
+        outer = possible(part) - never(part)
+        known = frozenset() if draws(left) else certain(part)
+        right, condition = _correlated(_any(inner), outer)
+        try:
+            joined.append(join(part, Early(part, outer, known, outer).bind(right), condition))
+        except TooEarlyError as found:
+            if found.name in known or splits == MOST_SPLITS or draws(left):
+                raise _refuse(found, span, context) from None
+            parts += [(half, splits + 1) for half in reversed(apart(part, found.name))]
+    return reduce(Union, joined)
+
+
+def _refuse(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
+    hint = (
+        f"In EXISTS, use ?{found.name} in a triple pattern first, "
+        "or in a FILTER at the end of its group."
+    )
+    return context.unsupported(
+        f"{found.word} within EXISTS that uses ?{found.name} of the outer group", span, hint=hint
+    )
+
+
+def _any(node: Node) -> Node:
+    """A pattern that has a solution iff this one has, without what says how many and how sorted."""
+    while True:
+        match node:
+            case Slice(child, 0, limit) if limit != 0:
+                node = child
+            case OrderBy(child, _) | Distinct(child):
+                node = child
+            case _:
+                return node
+
+
+def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
+    """The inner pattern without those of its own filters that need the outer one, and these."""
+    kept: list[Expression] = []
+    lifted: list[Expression] = []
+    while isinstance(node, Filter):
+        here = unbound(node, outer)
+        for condition in _all_of(node.condition):
+            (lifted if here & set(variables(condition)) else kept).append(condition)
+        node = node.child
+    inner = Filter(node, operation(Function.AND, kept)) if kept else node
+    return inner, operation(Function.AND, lifted) if lifted else None
+
+
+def _all_of(condition: Expression) -> list[Expression]:
+    if isinstance(condition, Call) and condition.function is Function.AND:
+        return [part for arg in condition.args for part in _all_of(arg)]
+    return [condition]

@@ -1,0 +1,130 @@
+"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, 18.2.4 and 18.2.5).
+
+From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDER BY, projection,
+DISTINCT, OFFSET and LIMIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from levada.core.expressions import Expression, Function
+from levada.core.frozen import frozen
+from levada.language.sparql import ast
+from levada.language.sparql.scope import in_scope, is_grouped, project
+from levada.language.translate.sparql.aggregates import Grouping, group_keys
+from levada.language.translate.sparql.context import Context, Marked
+from levada.language.translate.sparql.exists import marked
+from levada.language.translate.sparql.expressions import expression, operation
+from levada.plan.logical.nodes import (
+    Distinct,
+    Extend,
+    Filter,
+    Join,
+    Node,
+    OrderBy,
+    Project,
+    Slice,
+    Unit,
+    Values,
+)
+
+Data = tuple[ast.InlineData | None, Values | None]
+
+
+def level(
+    below: Node,
+    form: ast.Form,
+    where: ast.Group,
+    modifiers: ast.Modifiers,
+    values: Data,
+    *,
+    context: Context,
+    columns: tuple[str, ...] | None = None,
+) -> tuple[Node, tuple[str, ...]]:
+    """The algebra of a query level over its pattern ``below``, and its columns.
+
+    ``columns``: what is projected where the form is not SELECT; None projects nothing away.
+    ``values`` is the VALUES behind the level, as written and as translated.
+    """
+    clauses = _clauses(below, form, where, modifiers, context)
+    node = clauses.node
+    if clauses.having.values:
+        node = Filter(
+            marked(node, clauses.having.marks, context),
+            operation(Function.AND, clauses.having.values),
+        )
+    if values[1] is not None:
+        node = values[1] if isinstance(node, Unit) else Join(node, values[1])
+    for name, selected in clauses.selected:
+        node = Extend(marked(node, selected.marks, context), name, selected.values[0])
+    if clauses.order.values:
+        keys = zip(
+            clauses.order.values, (key.descending for key in modifiers.order_by), strict=True
+        )
+        node = OrderBy(marked(node, clauses.order.marks, context), tuple(keys))
+    if isinstance(form, ast.Select):
+        columns = tuple(project(form, where, modifiers, values[0]))
+    if columns is not None:
+        node = Project(node, columns)
+    if isinstance(form, ast.Select) and form.duplicates is not ast.Duplicates.ALL:
+        node = Distinct(node)
+    if modifiers.limit is not None or modifiers.offset:
+        node = Slice(node, modifiers.offset or 0, modifiers.limit)
+    return node, columns or ()
+
+
+@frozen
+class _Clause:
+    """The expressions of a clause, and each EXISTS in them that is not in an aggregate."""
+
+    values: list[Expression]
+    marks: list[Marked]
+
+    def lifted(self, grouping: Grouping, known: Set[str]) -> _Clause:
+        """The clause above the group."""
+        here = {*known, *(mark.variable for mark in self.marks)}
+        return _Clause([grouping.lift(value, here) for value in self.values], self.marks)
+
+
+@frozen
+class _Clauses:
+    """A level's pattern, grouped if it groups, and the clauses above it; SELECT's by name."""
+
+    node: Node
+    selected: list[tuple[str, _Clause]]
+    having: _Clause
+    order: _Clause
+
+
+def _clauses(
+    below: Node, form: ast.Form, where: ast.Group, modifiers: ast.Modifiers, context: Context
+) -> _Clauses:
+    grouped: list[Marked] = []
+
+    def clause(expressions: Sequence[ast.Expression]) -> _Clause:
+        with context.marking() as marks:
+            values = [expression(node, context) for node in expressions]
+        grouped.extend(mark for mark in marks if mark.below)
+        return _Clause(values, [mark for mark in marks if not mark.below])
+
+    items = (form.projection or ()) if isinstance(form, ast.Select) else ()
+    selected = [
+        (i.variable.name, clause([i.expression])) for i in items if i.expression is not None
+    ]
+    having = clause(modifiers.having)
+    order = clause([key.expression for key in modifiers.order_by])
+    if not is_grouped(form, modifiers):
+        return _Clauses(below, selected, having, order)
+    child, keys = group_keys(marked(below, grouped, context), modifiers.group_by, context)
+    grouping = Grouping(context, keys)
+    known = set(keys)
+    lifted: list[tuple[str, _Clause]] = []
+    for name, one in selected:
+        lifted.append((name, one.lifted(grouping, known)))
+        known.add(name)
+    having = having.lifted(grouping, set(keys))
+    order = order.lifted(grouping, known)
+    if grouping.counts_distinct_solutions():
+        child = Project(child, tuple(dict.fromkeys([*in_scope(where, modifiers, None), *keys])))
+    return _Clauses(grouping.over(child), lifted, having, order)

@@ -1,0 +1,225 @@
+"""From a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; docs/semantics.md): the
+translation as a whole.
+
+    windows    FROM NAMED WINDOW and the options  translate_windows
+    dataset    FROM, FROM NAMED                   here
+    pattern    WHERE                              translate_patterns, with translate_expressions
+    level      SELECT and the solution modifiers  translate_levels, with translate_aggregates
+    form       SELECT, ASK, CONSTRUCT             here; DESCRIBE is a CONSTRUCT of
+                                                  translate_describe's triples
+
+What SPARQL has and the engine does not evaluate is refused here, by its name and place. Nothing
+behind this knows the text's language. Cost: linear in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from levada.core.expressions import Var
+from levada.core.query_model import Form, Output, TriplePattern
+from levada.core.rdf_terms import Blank, Term
+from levada.errors import QueryError, UnknownNameError, near
+from levada.language.sparql import ast
+from levada.language.sparql.scope import in_scope
+from levada.language.translate.sparql.context import Context
+from levada.language.translate.sparql.describe import TRIPLE, description
+from levada.language.translate.sparql.patterns import inline, pattern, triple_pattern
+from levada.language.translate.sparql.solution_modifiers import level
+from levada.language.translate.sparql.windows import (
+    iri,
+    of_stream,
+    reporting,
+    said,
+    spread,
+    windows,
+)
+from levada.plan.logical.depth_limit import check_depth
+from levada.plan.logical.nodes import InGraph, InMerge, InWindow, Query, Reporting, Source
+from levada.plan.logical.query_options import QueryOptions
+
+_DEFAULTS = QueryOptions()
+
+
+def translate(
+    unit: ast.QueryUnit,
+    options: QueryOptions = _DEFAULTS,
+    *,
+    text: str = "",
+    graphs: Collection[str] | None = None,
+    streams: Collection[str] | None = None,
+) -> Query:
+    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages.
+
+    ``graphs``: the names of all static graphs. None: not known; then any can be there, and GRAPH
+    with a variable is none.
+    ``streams``: those of all RDF streams, over which STREAM with a variable goes.
+
+    Raises ``UnsupportedError`` for what is not evaluated yet, ``UnknownNameError`` for a window,
+    graph or function that does not exist, ``QueryError`` for windows and options that contradict
+    each other.
+
+    >>> from levada.language import parse
+    >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] "
+    >>> query = translate(parse(text + "{ WINDOW <w> { ?s ?p ?o } }"))
+    >>> query.windows[0].window.describe()
+    '[RANGE PT4S STEP PT2S close [)]'
+    """
+    try:
+        query = _query(spread(unit, streams, text), options, text, graphs, streams or ())
+    except RecursionError:
+        raise QueryError("The query is nested too deeply.", text=text) from None
+    check_depth(query.pattern, text)
+    return query
+
+
+def _query(
+    unit: ast.QueryUnit,
+    options: QueryOptions,
+    text: str,
+    graphs: Collection[str] | None,
+    streams: Collection[str],
+) -> Query:
+    options = said(unit, options, text)
+    declared = windows(unit.windows, options, text)
+    names = {window.name: index for index, window in enumerate(declared)}
+    graphs_ = _named_graphs(unit.datasets, graphs, streams, text)
+    context = Context(
+        text,
+        names,
+        graphs_,
+        unit.base,
+        pattern,
+        _default(unit),
+        tuple(on.stream for on in declared),
+    )
+    template = _template(unit.form.template) if isinstance(unit.form, ast.Construct) else ()
+    # a DESCRIBE of IRIs may have none
+    where = ast.Group((), unit.form.span) if unit.where is None else unit.where
+    below = pattern(where, _default(unit), context)
+    data = None if unit.values is None else inline(unit.values)
+    columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
+    above, shown = level(
+        below,
+        unit.form,
+        where,
+        unit.modifiers,
+        (unit.values, data),
+        context=context,
+        columns=columns,
+    )
+    if isinstance(unit.form, ast.Describe):
+        template = (TRIPLE,)
+        above, shown = (
+            description(above, _describe(unit, unit.form, where), context),
+            _variables(template),
+        )
+    return Query(
+        form=_form(unit.form),
+        pattern=above,
+        variables=shown,
+        windows=declared,
+        output=_output(unit, bool(declared), text),
+        template=template,
+        graphs=_default_graphs(unit.datasets),
+        text=text,
+        reports=reporting(options)
+        if declared
+        else Reporting(),  # one report, whatever the policy of others
+        registered="" if unit.register is None else iri(unit.register.name),
+    )
+
+
+def _default(unit: ast.QueryUnit) -> Source:
+    """What patterns read that name neither window nor graph: the default graph, into which a
+    dialect may merge windows.
+    """
+    merged = tuple(index for index, clause in enumerate(unit.windows) if clause.merged)
+    static = not unit.datasets or any(not clause.named for clause in unit.datasets)
+    if not merged:
+        return InGraph(None)
+    return InWindow(merged[0]) if len(merged) == 1 and not static else InMerge(merged, static)
+
+
+def _describe(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
+    """What is to be described; ``*`` is all variables in scope."""
+    if form.names is None:
+        return [Var(name) for name in in_scope(where, unit.modifiers, unit.values)]
+    return [Var(name.name) if isinstance(name, ast.Var) else name.term for name in form.names]
+
+
+def _form(form: ast.Form) -> Form:
+    match form:
+        case ast.Select():
+            return Form.SELECT
+        case ast.Construct() | ast.Describe():
+            return Form.CONSTRUCT
+        case _:
+            return Form.ASK
+
+
+def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
+    """What the text says. Without windows there is one report: all is new, nothing ever goes."""
+    output = Output(unit.output)
+    if windowed:
+        return output
+    if output is Output.DSTREAM:
+        hint = "Declare a window: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
+        span = unit.form.span if unit.register is None else unit.register.span
+        raise QueryError(
+            "A DSTREAM without windows would never say anything.", span=span, text=text, hint=hint
+        )
+    return Output.RSTREAM
+
+
+def _named_graphs(
+    datasets: Sequence[ast.From],
+    graphs: Collection[str] | None,
+    streams: Collection[str],
+    text: str,
+) -> Sequence[str] | None:
+    """The named graphs of the dataset (13.2): those of FROM NAMED; without FROM all there are. Each
+    must be there.
+    """
+    for clause in datasets:
+        name = iri(clause.graph)
+        if graphs is not None and name not in graphs:
+            raise UnknownNameError(
+                f"There is no static graph <{name}>.",
+                span=clause.graph.span,
+                text=text,
+                hint=of_stream(name, streams) or near(name, sorted(graphs)),
+            )
+    if datasets:
+        return tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if clause.named))
+    return None if graphs is None else sorted(graphs)
+
+
+def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
+    """The graphs of FROM (13.2): with FROM NAMED alone the default graph is empty, without both it
+    is the engine's.
+    """
+    graphs = tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if not clause.named))
+    return graphs if datasets else None
+
+
+def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
+    """A template; its blank nodes are no variables, also in the short form's pattern (16.2.4)."""
+    nodes = {
+        Var(f"_:{node.label}"): Blank(node.label)
+        for triple in triples
+        for node in (triple.subject, triple.object)
+        if isinstance(node, ast.BlankNode)
+    }
+    patterns = (triple_pattern(triple).positions for triple in triples)
+    return tuple(
+        TriplePattern(*(nodes.get(p, p) if isinstance(p, Var) else p for p in row))
+        for row in patterns
+    )
+
+
+def _variables(template: Sequence[TriplePattern]) -> tuple[str, ...]:
+    """The variables of a template in order of appearance."""
+    return tuple(
+        dict.fromkeys(p.name for triple in template for p in triple.positions if isinstance(p, Var))
+    )

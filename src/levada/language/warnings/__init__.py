@@ -1,0 +1,1 @@
+"""Warnings about queries that can run but are probably mistakes."""

@@ -1,0 +1,87 @@
+"""What a query's patterns read: which windows, which graphs, where the default graph; through all
+groups, sub-queries and EXISTS. Cost: linear in the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from levada.errors import Span
+from levada.language.sparql import ast
+from levada.language.sparql.scope import operands
+from levada.language.translate.sparql.windows import iri
+from levada.language.warnings.unbound_variables import groups_of
+
+
+@dataclass(slots=True)
+class Readings:
+    """The windows and graphs by name, graphs with the first place; ``all_windows``: a variable goes
+    over them. ``default``: the place of the first pattern over the default graph. ``matchers``: the
+    calls of REGEX and REPLACE.
+    """
+
+    windows: set[str] = field(default_factory=set)
+    all_windows: bool = False
+    graphs: dict[str, Span] = field(default_factory=dict)
+    default: Span | None = None
+    matchers: list[ast.BuiltIn] = field(default_factory=list)
+
+
+def readings(unit: ast.QueryUnit) -> Readings:
+    """What a query reads. DESCRIBE reads all windows."""
+    found = Readings(all_windows=isinstance(unit.form, ast.Describe))
+    if unit.where is not None:
+        _group(unit.where, found, default=True)
+    tops = [*unit.modifiers.having, *(key.expression for key in unit.modifiers.order_by)]
+    for expression in [*tops, *_projected(unit.form)]:
+        _expression(expression, found, default=True)
+    return found
+
+
+def _projected(form: ast.Form) -> Iterator[ast.Expression]:
+    if isinstance(form, ast.Select):
+        yield from (item.expression for item in form.projection or () if item.expression)
+
+
+def _group(group: ast.Group, found: Readings, *, default: bool) -> None:
+    for element in group.elements:
+        match element:
+            case ast.Triples(triples):
+                if default and found.default is None:
+                    found.default = triples[0].subject.span
+            case ast.Window() | ast.Graph():
+                _name(element, found)
+                _group(element.group, found, default=False)
+            case ast.Filter(expression) | ast.Bind(expression):
+                _expression(expression, found, default=default)
+            case ast.SubSelect(select, where, modifiers, _):
+                _group(where, found, default=default)
+                for inside in (*modifiers.having, *_projected(select)):
+                    _expression(inside, found, default=default)
+            case _:
+                for inner in groups_of(element):
+                    _group(inner, found, default=default)
+
+
+def _name(element: ast.Window | ast.Graph, found: Readings) -> None:
+    """Notes what WINDOW, STREAM or GRAPH names."""
+    name = element.name
+    if isinstance(element, ast.Graph):
+        found.windows.update(element.windows)
+        if isinstance(name, ast.Constant):
+            found.graphs.setdefault(iri(name), name.span)
+    elif isinstance(name, ast.Constant):
+        found.windows.add(iri(name))
+    else:
+        found.all_windows = True
+
+
+def _expression(expression: ast.Expression, found: Readings, *, default: bool) -> None:
+    if isinstance(expression, ast.Exists):
+        _group(expression.pattern, found, default=default)
+    else:
+        if isinstance(expression, ast.BuiltIn) and expression.name in ("REGEX", "REPLACE"):
+            found.matchers.append(expression)
+        for part in operands(expression):
+            _expression(part, found, default=default)

@@ -1,0 +1,194 @@
+"""What is surely a slip in a SPARQL query with windows: what is declared and not read, read and not
+there, asked for and not bound; windows with gaps, numbers that look like milliseconds, and patterns
+that are not valid.
+
+Cost: linear in the query's tree; no data are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from levada.core.durations import UNITS, shown_duration
+from levada.core.rdf_terms import Literal
+from levada.errors import Span, near
+from levada.language.sparql import ast
+from levada.language.sparql.source_text import place_of
+from levada.language.translate.sparql.windows import READ_BY, iri, of_stream
+from levada.language.warnings.pattern_sources import Readings, readings
+from levada.language.warnings.unbound_variables import unbound
+from levada.language.warnings.warning import QueryWarning
+
+MAX_PATTERN = 1000
+"""Characters of a regular expression up to which it is looked at for warnings."""
+_BARE = re.compile(r"\b(?:RANGE|SESSION)\s+(\d+)\s*(?:STEP|SLIDE|TUMBLING|\])", re.IGNORECASE)
+MINUTES = re.compile(r"\b(?i:RANGE|STEP|SLIDE|SESSION)\s+(\d+)\s*M\b")
+"""A capital M behind a number: minutes in all dialects, months to who thinks of ISO 8601."""
+
+
+def warnings_of(
+    unit: ast.QueryUnit,
+    text: str,
+    streams: Collection[str] = (),
+    graphs: Collection[str | None] | None = None,
+) -> tuple[QueryWarning, ...]:
+    """The warnings about a query, in the order of their places.
+
+    ``streams``: the streams that are there. ``graphs``: the static graphs, None among them the
+    default one; in place of all None, if it is not known which there are.
+
+    >>> from levada.language import parse
+    >>> text = "ASK FROM NAMED WINDOW <w> ON <s> [RANGE PT1S STEP PT5S] { WINDOW <w> { ?s ?p ?o } }"
+    >>> warnings_of(parse(text), text)[0].message
+    'PT4S of each PT5S are in no window: STEP is longer than RANGE.'
+    """
+    read = readings(unit)
+    found = [
+        *_unread(unit, read),
+        *unbound(unit),
+        *(w for clause in unit.windows for w in _gaps(clause)),
+        *_bare_numbers(unit, text),
+        *_of_no_window(unit, read, streams, graphs),
+        *_no_graphs(unit, read, streams, graphs),
+        *_invalid_patterns(read),
+    ]
+    return tuple(sorted(found, key=lambda w: (w.span.line, w.span.column)))
+
+
+def _unread(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
+    if read.all_windows:
+        return
+    for clause in unit.windows:
+        if clause.merged or isinstance(clause.stream, ast.Var) or iri(clause.name) in read.windows:
+            continue
+        name = iri(clause.name)
+        word = "GRAPH" if name == iri(clause.stream) else "WINDOW"
+        yield QueryWarning(
+            f"The window <{name}> is declared, and nothing reads it: it only makes reports.",
+            clause.span,
+            f"Read it by {word} <{name}> {{ .. }}, or leave it out.",
+        )
+
+
+def _invalid_patterns(read: Readings) -> Iterator[QueryWarning]:
+    """REGEX and REPLACE whose constants make them an error in each row."""
+    if not read.matchers:
+        return
+    # Imported late: few queries have a pattern.
+    from levada.core.xpath_patterns import PatternError, translate
+
+    for call in read.matchers:
+        flags = call.args[2 if call.name == "REGEX" else 3 :]
+        texts = [
+            part.term.lexical
+            for part in (call.args[1], *flags)
+            if isinstance(part, ast.Constant) and isinstance(part.term, Literal)
+        ]
+        if len(texts) == 1 + len(flags) and len(texts[0]) <= MAX_PATTERN:
+            try:
+                translate(texts[0], "".join(texts[1:]))
+            except PatternError as error:
+                yield QueryWarning(
+                    f"{call.name} has no value, whatever the data are: it has {error}.",
+                    call.span,
+                    "Patterns and flags are those of XPath functions 3.1, 5.6.",
+                )
+
+
+def _gaps(clause: ast.WindowClause) -> Iterator[QueryWarning]:
+    match clause.spec:
+        case ast.Range(length, int(step), to) if step > length - to:
+            gap, each = shown_duration(step - length + to), shown_duration(step)
+            yield QueryWarning(
+                f"{gap} of each {each} are in no window: STEP is longer than RANGE.", clause.span
+            )
+        case ast.LastTriples(count, step) if step > count:
+            yield QueryWarning(
+                f"{step - count} of each {step} triples are in no window: STEP is more than the "
+                "window holds.",
+                clause.span,
+            )
+        case _:
+            return
+
+
+def _bare_numbers(unit: ast.QueryUnit, text: str) -> Iterator[QueryWarning]:
+    specs = [clause.spec for clause in unit.windows]
+    lengths = {spec.range for spec in specs if isinstance(spec, ast.Range)}
+    lengths |= {spec.gap for spec in specs if isinstance(spec, ast.Session)}
+    for found in _BARE.finditer(text):
+        if int(found[1]) * 1000 in lengths:
+            yield from bare_number(found[1], place_of(text, found.start(1)))
+    lengths |= {spec.step for spec in specs if isinstance(spec, ast.Range) and spec.step}
+    yield from capital_minutes(text, lengths)
+
+
+def capital_minutes(text: str, lengths: Collection[int]) -> Iterator[QueryWarning]:
+    """Warnings for ``5M`` where such a duration is one of these lengths."""
+    for found in MINUTES.finditer(text):
+        if int(found[1]) * UNITS["m"] in lengths:
+            number, span = found[1], place_of(text, found.start(1))
+            yield QueryWarning(
+                f"{number}M is minutes here; in ISO 8601 an M without T is months, of which "
+                "no length is fixed.",
+                span,
+                f"Write {number}m or PT{number}M; a month is as many days as are meant, such as "
+                f"P{30 * int(number)}D.",
+            )
+
+
+def bare_number(digits: str, span: Span) -> Iterator[QueryWarning]:
+    """A warning for a number without a unit that is more than a day of seconds."""
+    if int(digits) * 1000 > UNITS["d"]:
+        seconds, ms = shown_duration(int(digits) * 1000), shown_duration(int(digits))
+        yield QueryWarning(
+            f"A number alone counts seconds: {digits} is {seconds}.",
+            span,
+            f"Write {ms} if milliseconds are meant, else {seconds}.",
+        )
+
+
+def _of_no_window(
+    unit: ast.QueryUnit,
+    read: Readings,
+    streams: Collection[str],
+    graphs: Collection[str | None] | None,
+) -> Iterator[QueryWarning]:
+    """A pattern over a default graph that is empty, where there are streams."""
+    static = any(not clause.named for clause in unit.datasets) if unit.datasets else None
+    if read.default is None or graphs is None or not streams:
+        return
+    if static or (static is None and None in graphs) or any(c.merged for c in unit.windows):
+        return
+    names = sorted(streams)
+    if unit.windows:
+        windows = " or ".join(f"WINDOW <{iri(c.name)}>" for c in unit.windows)
+        hint = f"Put it into {windows} {{ .. }}, or name static data by --static FILE."
+        message = "This pattern is in no window, and there are no static data that it could read."
+    else:
+        hint = f"There is the stream {names[0]}. " if len(names) == 1 else ""
+        hint = hint or f"There are the streams {', '.join(names)}. "
+        hint += READ_BY
+        message = "The query has no window, and there are no static data that it could read."
+    yield QueryWarning(message, read.default, hint, of_data=True)
+
+
+def _no_graphs(
+    unit: ast.QueryUnit,
+    read: Readings,
+    streams: Collection[str],
+    graphs: Collection[str | None] | None,
+) -> Iterator[QueryWarning]:
+    """FROM and GRAPH of what is no static graph."""
+    named = {iri(clause.graph): clause.graph.span for clause in unit.datasets}
+    windows = {iri(clause.name) for clause in unit.windows}
+    for name, span in {**read.graphs, **named}.items():
+        if name in windows or name in (graphs or ()):
+            continue
+        if hint := of_stream(name, streams):
+            yield QueryWarning(f"<{name}> is a stream, and no static graph.", span, hint)
+        elif graphs is not None:
+            known = near(name, (graph for graph in graphs if graph is not None))
+            message = f"There is no static graph <{name}>."
+            yield QueryWarning(message, span, known, of_data=True)

@@ -1,0 +1,55 @@
+"""A warning: what is surely a slip in a query that can be run.
+
+It is a value. Who shows it decides where: ``levada check`` on standard error, an engine as a
+warning of Python's when the query is registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.core.frozen import frozen
+from levada.errors import Span, pointed, shortened
+
+MAX_SHOWN = 10  # warnings of a query
+MAX_SENTENCE = 400  # characters of a message, and of a hint
+
+
+class QuerySlip(UserWarning):
+    """A warning about a query that is registered: logs keep those of queries apart."""
+
+
+@frozen
+class QueryWarning:
+    """One sentence, where in the query's text it is about something, and what to do.
+
+    ``of_data``: it may be gone when more streams or static data are named.
+    """
+
+    message: str
+    span: Span
+    hint: str = ""
+    of_data: bool = False
+
+    def shown(self, text: str) -> str:
+        """For people, with the line of the text and a caret.
+
+        >>> print(QueryWarning("It shows nothing.", Span(1, 5)).shown("ASK {}"))
+        Warning: line 1, column 5: It shows nothing.
+          ASK {}
+              ^
+        """
+        message, hint = (shortened(each, MAX_SENTENCE) for each in (self.message, self.hint))
+        where = f"Warning: line {self.span.line}, column {self.span.column}: {message}"
+        return "\n".join([where, *pointed(text, self.span), *([hint] if hint else [])])
+
+
+def shown_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:
+    """The first warnings about a text for people, and how many more there are.
+
+    >>> shown_warnings([QueryWarning("It shows nothing.", Span(1, 5))] * 12, "ASK {}")[-1]
+    'Warning: 2 more warnings are not shown.'
+    """
+    rest = len(warnings) - MAX_SHOWN
+    more = [f"Warning: {rest:,} more warnings are not shown."] if rest > 0 else []
+    return [*(warning.shown(text) for warning in warnings[:MAX_SHOWN]), *more]

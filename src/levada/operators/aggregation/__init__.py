@@ -1,0 +1,1 @@
+"""GROUP BY and DISTINCT: by panes, per report, and incrementally."""

@@ -1,0 +1,294 @@
+"""GROUP BY by changes: at each report at which a group's rows change, its row before out and its
+row after in (docs/architecture.md#a-triples-way).
+
+What a group stood at before, and its runs of changes one after the other
+(``operators/group/group_changes``), give its aggregates at every report at once:
+
+    COUNT              cumulative sums
+    SUM, AVG           the same of integers and decimals; doubles exactly (``sums_by_changes``)
+    MIN, MAX, SAMPLE   how often each value stands, and the best one (``best_by_changes``)
+    DISTINCT           the same of values, which come and go with rows (``distinct_by_changes``)
+
+The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an
+epoch is its changes. Without keys there is one group, which is there as long as some window holds
+something, at one home; counts and sums that are no doubles come there added up, a row a report
+(``partials``; ``plan/sealed/sent``). Of values of tuple streams one beyond 64 bits, like none,
+leaves the aggregate without a value; those of RDF are as in ``operators/group/aggregates``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Longs
+from levada.core.expressions import AggregateFunction
+from levada.core.frame import Column, Frame
+from levada.core.rdf_terms import Kind
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation import decimal_sums
+from levada.operators.aggregation.incremental_distinct import distinct_weights
+from levada.operators.aggregation.incremental_min_max import best_values
+from levada.operators.aggregation.incremental_sums import (
+    double_sums,
+    large_at,
+    sum_changes,
+    sums_at,
+)
+from levada.operators.aggregation.ordered_changes import Runs
+from levada.operators.aggregation.panes import finished
+from levada.operators.aggregation.slicing.partial_aggregates import group_columns
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.reporting import report_buffer
+from levada.operators.rows.route_rows import bind, empty, key_of
+from levada.operators.rows.term_columns import texts_of
+from levada.operators.state import counters
+from levada.operators.state.state_parts import State
+from levada.operators.windowing.zset import steps
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+_A = AggregateFunction
+
+
+def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None:
+    """The changes of the groups' rows, from those of the input and, without keys, of non-empty
+    marks.
+    """
+    step, state, pool = node.step, env.state, env.pool
+    rows = inputs[0] if inputs[0] is not None else empty(node.input_layouts[0])
+    marks = [_as_partial(f) for f in (*inputs[1:], *_marks(node, step, env)) if f is not None]
+    folded = [f for f in (*marks, *env.partials.get(node.id, ())) if f.n]
+    if not rows.n and not folded:
+        return None
+    runs = _runs(step, rows, folded)
+    weights = _weights(node, step, state, rows, runs)
+    sums = _sums(step, rows, runs, weights, pool, marked=_is_marked(node))
+    _add(sums, folded, runs)
+    key = f"{node.id}.groups"
+    names = tuple(sums)
+    kept = counters.find(state, key, runs.k, runs.h)
+    points: dict[str, Column] = {}
+    totals: dict[str, Column] = runs.columns(np.arange(runs.groups))
+    for name, changes in sums.items():
+        base = np.zeros(runs.groups, np.int64)
+        if kept is not None:
+            np.add.at(base, kept[0], kept[1][name])
+        points[name] = runs.at_points(base, changes)
+        totals[name] = runs.by_group(changes)
+    counters.insert(
+        state,
+        key,
+        counters.add(Frame(totals, runs.groups), (), names),
+        partial(counters.add, by=(), sums=names),
+    )
+    merged = _merge(node, step, state, rows, runs=runs, weights=weights, points=points, pool=pool)
+    return _changed(finished(node, step, merged, pool), runs, points[col.STANDING] > 0)
+
+
+def partials(
+    node: PlanNode[s.Running], rows: Frame, pool: Pool, most: float
+) -> Frame | None:  # fmt: skip
+    """By how much each count and sum changes at each report, of changes of the one group of each
+    member; None if these are more than ``most`` of the changes, or some sum is not kept as words.
+
+    Sums of words add up wherever they are made; doubles are added one by one, without rounding.
+    """
+    step = node.step
+    runs = _runs(step, rows, ())
+    if len(runs.of) > most * rows.n or not all(
+        _is_in_words(rows, a, None if step.tuples else pool) for a in step.aggregates
+    ):
+        return None
+    sums = _sums(step, rows, runs, [runs.w] * len(step.aggregates), pool, marked=_is_marked(node))
+    op = runs.first[runs.of].astype(np.int32)
+    return Frame({"op": op, "r": runs.r, **sums}, len(runs.of))
+
+
+def _is_in_words(rows: Frame, spec: s.Aggregate, pool: Pool | None) -> bool:
+    """Whether what rows add to an aggregate are counts and sums in words alone; ``pool``: where
+    numbers of any length are (None: in no tuple).
+    """
+    if spec.function is _A.COUNT:
+        return True
+    kind = rows[col.kind(spec.slot)]
+    if np.isin(kind, (Kind.FLOAT, Kind.DOUBLE)).any():
+        return False
+    return pool is None or not decimal_sums.large(rows, spec.slot, partial(texts_of, pool))
+
+
+def _is_marked(node: PlanNode[s.Running]) -> bool:
+    """Whether the group is there by marks, and not by its rows."""
+    return len(node.inputs) > 1 or node.step.enumerated
+
+
+def _as_partial(marks: Frame) -> Frame:
+    """Marks as what they change: how many keep the group there."""
+    return marks.drop("w").with_(**{col.STANDING: marks["w"].astype(np.int64)})
+
+
+def _add(sums: dict[str, Longs], folded: Sequence[Frame], runs: Runs) -> None:
+    """Adds partials to what rows change per run."""
+    there = runs.rows < 0
+    at = -1 - runs.rows[there]
+    for name, changes in sums.items():
+        own = [f[name] if name in f else np.zeros(f.n, np.int64) for f in folded]
+        if any(change.any() for change in own):
+            changes += runs.total(np.concatenate(own)[at], there)
+
+
+def _marks(node: PlanNode, step: s.Running, env: Env) -> list[Frame]:
+    """Of the one group of each member at home here, where the windows begin to hold something and
+    where they end, if their reports are listed.
+    """
+    if not step.enumerated:
+        return []
+    op, r, w = env.calendar(node, step.kinds).filling()
+    home = env.home(node)
+    return [Frame({"op": op, col.PLACE: home.group[op], "r": r, "w": w}).where(home.here[op])]
+
+
+def _runs(step: s.Running, rows: Frame, folded: Sequence[Frame]) -> Runs:
+    """The changes in order; of the one group without keys marks and partials are changes, too."""
+    parts = [rows, *folded]
+    pairs = [key_of(rows, step.keys), *(key_of(f, ()) for f in folded)]
+    k, h = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
+    op, place, r = (np.concatenate([f[name] for f in parts]) for name in ("op", col.PLACE, "r"))
+    w = np.zeros(len(k), np.int8)
+    w[: rows.n] = rows["w"]
+    at = np.concatenate([np.arange(rows.n), -1 - np.arange(len(k) - rows.n)])
+    codes, first = group(k, h)
+    found = steps(codes, r)
+    starts = np.searchsorted(codes[found.order], np.arange(len(first) + 1))
+    member = first if step.keys else op[first].astype(np.int64)
+    of = found.of.astype(np.int64)
+    keys = k[first], h[first], place[first]
+    return Runs(at[found.order], w[found.order], found.step, of, found.at, starts, *keys, member)
+
+
+def _weights(
+    node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs
+) -> list[npt.NDArray[np.int8]]:
+    """Of each aggregate the weight of each change; of DISTINCT ones by the values. The best of
+    distinct ones is the best of all.
+    """
+    adds = [a.distinct and a.function not in (_A.MIN, _A.MAX, _A.SAMPLE) for a in step.aggregates]
+    of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))
+    return [
+        distinct_weights(
+            state,
+            f"{node.id}.distinct{j}",
+            rows,
+            a.slot,
+            at=runs.rows,
+            w=runs.w,
+            of=Frame(runs.columns(of)),
+        )
+        if distinct
+        else runs.w
+        for j, (a, distinct) in enumerate(zip(step.aggregates, adds, strict=True))
+    ]
+
+
+def _sums(
+    step: s.Running,
+    rows: Frame,
+    runs: Runs,
+    weights: Sequence[npt.NDArray[np.int8]],
+    pool: Pool,
+    *,
+    marked: bool,
+) -> dict[str, Longs]:
+    """Per run, by how much each count and sum changes. ``STANDING``: what keeps the group there."""
+    there = runs.rows >= 0
+    at, w = runs.rows[there], runs.w[there].astype(np.int64)
+    out = {col.STANDING: runs.total(w * (not marked), there)}
+    for j, spec in enumerate(step.aggregates):
+        p = f"a{j}."
+        w = weights[j][there].astype(np.int64)
+        match spec.function:
+            case _A.COUNT:
+                out[p + "n"] = runs.total(
+                    w if spec.slot < 0 else w * bind(rows, spec.slot)[at], there
+                )
+            case _A.SUM | _A.AVG:
+                changes = sum_changes(rows, spec.slot, pool, tuples=step.tuples)
+                out.update(
+                    {
+                        p + name: runs.total(w * change[at], there)
+                        for name, change in changes.items()
+                    }
+                )
+            case _:
+                out[p + "err"] = runs.total(w * ~bind(rows, spec.slot)[at], there)
+    return out
+
+
+def _merge(
+    node: PlanNode,
+    step: s.Running,
+    state: State,
+    rows: Frame,
+    *,
+    runs: Runs,
+    weights: Sequence[npt.NDArray[np.int8]],
+    points: dict[str, Column],
+    pool: Pool,
+) -> Frame:
+    """The groups at every point, as partial aggregates."""
+    n = runs.groups + len(runs.of)
+    point_of = np.empty(n, np.int64)
+    point_of[runs.before], point_of[runs.after] = np.arange(runs.groups), runs.of
+    if step.keys:
+        columns = {
+            name: c[point_of] for name, c in group_columns(rows, step.keys, runs.first).items()
+        }
+    else:
+        columns = {"op": runs.first[point_of].astype(np.int32), col.PLACE: runs.place[point_of]}
+    columns["r"] = np.zeros(n, np.int64)
+    for j, spec in enumerate(step.aggregates):
+        p = f"a{j}."
+        match spec.function:
+            case _A.COUNT:
+                columns[p + "n"] = points[p + "n"]
+            case _A.SUM | _A.AVG:
+                own = {name.removeprefix(p): c for name, c in points.items() if name.startswith(p)}
+                found = sums_at(own, average=spec.function is _A.AVG, tuples=step.tuples)
+                found["fh"] = double_sums(
+                    f"{node.id}.limbs{j}", state, rows, runs, weights[j], slot=spec.slot
+                )
+                if not step.tuples:
+                    key = f"{node.id}.large{j}"
+                    w, slot = weights[j], spec.slot
+                    found.update(large_at(key, state, rows, runs, w, slot=slot, pool=pool))
+                columns.update({p + name: c for name, c in found.items()})
+            case _:
+                columns[p + "err"] = points[p + "err"]
+                columns.update(
+                    best_values(
+                        f"{node.id}.values{j}{report_buffer.OWN}",
+                        state,
+                        rows,
+                        runs,
+                        spec=spec,
+                        prefix=p,
+                        pool=pool,
+                    )
+                )
+    return Frame(columns, n)
+
+
+def _changed(values: Frame, runs: Runs, there: npt.NDArray[np.bool_]) -> Frame | None:
+    """The row before each run out, the row after it in, where the group is there."""
+    after = runs.after
+    gone, come = np.flatnonzero(there[after - 1]), np.flatnonzero(there[after])
+    if not len(gone) and not len(come):
+        return None
+    rows = values.take(np.concatenate([after[gone] - 1, after[come]]))
+    sign = np.repeat(np.array([-1, 1], np.int8), (len(gone), len(come)))
+    return rows.with_(r=np.concatenate([runs.r[gone], runs.r[come]]), w=sign)

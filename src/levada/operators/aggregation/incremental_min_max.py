@@ -1,0 +1,236 @@
+"""MIN, MAX and SAMPLE by changes: how often each value of a group stands, and the best of these.
+
+``kernels.time.running_aggregates.running_best`` follows the changes of a group's values. It needs
+what stood before only from the best value down to one that stands throughout: nothing below that is
+ever the best. So the state is in order of the values (``windows/state/ordered``), and of each group
+that changes so many of the best are read that one of them is sure to stay. Where the best values
+leave, as many are read as leave, and taken out of the state with what has gone; where they stay,
+one or two.
+
+Cost: the changes, whatever the groups hold; values move between pieces of state as in
+``windows/state/ordered``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Longs, Words
+from levada.core.expressions import AggregateFunction
+from levada.core.frame import Column, Frame, concat
+from levada.core.frozen import frozen
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.radix_sort import in_order
+from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.time.running_aggregates import running_best
+from levada.operators.aggregation.ordered_changes import Runs
+from levada.operators.expressions import compare_rank
+from levada.operators.rows.route_rows import bind, value
+from levada.operators.rows.term_columns import column
+from levada.operators.state import ordered_counts
+from levada.operators.state.state_parts import State
+from levada.plan.execution import steps as s
+
+_FACETS = ("x", "y", "k", "d", "m", "c")
+_FIRST = 2  # values of a group that are read at first
+
+
+@frozen
+class _Values:
+    """The distinct values that are known of the groups that change, by group, each group's from the
+    worst to the best.
+
+    ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place``
+    of each row of ``found`` and of each new one. From the place ``sure`` of its group on all is
+    known; of the groups that are ``whole`` there is no more.
+    """
+
+    rows: Frame
+    base: Longs
+    starts: Longs
+    found: ordered_counts.First | None
+    found_place: Longs
+    place: Longs
+    sure: Longs
+    whole: Bools
+
+    @property
+    def known(self) -> Bools:
+        """The values of which all is known."""
+        return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
+
+    def enough(self, w: npt.NDArray[np.int8]) -> Bools:
+        """The groups of which something is sure to stand at every report: not all can leave."""
+        groups = len(self.starts) - 1
+        leaving = np.zeros(self.rows.n, np.bool_)
+        leaving[self.place[w < 0]] = True
+        staying = np.bincount(
+            self.rows[col.GROUP][self.known & (self.base > 0) & ~leaving], minlength=groups
+        )
+        return (staying > 0) | self.whole
+
+
+def best_values(
+    key: str, state: State, rows: Frame, runs: Runs, *, spec: s.Aggregate, prefix: str, pool: Pool
+) -> dict[str, Column]:  # fmt: skip
+    """The columns of the best value of each group at every point; zeros where none stands."""
+    there = np.flatnonzero(runs.rows >= 0)
+    there = there[bind(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
+    of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
+    w = runs.w[there]
+    new = (
+        _slot(rows, spec.slot)
+        .take(runs.rows[there])
+        .with_(**{col.GROUP: of, col.COUNT: np.zeros(len(there), np.int64)})
+    )
+    leaving = np.bincount(of[w < 0], minlength=runs.groups)
+    wanted = np.full(runs.groups, _FIRST, np.int64)
+    while True:
+        values = _values(
+            ordered_counts.first(state, key, runs.k, runs.h, wanted),
+            new,
+            runs.groups,
+            spec.function,
+            pool,
+        )
+        enough = values.enough(w)
+        if enough.all():
+            break
+        wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
+    at = np.full(len(runs.rows), -1, np.int64)
+    at[there] = values.place
+    before, after = running_best(
+        runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of)
+    )
+    _remember(key, state, values, w, runs=runs, best=spec.function, pool=pool)
+    best = runs.placed(before, after)
+    return {
+        prefix + n: _take(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
+    }
+
+
+def _slot(rows: Frame, i: int) -> Frame:
+    """The columns of slot ``i`` as those of slot 0."""
+    return Frame(
+        {f"{name}0": rows[f"{name}{i}"] for name in _FACETS if f"{name}{i}" in rows}, rows.n
+    )
+
+
+def _values(
+    found: ordered_counts.First | None, new: Frame, groups: int, best: AggregateFunction, pool: Pool
+) -> _Values:
+    """What has been found of the state and the new values, as one."""
+    n = 0 if found is None else found.rows.n
+    every = (
+        new
+        if found is None
+        else concat([found.rows.with_(**{col.GROUP: found.of}).select(new.columns), new])
+    )
+    codes, first = group(*_identity(every, every[col.GROUP]))
+    distinct = every.take(first)
+    order = _rank(distinct, best, pool)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    base = np.zeros(len(order), np.int64)
+    np.add.at(base, codes, every[col.COUNT])
+    places = place[codes]
+    rows = distinct.take(order)
+    starts = np.searchsorted(rows[col.GROUP], np.arange(groups + 1))
+    sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
+    if found is not None:  # of what is below the last that was read of a piece, the piece has more
+        cut = found.of[found.cut]
+        np.maximum.at(sure, cut, places[found.cut])
+        whole[cut] = False
+    return _Values(rows, base[order], starts, found, places[:n], places[n:], sure, whole)
+
+
+def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
+    """A key of group and value."""
+    x, y = _halves(values)
+    return combine(x, y, np.ascontiguousarray(of).view(np.uint64), np.zeros(values.n, np.uint64))
+
+
+def _halves(values: Frame) -> tuple[Words, Words]:
+    if col.x(0) in values:
+        return values[col.x(0)], values[col.y(0)]
+    m, d = (np.ascontiguousarray(value(values, n, 0)).view(np.uint64) for n in "md")
+    return m, d
+
+
+def _rank(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
+    """The values by group, each from the worst to the best; of equal ones (of SAMPLE all are) the
+    greatest identity first.
+    """
+    if not values.n:
+        return np.empty(0, np.int64)
+    rank = np.zeros(values.n, np.int64)
+    if best is not AggregateFunction.SAMPLE:
+        rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
+    by = values[col.GROUP] * (int(rank.max()) + 1) + (
+        rank.max() - rank if best is AggregateFunction.MIN else rank
+    )
+    order = in_order(by)
+    if (by[order[1:]] != by[order[:-1]]).all():
+        return order
+    x, y = _halves(values)
+    return in_order(~x, ~y, by)
+
+
+def _remember(
+    key: str,
+    state: State,
+    values: _Values,
+    w: npt.NDArray[np.int8],
+    *,
+    runs: Runs,
+    best: AggregateFunction,
+    pool: Pool,
+) -> None:
+    """Adds what each value's count has changed by; where some of the best are gone, takes these and
+    writes anew what stands.
+    """
+    change = np.zeros(values.rows.n, np.int64)
+    np.add.at(change, values.place, w.astype(np.int64))
+    known, of = values.known, values.rows[col.GROUP]
+    found = values.found
+    if found is not None:
+        read = np.zeros(values.rows.n, np.bool_)
+        read[values.found_place] = True
+        gone = np.zeros(runs.groups, np.bool_)
+        gone[of[known & read & (values.base + change <= 0)]] = True
+        anew = known & gone[of]
+        change = np.where(anew, values.base + change, change)
+        first = np.flatnonzero(anew[values.found_place])
+        ordered_counts.take(state, key, found, first, Frame(runs.columns(np.arange(runs.groups))))
+    plain = {n: c for n, c in values.rows.columns.items() if n != col.GROUP}
+    rows = Frame({**plain, **runs.columns(of), col.COUNT: change}, values.rows.n)
+    rows = rows.take(np.flatnonzero(change)[::-1])
+    words = [n for n in (col.x(0), col.y(0)) if n in rows] or [
+        n for n in (col.mantissa(0), col.double(0)) if n in rows
+    ]
+
+    def order(some: Frame) -> Longs:
+        """Groups together, the best of each first."""
+        codes = group(some[col.KEY], some[col.CHECK])[0].astype(np.int64)
+        return _rank(some.with_(**{col.GROUP: codes}), best, pool)[::-1]
+
+    def texts(some: Frame) -> Mapping[str, Frame]:
+        """Kept with the values: they may stay in order for longer than the rows that they came from
+        are there.
+        """
+        return pool.pick(some[col.x(0)], some[col.y(0)]).frames("") if col.x(0) in some else {}
+
+    ordered_counts.insert(state, key, rows, tuple(words), order, texts=texts)
+
+
+def _take(values: Column, best: Longs) -> Column:
+    if not len(values):
+        return np.zeros(len(best), values.dtype)
+    return np.where(best >= 0, values[np.maximum(best, 0)], np.zeros(1, values.dtype)).astype(
+        values.dtype
+    )

@@ -1,0 +1,91 @@
+"""Changes of groups in order: what groups by changes (``operators/group``) compute on.
+
+The changes of an epoch are put in order of (group, report). Each report of a group is a *run* of
+changes; a group has a *point* before its first run and one after each. What holds at a point is
+what held before, and the runs up to there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Longs, Places, Words
+from levada.core.frame import Column
+from levada.core.row_ranges import starts_segment
+from levada.kernels.time.running_aggregates import points_of
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The changes in order of (group, report).
+
+    ``rows`` of the input frame (-1 - i: partial ``i``, of weight 0), ``w`` their weights, ``run``
+    of each; per run its group ``of`` and report ``r``; ``starts`` of each group's changes; the
+    groups' keys ``k, h``, where they are, ``place``, and a change of each, ``first``.
+    """
+
+    rows: Longs
+    w: npt.NDArray[np.int8]
+    run: Longs
+    of: Longs
+    r: Longs
+    starts: Longs
+    k: Words
+    h: Words
+    place: Places
+    first: Longs
+
+    @property
+    def groups(self) -> int:
+        """How many groups change."""
+        return len(self.k)
+
+    def columns(self, of: Longs) -> dict[str, Column]:
+        """The keys and places of these groups, as state has them."""
+        return {col.KEY: self.k[of], col.CHECK: self.h[of], col.PLACE: self.place[of]}
+
+    @cached_property
+    def before(self) -> Longs:
+        """The point of each group before its first run; the points of its runs follow."""
+        return np.searchsorted(self.of, np.arange(self.groups)) + np.arange(self.groups)
+
+    @cached_property
+    def after(self) -> Longs:
+        """The point after each run."""
+        return np.arange(len(self.of)) + self.of + 1
+
+    def at_points(self, base: Longs, changes: Longs) -> Longs:
+        """The value at each point, from that before and the change of each run."""
+        return points_of(self.of, base, changes)
+
+    def by_group(self, changes: Longs) -> Longs:
+        """The sum of the changes of each group's runs."""
+        first = np.searchsorted(self.of, np.arange(self.groups))
+        return np.add.reduceat(changes, first) if len(first) else np.zeros(0, np.int64)
+
+    @cached_property
+    def first_of_run(self) -> Longs:
+        """The first change of each run."""
+        return np.flatnonzero(starts_segment(self.run))
+
+    def placed(self, base: Column, values: Column) -> Column:
+        """Values at each point, those before and those after each run."""
+        out = np.empty(self.groups + len(self.of), values.dtype)
+        out[self.before], out[self.after] = base, values
+        return out
+
+    def total(
+        self, changes: npt.NDArray[Any], among: npt.NDArray[np.bool_] | slice = slice(None)
+    ) -> Longs:
+        """Per run the sum of what its changes (those ``among`` all) change."""
+        if len(changes) == len(self.run) and len(changes):
+            return np.add.reduceat(changes, self.first_of_run, dtype=np.int64)
+        out = np.zeros(len(self.of), np.int64)
+        np.add.at(out, self.run[among], changes)
+        return out

@@ -1,0 +1,304 @@
+"""GROUP BY by panes, where rows have event times (docs/architecture.md#a-triples-way); that of
+report rows is ``of_reports``.
+
+A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as
+many as slices of the gcd of range and step. New rows are folded into one partial aggregate per
+(member, group, pane); at a report the panes that count are added up. So the work of an epoch is its
+rows, and that of a report its panes, whatever the window holds; where memory is bounded they are
+added up range by range of the groups. Without GROUP BY there is a row at
+every report at which some window holds something, also where nothing matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Ints
+from levada.core.expressions import AggregateFunction
+from levada.core.frame import Column as Array
+from levada.core.frame import Frame, concat
+from levada.kernels.keyed.bucket_layout import beside
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation import aggregate_functions, bignum_sums
+from levada.operators.aggregation.group_concat import concatenate
+from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges
+from levada.operators.aggregation.slicing.partial_aggregates import group_columns, lookup
+from levada.operators.aggregation.slicing.slice_state import Kept, Sums, is_cut
+from levada.operators.expressions.term_values import Column
+from levada.operators.operator_context import Env, Home, Inputs
+from levada.operators.reporting import report_buffer
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.rows.route_rows import key_of, renumber, value, with_report
+from levada.operators.rows.term_columns import slot
+from levada.operators.windowing.window_intervals import exact
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import slot_columns
+
+
+def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
+    """New rows, and partials that were folded before they came, into panes; at the due reports,
+    the groups' values.
+    """
+    step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
+    calendar = env.calendar(node, step.kinds)
+    key = f"{node.id}.live"
+    apart, folded = Kept(node, env, calendar), env.partials.get(node.id, ())
+    slices = apart.remember([partial for partial in folded if is_cut(partial)])
+    new = [partial for partial in folded if not is_cut(partial)]
+    if frame is not None:
+        new += [f for f in (fold(node, frame, pool, 1.0),) if f is not None and f.n]
+    parts = report_buffer.recall(state, key) if calendar.any_due else []
+    if new:
+        whole = concat(new)
+        parts.append(whole)
+        kept = report_buffer.later(whole, calendar.high)
+        own = bignum_sums.own_terms(kept, step.aggregates, pool)
+        report_buffer.remember(state, key, kept, own)
+    out: Frame | None = None
+    if calendar.any_due:
+        calendar.check_few(parts, enumerated=step.enumerated)
+        if not step.enumerated:
+            parts = [some for part in parts if (some := calendar.counting(part)).n]
+        sums = apart.sums(slices)
+        if slices and not parts:
+            made = [_of_slices(node, each, pool) for each in sums]
+            out = concat(made) if made else None
+        else:
+            parts += [each.of_reports(each.parts) for each in sums]
+            out = _by_ranges(node, parts, calendar, env)
+    report_buffer.forget(state, key, calendar.made)
+    apart.forget()
+    return out
+
+
+def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: Pool) -> Frame:
+    """The groups' values at the reports of windows that are put together from slices: one finished
+    for all windows in which the same slices count.
+    """
+    none = np.zeros(sums.parts.n, np.int64)
+    return sums.of_reports(finished(node, node.step, sums.parts.with_(r=none), pool))
+
+
+def _by_ranges(
+    node: PlanNode[s.Panes], parts: list[Frame], calendar: Calendar, env: Env
+) -> Frame | None:
+    """The groups' values at the due reports of all that counts there."""
+    step, pool, home = node.step, env.pool, env.home(node)
+    some = [Part(part) for part in parts if part.n]
+    apart = in_ranges(some, range(len(step.keys)), env.state.theta)
+    own = (rows for _, rows in apart) if some else iter([[]])  # without GROUP BY nothing is a row
+    made = (_at_reports(node, step, rows, calendar, pool, home=home) for rows in own)
+    there = [found for found in made if found is not None]
+    return concat(there) if there else None
+
+
+def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:
+    """One partial per (member, group, s, e) of rows with event times; None if they are more than
+    ``most`` of the rows.
+
+    Panes are the same wherever rows are folded: also before an exchange, and before the watermark
+    has reached the rows, because a row that is ahead of it counts at no report that is due.
+    """
+    step = node.step
+    rows, codes, first = _in_panes(node, frame)
+    if len(first) > most * frame.n:
+        return None
+    kept = group_columns(rows, step.keys, first)
+    sums = aggregate_functions.fold(rows, codes, len(first), step.aggregates, lookup(pool))
+    return Frame(
+        {**kept, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
+        len(first),
+    )
+
+
+def is_folded(frame: Frame) -> bool:
+    """Whether these are partials, and not rows that are to be folded."""
+    return col.BEGIN in frame
+
+
+def at_once(node: PlanNode[s.Panes], frame: Frame, pool: Pool) -> Frame | None:
+    """Rows as partials, however many these are; partials as they are."""
+    return frame if is_folded(frame) else fold(node, frame, pool, 1.0)
+
+
+def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
+    """Of each partial that ``fold`` makes of these rows, whether all of its rows were of the one
+    partition-group that it says.
+    """
+    rows, codes, first = _in_panes(node, frame)
+    place = rows[col.PLACE]
+    alone = np.ones(len(first), np.bool_)
+    alone[codes[place != place[first][codes]]] = False
+    return alone
+
+
+def _in_panes(node: PlanNode[s.Panes], frame: Frame) -> tuple[Frame, Ints, npt.NDArray[np.int64]]:
+    """The rows that count at some time, the partial of each, and the first row of each partial."""
+    step = node.step
+    rows = report_buffer.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+    codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
+    return rows, codes, first
+
+
+def _at_reports(
+    node: PlanNode,
+    step: s.Panes,
+    parts: list[Frame],
+    calendar: Calendar,
+    pool: Pool,
+    *,
+    home: Home,
+) -> Frame | None:
+    """Panes that count at each due report, added up per group."""
+    plain = parts and not step.enumerated and all(is_folded(part) for part in parts)
+    merged = _slid(step, concat(parts), calendar, pool) if plain else None
+    if merged is not None:
+        return finished(node, step, merged, pool) if merged.n else None
+    expanded = []
+    for part in parts:
+        if not is_folded(part):  # slices, by their reports
+            expanded.append(part)
+            continue
+        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], step.enumerated)
+        if len(at):
+            columns = part.drop(col.BEGIN, col.END)
+            expanded.append(columns.take(at).with_(r=r))
+    merged = merge(step, concat(expanded), pool) if expanded else None
+    if not step.keys and step.enumerated:
+        merged = everywhere(step, merged, calendar, home, pool)
+    return finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:
+    """The same where one window says the reports, and every group's panes are in order of time;
+    else None.
+    """
+    codes, first = group(*key_of(rows, range(len(step.keys))))
+    slid = calendar.slide(codes, len(first), rows["op"], rows[col.BEGIN], rows[col.END])
+    if slid is None:
+        return None
+    kept = group_columns(rows, range(len(step.keys)), slid.first)
+    merged = aggregate_functions.merge(
+        rows, slid.code, len(slid.first), step.aggregates, lookup(pool), chosen=slid.row
+    )
+    return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
+
+
+def merge(step: s.Panes | s.RGroup, rows: Frame, pool: Pool) -> Frame:
+    """The groups at each report, from partials that know their report."""
+    k, h = with_report(key_of(rows, range(len(step.keys))), rows)
+    codes, first = group(k, h)
+    kept = group_columns(rows, range(len(step.keys)), first)
+    merged = aggregate_functions.merge(rows, codes, len(first), step.aggregates, lookup(pool))
+    return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
+
+
+def everywhere(
+    step: s.Panes | s.RGroup,
+    merged: Frame | None,
+    calendar: Calendar,
+    home: Home,
+    pool: Pool,
+) -> Frame | None:
+    """Adds the empty group for the reports of members at home here that have no row."""
+    op, r = calendar.everywhere()
+    mine = home.here[op]
+    op, r = op[mine], r[mine]
+    if merged is not None:
+        both = (np.concatenate([merged[name], own]) for name, own in (("op", op), ("r", r)))
+        codes, _ = group(*(column.astype(np.uint64) for column in both))
+        there = np.zeros(len(codes), np.bool_)
+        there[codes[: merged.n]] = True
+        lacking = ~there[codes[merged.n :]]
+        op, r = op[lacking], r[lacking]
+    if not len(op):
+        return merged
+    blank = _blank(step.aggregates, op, r, pool, merged).with_(**{col.PLACE: home.group[op]})
+    return blank if merged is None else concat([merged, blank.select(merged.columns)])
+
+
+def _blank(
+    specs: Sequence[s.Aggregate],
+    op: Ints,
+    r: npt.NDArray[np.int64],
+    pool: Pool,
+    like: Frame | None,
+) -> Frame:
+    """Partials of groups without rows."""
+    n = len(op)
+    none = np.empty(0, np.int32)
+    slots = {f"{name}{a.slot}": c for a in specs if a.slot >= 0 for name, c in _no_slot().items()}
+    rows = Frame({"op": none, **slots}, 0)
+    sums: dict[str, Array] = {}
+    for j, spec in enumerate(specs):
+        terms = aggregate_functions.Lookup(lambda f, _: np.empty(f.n, np.int64), pool)
+        sums.update(fold_one(rows, none, n, j, spec=spec, terms=terms))
+    if like is not None:
+        sums = {c: v for c, v in sums.items() if c in like}
+    return Frame({"op": op, "r": r, **sums}, n)
+
+
+def _no_slot() -> dict[str, Array]:
+    return {
+        "x": np.empty(0, np.uint64), "y": np.empty(0, np.uint64), "k": np.empty(0, np.uint8),
+        "d": np.empty(0, np.float64), "m": np.empty(0, np.int64), "c": np.empty(0, np.uint8),
+    }  # fmt: skip
+
+
+def finished(
+    node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool
+) -> Frame:
+    """The output slots: keys, then aggregates, those that are kept."""
+    columns = dict(merged.select(("op", col.PLACE, "r")).columns)
+    for i, at in enumerate(step.kept):
+        facets = node.layout.slots[i]
+        if at < len(step.keys):
+            columns.update(renumber(merged, at, i, facets))
+            continue
+        j = at - len(step.keys)
+        spec = step.aggregates[j]
+        found, hard = aggregate_functions.finish(merged, j, spec, pool, tuples=step.tuples)
+        names = slot_columns(i, facets)
+        if all(n[0] in found for n in names):
+            columns.update({n: found[n[0]] for n in names})
+        else:
+            columns.update(
+                slot(_compute(found, hard, merged.n), i, facets, pool, tuples=step.tuples)
+            )
+    return Frame(columns, merged.n)
+
+
+def _compute(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
+    """A computed aggregate; values that no mantissa holds come with their texts."""
+    texts = None
+    if hard:
+        shown = [hard.get(i) for i in range(n)]
+        texts = partial(pl.Series, values=shown, dtype=pl.String)
+    named = Frame({f"{name}0": c for name, c in found.items()}, n)
+    d, m, c = (value(named, name, 0) for name in "dmc")
+    return Column(n, None, None, found["k"], d, m, c, texts)
+
+
+def fold_one(
+    rows: Frame,
+    codes: Ints,
+    g: int,
+    j: int,
+    *,
+    spec: s.Aggregate,
+    terms: aggregate_functions.Lookup,
+) -> dict[str, Array]:
+    """The columns of aggregate j."""
+    if spec.function is AggregateFunction.GROUP_CONCAT:
+        found = concatenate(rows, codes, g, spec, terms.pool)
+        return {f"a{j}.{name}": c for name, c in found.items()}
+    one = aggregate_functions.fold(rows, codes, g, (spec,), terms)
+    return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}

@@ -1,0 +1,1 @@
+"""Partial aggregates over slices that several queries share."""

@@ -1,0 +1,86 @@
+"""Cells added up over the tree of an index (``rows/wanting``): each node that somebody wants is the
+sum of the two below it, made once for each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Ints, Longs
+from levada.core.frame import Column
+from levada.kernels.keyed.hash_groups import group
+from levada.operators.rows.predicate_index import Index
+
+Columns = dict[str, Column]
+Merge = Callable[[Columns, Ints, int], Columns]
+"""Partials added up: of each the number of its sum, and how many sums there are."""
+
+
+class _Level(NamedTuple):
+    """Nodes of one height: the number here of each one below (None: the same), how many there are,
+    and those that some member wants.
+    """
+
+    codes: Ints | None
+    many: int
+    wanted: Longs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Nodes:
+    """The nodes that members want, level by level: of each a slice below it, and its number."""
+
+    levels: tuple[_Level, ...]
+    slices: Longs
+    nodes: Longs
+
+    @staticmethod
+    def over(index: Index, leaf: Longs, beside: Longs) -> Nodes:
+        """Those above slices, by their leaves and by what else tells slices apart: ``beside``.
+        Slices in the order of both are the cheapest.
+        """
+        inner = np.flatnonzero(np.diff(index.offsets))
+        least = int(inner[0]) if len(inner) else 0
+        node, at = leaf + index.size, np.arange(len(leaf))
+        levels, slices, nodes = list[_Level](), [at[:0]], [node[:0]]
+        codes: Ints | None = None
+        while True:
+            wanted = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
+            levels.append(_Level(codes, len(node), wanted))
+            slices.append(at[wanted])
+            nodes.append(node[wanted])
+            node = node >> 1
+            if not len(node) or int(node.max()) < max(least, 1):
+                break
+            codes, first = _apart(beside, node)
+            node, at, beside = node[first], at[first], beside[first]
+        return Nodes(tuple(levels), np.concatenate(slices), np.concatenate(nodes))
+
+    def partials(self, slices: Columns, merge: Merge) -> Columns:
+        """The partials of all nodes that are wanted, from those of the slices; a column without
+        anything stays so, as most of a sum are.
+        """
+        some = [name for name, column in slices.items() if column.any()]
+        found = {name: np.zeros(len(self.nodes), c.dtype) for name, c in slices.items()}
+        at = 0
+        for level in self.levels:
+            if level.codes is not None and level.many < len(level.codes):
+                slices = merge(slices, level.codes, level.many)
+            for name in some:
+                found[name][at : at + len(level.wanted)] = slices[name][level.wanted]
+            at += len(level.wanted)
+        return found
+
+
+def _apart(beside: Longs, node: Longs) -> tuple[Ints, Longs]:
+    """The number of each pair, and a place of each; what is in order is not looked up."""
+    after = (beside[1:] > beside[:-1]) | ((beside[1:] == beside[:-1]) & (node[1:] > node[:-1]))
+    same = (beside[1:] == beside[:-1]) & (node[1:] == node[:-1])
+    if not (after | same).all():
+        return group(beside.view(np.uint64), node.view(np.uint64))
+    starts = np.concatenate([[True], after])
+    return np.cumsum(starts, dtype=np.int32) - np.int32(1), np.flatnonzero(starts)

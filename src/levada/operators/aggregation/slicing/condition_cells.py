@@ -1,0 +1,118 @@
+"""Who wants a slice: *cells*, where what queries differ in are conditions (STREAMREUSE, aggregates
+below relaxed selections; Krishnamurthy, Wu and Franklin, SIGMOD 2006, whose fragments carry
+signatures).
+
+The conditions of a pick's members are the entries of an index (``rows/wanting``): the terms of its
+keys, and an interval of numbers or texts each. A cell is a leaf of it: all of its rows are the same
+members'. So rows are folded by cell, once, and the tree over the leaves of an index by numbers adds
+the cells up: each node is the sum of the two below it, and a member wants those few nodes that
+together are its interval. n rows that reach M members each cost n and, of each slice of time, twice
+its cells and M log M partials; one by one they cost n M.
+
+A number that is not told by its double, a condition on two variables, and constants that are not
+told: none has cells (``None``), and rows are picked one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Ints, Longs
+from levada.core.frame import Frame
+from levada.core.row_ranges import ranges
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation.slicing.cell_tree import Nodes
+from levada.operators.rows.predicate_index import Asked, Entries, Finder, Index, entries
+from levada.operators.rows.range_keys import Axis
+from levada.plan.execution.slice_readers import Reader, Readers
+
+
+class Told(NamedTuple):
+    """Of each row its leaf of an index, -1: nobody wants it."""
+
+    wanting: Wanting
+    leaf: Longs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wanting:
+    """What all picks want by which readers read; of each leaf how many owners it has. The owners
+    are members, those of a pick from a number on (``first``).
+    """
+
+    finder: Finder
+    owners: Longs
+    first: Mapping[int, int]
+
+    @staticmethod
+    def of(readers: Readers, seed: int) -> Wanting:
+        """Worked out once."""
+        assert readers.form is not None, "they read through picks"
+        parts, first, number = [], dict[int, int](), 0
+        for reader in readers.readers:
+            pick = reader.pick
+            if pick is None or pick.id in first:
+                continue
+            members = np.flatnonzero(pick.alive).astype(np.int32)
+            below = pick.members.inputs[0][members]
+            slots = [reader.way[0].edge.slots[key.slot] for key in pick.step.keys]
+            keys = np.argsort(slots, kind="stable").tolist()
+            asked = Asked(members, below, members.astype(np.int64) + number)
+            parts.append(entries(pick, asked, keys, 0, seed))
+            first[pick.id], number = number, number + len(pick.members)
+        axis = next((Axis(*each) for each in readers.form.ranges), None)
+        finder = Finder.of(Entries.together(parts), readers.form.keys, axis)
+        return Wanting(finder, (finder.numbered or finder.plain).owners(), first)
+
+    @property
+    def index(self) -> Index:
+        """By numbers, if there are such."""
+        return self.finder.numbered or self.finder.plain
+
+
+def told(readers: Readers, rows: Frame, pool: Pool) -> Told | None:
+    """Who wants these rows of a producer; None if that does not follow from terms and one range
+    alone.
+    """
+    if readers.form is None or len(readers.form.ranges) > 1:
+        return None
+    if Wanting not in readers.facts:
+        readers.facts[Wanting] = Wanting.of(readers, pool.seed)
+    wanting: Wanting = readers.facts[Wanting]
+    by_number, by_key = wanting.finder.leaves(rows, pool)
+    if wanting.finder.numbered is None:
+        return Told(wanting, by_key)
+    if not wanting.index.told.all() or (by_key >= 0).any():
+        return None
+    return Told(wanting, by_number)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cells:
+    """The nodes that members want; ``owners``: (place, owner) of who wants them."""
+
+    wanting: Wanting
+    nodes: Nodes
+    owners: tuple[Longs, Longs]
+
+    @staticmethod
+    def over(wanting: Wanting, leaf: Longs, beside: Longs) -> Cells:
+        """Those above slices, as nodes are (``Nodes.over``)."""
+        index = wanting.index
+        nodes = Nodes.over(index, leaf, beside)
+        first = index.offsets[nodes.nodes]
+        counts = index.offsets[nodes.nodes + 1] - first
+        owner = index.owner[index.of[ranges(first, counts)]]
+        return Cells(wanting, nodes, (np.repeat(np.arange(len(nodes.nodes)), counts), owner))
+
+    def of(self, reader: Reader) -> tuple[Longs, Ints]:
+        """(place, member of the reader's pick): who wants which of the nodes."""
+        assert reader.pick is not None, "it reads through a pick"
+        place, owner = self.owners
+        member = owner - self.wanting.first[reader.pick.id]
+        own = (member >= 0) & (member < len(reader.pick.members))
+        return place[own], member[own].astype(np.int32)

@@ -1,0 +1,91 @@
+"""Sets of slices as few partials: a tree over slices in the order of time, each node the sum of the
+two below it (a segment tree; Scotty's, without its pointers).
+
+What counts at a report is a set of slices, mostly one after another. Such a run is at most two
+nodes of each height, so a window of n slices is put together from about 2 log n partials, whatever
+else is put together of the same; and a node is added up once for all sets that have it. No function
+needs an inverse, so MIN and MAX go the same way as SUM.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Longs
+
+
+class Sets(NamedTuple):
+    """Sets of places, each as runs [begin, end) of them: ``of`` which set each run is."""
+
+    of: Longs
+    begin: Longs
+    end: Longs
+
+
+class Uses(NamedTuple):
+    """Which nodes of a height make up which sets."""
+
+    sets: Longs
+    nodes: Longs
+
+
+def runs(sets: Longs, places: Longs) -> Sets:
+    """Sets by their places, which are sorted and distinct within each set.
+
+    >>> [column.tolist() for column in runs(np.array([0, 0, 0, 1]), np.array([2, 3, 7, 8]))]
+    [[0, 0, 1], [2, 7, 8], [4, 8, 9]]
+    """
+    follows = (sets[1:] == sets[:-1]) & (places[1:] == places[:-1] + 1)
+    first = np.flatnonzero(np.concatenate([[True], ~follows])) if len(sets) else places[:0]
+    last = np.append(first[1:] - 1, len(sets) - 1) if len(sets) else places[:0]
+    return Sets(sets[first], places[first], places[last] + 1)
+
+
+def covers(sets: Sets) -> list[Uses]:
+    """The nodes that make up these sets, by height: node i of height h is of the places from i *
+    2**h on. No place of a set is in two of its nodes.
+
+    >>> one = Sets(np.array([0]), np.array([1]), np.array([7]))
+    >>> [nodes.tolist() for _, nodes in covers(one)]
+    [[1, 6], [1, 2]]
+    """
+    of, begin, end = sets
+    found = []
+    while len(of):
+        left, right = (begin & 1) == 1, (end & 1) == 1
+        nodes = np.concatenate([begin[left], end[right] - 1])
+        found.append(Uses(np.concatenate([of[left], of[right]]), nodes))
+        begin, end = (begin + 1) >> 1, end >> 1
+        more = begin < end
+        of, begin, end = of[more], begin[more], end[more]
+    return found
+
+
+def needed(uses: list[Uses], places: int) -> list[Longs]:
+    """Of each height the nodes that some set has, and those below which are such: sorted."""
+    found = list[Longs]()
+    below = np.empty(0, np.int64)
+    for height in reversed(range(len(uses))):
+        own = np.concatenate([uses[height].nodes, 2 * below, 2 * below + 1])
+        below = np.unique(own[own << height < places])
+        found.append(below)
+    return found[::-1]
+
+
+def numbers(nodes: Longs, wanted: Longs) -> Longs:
+    """Of each node its place among the wanted ones, which are sorted; -1: it is none.
+
+    >>> numbers(np.array([4, 9, 6]), np.array([4, 6])).tolist()
+    [0, -1, 1]
+    """
+    if not len(wanted) or not len(nodes):
+        return np.full(len(nodes), -1, np.int64)
+    if (most := max(int(wanted[-1]), int(nodes.max())) + 1) <= 4 * len(nodes):
+        table = np.full(most, -1, np.int64)
+        table[wanted] = np.arange(len(wanted))
+        return table[nodes]
+    at = np.minimum(np.searchsorted(wanted, nodes), len(wanted) - 1)
+    found: Longs = np.where(wanted[at] == nodes, at, -1)
+    return found

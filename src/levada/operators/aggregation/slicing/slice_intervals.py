@@ -1,0 +1,119 @@
+"""When slices count for members: asked once for all groups whose slices lie alike in time.
+
+The rows of a time go along the edges of a reader to its members, in the order of these edges; each
+of these *entries* says in which interval rows of that time count for that member, by its number.
+Where conditions tell who wants which slice, only the pairs of a time and a member are asked that
+some slice has: of ten thousand members most want none of them. Intervals are numbered in order of
+time, so partials that are made by number are in the order in which windows slide over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from levada.core.array_types import Bools, Ints, Longs
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.frame import Frame
+from levada.kernels.keyed.bucket_layout import beside
+from levada.kernels.keyed.hash_groups import group
+from levada.operators.rows.route_rows import along, fan_out, key_of
+from levada.operators.windowing.window_intervals import exact
+from levada.plan.execution.plan import Consumer, FanOut, PlanNode
+from levada.plan.execution.slice_readers import Reader
+
+Wanted = Callable[[Longs, Ints], Bools]
+"""Whether members want rows, by their places."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Intervals:
+    """The interval of each entry; -1: rows never count there. Of each interval the member, its
+    begin and end.
+    """
+
+    number: Longs
+    op: Ints
+    begin: Times
+    end: Times
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.op)
+
+    @staticmethod
+    def of_all(reader: Reader, times: Frame, node: PlanNode) -> tuple[Longs, Intervals]:
+        """When these rows of a producer count for a reader's members; where each row's entries
+        begin, and the last one's end.
+        """
+        frame, at = _along(reader, times, node)
+        return np.searchsorted(at, np.arange(times.n + 1)), _intervals(reader, frame)
+
+    @staticmethod
+    def of_some(
+        reader: Reader, times: Frame, node: PlanNode, at: Longs, op: Ints
+    ) -> tuple[Ints, Intervals]:
+        """When of these rows those at ``at`` count for the members ``op``; the entry of each."""
+        entry, first = group(at.view(np.uint64), op.astype(np.uint64))
+        rows = once(reader.way, times.take(at[first]), node)
+        return entry, _intervals(reader, rows.with_(op=op[first]))
+
+
+def _intervals(reader: Reader, frame: Frame) -> Intervals:
+    """The intervals of these rows of members."""
+    panes = reader.panes
+    begin, end = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
+    there = np.flatnonzero(begin < end)
+    op, begin, end = frame["op"][there], begin[there], end[there]
+    own = key_of(Frame({"op": op}, len(op)), ())
+    codes, first = group(*beside(*own, begin, end))
+    order = np.argsort(begin[first], kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    number = np.full(frame.n, -1, np.int64)
+    number[there] = rank[codes]
+    first = first[order]
+    return Intervals(number, op[first], begin[first], end[first])
+
+
+def spans(
+    reader: Reader, times: Frame, node: PlanNode, wanted: Wanted | None = None
+) -> tuple[Times, Times]:
+    """Of each of these rows of a producer when it counts first for some member of a reader, and
+    from when on for none; the end is before the begin where it never does. ``wanted``: whether a
+    member wants such a row at all.
+    """
+    frame, at = _along(reader, times, node)
+    panes = reader.panes
+    s, e = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
+    there = s < e
+    if wanted is not None:
+        there &= wanted(at, frame["op"])
+    begin, end = np.full(times.n, MAX, np.int64), np.full(times.n, MIN, np.int64)
+    np.minimum.at(begin, at[there], s[there])
+    np.maximum.at(end, at[there], e[there])
+    return begin, end
+
+
+def _along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
+    """Rows as the reader's members have them, and which of these each is."""
+    at = np.arange(rows.n, dtype=np.int64)
+    layout = node.layout
+    for edge in reader.way:
+        chosen, _ = fan_out(rows["op"], edge.fan)
+        at = at if chosen is None else at[chosen]
+        rows, layout = along(rows, edge, layout), edge.edge.layout
+    return rows, at
+
+
+def once(way: Sequence[Consumer], rows: Frame, node: PlanNode) -> Frame:
+    """A producer's rows once each, with the columns that they have at the end of a way."""
+    layout = node.layout
+    producers = np.zeros(2, np.int32)
+    for edge in way:
+        alone = Consumer(edge.node, edge.input, edge.edge, FanOut(producers, producers, True), 0)
+        rows, layout = along(rows, alone, layout), edge.edge.layout
+    return rows

@@ -1,0 +1,390 @@
+"""Slices in state: windows over the same rows are put together from them at their reports
+(Krishnamurthy, Wu and Franklin, SIGMOD 2006; Scotty, TODS; the state that panes by window are).
+
+A slice is one row for all windows of its GROUP BY, with the times of its rows, as cut
+(``group/slices``). So state is (groups x slices), whatever the number of windows, and an epoch in
+which nothing is reported costs the slices that are new. At the reports that are due:
+
+    classes   slices that lie alike in time: a class counts at a report, or not, for all groups
+    sets      the classes that count at a report; reports of several windows often have the same
+    sums      the slices of each set and group, added up over a tree (``tree``) and finished once;
+              the report of a window is a copy
+
+What lies alike for each window that still wants it is one slice from there on (``_coarser``): where
+a short window beside a long one had rows cut finely, the long one keeps its own borders' slices.
+
+Exact: whoever comes later begins after all that is in state, so a slice that nobody cut at its
+borders counts for it nowhere. A slice goes when the last window has left it that it counts for.
+Slices and panes are added up together where a group has both: who reads alone folds panes.
+
+Where memory is bounded both is done range by range of the groups (``group/in_ranges``), and what is
+put together is a piece for each range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Ints, Longs, Words
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.frame import Frame, concat
+from levada.core.row_ranges import ranges
+from levada.kernels.keyed.bucket_layout import beside, combine
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.key_partitioner import scatter_order
+from levada.operators.aggregation import bignum_sums
+from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges, of_piece
+from levada.operators.aggregation.slicing import segment_tree
+from levada.operators.aggregation.slicing.cell_membership import Wants, wants_of
+from levada.operators.aggregation.slicing.cell_tree import Nodes
+from levada.operators.aggregation.slicing.partial_aggregates import (
+    added_up,
+    group_columns,
+    merged,
+    numbered,
+    summed,
+    told_apart,
+)
+from levada.operators.aggregation.slicing.slice_classes import Classes, as_sets, in_time
+from levada.operators.operator_context import Env
+from levada.operators.reporting import report_buffer
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.rows.route_rows import key_of, zeros
+from levada.operators.state.key_ranges import Range
+from levada.operators.state.state_parts import Piece, due_together
+from levada.operators.windowing.window_intervals import exact
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.sharing_demand import Shares
+
+_TWICE = 2
+"""Sets of so few slices each are added up without a tree."""
+_CELL = (col.KEY, col.CHECK, col.VALUE, col.LEAF)
+"""What tells the cell of a slice, and this."""
+
+
+def is_cut(partials: Frame) -> bool:
+    """Whether partials are slices, which have times, and no panes of members."""
+    return col.least(0) in partials
+
+
+class Sums(NamedTuple):
+    """The slices of sets, added up by set and group: those of a set are ``parts[offsets[i] :
+    offsets[i + 1]]``. Of each report its member, its time and its set.
+    """
+
+    parts: Frame
+    offsets: Longs
+    op: Ints
+    time: Times
+    sets: Ints
+
+    def of_reports(self, parts: Frame) -> Frame:
+        """What was made of each of the ``parts`` as rows of the reports."""
+        first = self.offsets[self.sets]
+        counts = self.offsets[self.sets + 1] - first
+        rows = parts.take(ranges(first, counts))
+        return rows.with_(op=np.repeat(self.op, counts), r=np.repeat(self.time, counts))
+
+
+class _Above(NamedTuple):
+    """The members that read each of a producer's: ``members[offsets[i] : offsets[i + 1]]``; of
+    each of these what it reads.
+    """
+
+    offsets: Longs
+    members: Ints
+    below: Longs
+
+
+class _Entries(NamedTuple):
+    """When classes count for members: of each entry the class, the member, and [begin, end)."""
+
+    of: Longs
+    op: Ints
+    begin: Times
+    end: Times
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The slices of a GROUP BY in a partition's state, and the reports that are due."""
+
+    node: PlanNode[s.Panes]
+    env: Env
+    calendar: Calendar
+
+    @property
+    def key(self) -> str:
+        """Under which they are kept."""
+        return f"{self.node.id}.slices{report_buffer.OWN}"
+
+    def remember(self, new: Sequence[Frame]) -> list[Part]:
+        """Keeps new slices; all that there are, if a report is due."""
+        state, due = self.env.state, self.calendar.any_due
+        parts = [of_piece(state, piece) for piece in state.pieces(self.key) if due]
+        if new:
+            whole = concat(new)
+            parts.append(Part(whole))
+            kept = report_buffer.later(whole, self._of_producers(self.calendar.high))
+            own = bignum_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
+            report_buffer.remember(state, self.key, kept, own)
+        return parts if due else []
+
+    def sums(self, parts: Sequence[Part]) -> Iterator[Sums]:
+        """The slices that count at due reports, added up by set, range by range of the groups."""
+        before = list[Frame]()  # too many reports are those of all ranges
+        for _, rows in self._in_ranges(parts):
+            found = self._sums(self._told(concat(rows)), before)
+            if found is not None:
+                yield found
+
+    def _in_ranges(self, parts: Sequence[Part]) -> Iterator[tuple[Range, list[Frame]]]:
+        return in_ranges(parts, range(len(self.node.step.keys)), self.env.state.theta)
+
+    def _sums(self, rows: Frame, before: list[Frame]) -> Sums | None:
+        rows = rows.drop(col.KEY, col.CHECK, col.VALUE)
+        classes = in_time(rows)
+        entries = self._entries(rows, classes)
+        weights = self._groups(rows, classes)[entries.of]
+        asked = Frame(
+            {
+                "op": entries.op,
+                col.BEGIN: entries.begin,
+                col.END: entries.end,
+                col.COUNT: weights,
+                col.AT: entries.of,
+            }
+        )
+        before.append(asked)
+        self.calendar.check_few(before, enumerated=self.node.step.enumerated)
+        if not self.node.step.enumerated:
+            asked = self.calendar.counting(asked)
+        at, r = self.calendar.pairs(
+            asked["op"], asked[col.BEGIN], asked[col.END], self.node.step.enumerated
+        )
+        if not len(at):
+            return None
+        op, of = asked["op"][at], asked[col.AT][at]
+        reports, first = group(*combine(*_of_members(op), r.view(np.uint64), zeros(len(r))))
+        chosen, sets = as_sets(reports.astype(np.int64), of)
+        parts, offsets = self._added(rows, classes.of, chosen)
+        sums = Sums(parts, offsets, op[first], r[first], sets)
+        return sums if self._wants is None else self._by_wishes(sums, self._wants)
+
+    def _by_wishes(self, sums: Sums, wants: Wants) -> Sums:
+        """Cells that count at reports as what members want of these."""
+        parts, aggregates_ = sums.parts, self.node.step.aggregates
+        sets = np.repeat(np.arange(len(sums.offsets) - 1), np.diff(sums.offsets))
+        own = group(*key_of(parts, range(len(self.node.step.keys))))[0].astype(np.int64)
+        nodes = Nodes.over(wants.index, parts[col.LEAF], sets * (int(own.max()) + 1) + own)
+        columns = {name: c for name, c in parts.columns.items() if name.startswith("a")}
+        merge = partial(merged, specs=aggregates_, pool=self.env.pool)
+        found = parts.drop(*columns).with_(**{col.GROUP: own}).take(nodes.slices)
+        found = found.with_(**nodes.partials(columns, merge))
+        place, wish = wants.above(nodes.nodes)
+        many = int(wants.wish.max()) + 1
+        asked, of = np.unique(sums.sets * np.int64(many) + wants.wish[sums.op], return_inverse=True)
+        number = segment_tree.numbers(sets[nodes.slices[place]] * many + wish, asked)
+        there = np.flatnonzero(number >= 0)
+        made = self._merged(found, place[there], number[there], len(asked))
+        offsets = np.searchsorted(made[col.AT], np.arange(len(asked) + 1))
+        made = made.drop(col.AT, col.GROUP, col.LEAF)
+        return Sums(made, offsets, sums.op, sums.time, of.astype(np.int32))
+
+    def _told(self, rows: Frame) -> Frame:
+        """Slices with what tells who wants them, if that is not everybody, and none that nobody
+        wants.
+        """
+        return rows if self._wants is None else self._wants.told(rows)
+
+    def _groups(self, rows: Frame, classes: Classes) -> Longs:
+        """How many groups have slices of each class."""
+        of = classes.of
+        if self._wants is not None:
+            k, h = key_of(rows, range(len(self.node.step.keys)))
+            of = of[group(*combine(k, h, of.view(np.uint64), zeros(rows.n)))[1]]
+        return np.bincount(of, minlength=len(classes.first))
+
+    def forget(self) -> None:
+        """Drops what has left its last window, and puts together what lies alike from now on."""
+        state = self.env.state
+        if not (there := state.pieces(self.key)):
+            return
+        least = int(self._of_producers(self.calendar.made).min(initial=MAX))
+        pieces = [p for p in there if p.dead > least]
+        if (start := due_together(pieces)) < len(pieces):
+            parts = [of_piece(state, piece) for piece in pieces[start:]]
+            made = list(self._together(parts))
+            if len(made) > 1:
+                made = [msgspec.structs.replace(p, run=int(made[0].name)) for p in made]
+            pieces = [*pieces[:start], *made]
+        state.replace(self.key, pieces)
+
+    def _together(self, parts: Sequence[Part]) -> Iterator[Piece]:
+        """One piece for each range of the groups."""
+        for some, rows in self._in_ranges(parts):
+            coarser = self._coarser(self._told(concat(rows)))
+            if coarser.n:
+                begin = coarser[col.BEGIN]
+                span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
+                own = bignum_sums.own_terms(coarser, self.node.step.aggregates, self.env.pool)
+                texts = own.frames("") if len(own) else {}
+                frames = {"": coarser, **texts}
+                yield self.env.state.put(frames, coarser.n, span, **some._asdict())
+
+    def _coarser(self, rows: Frame) -> Frame:
+        """Slices as far as they can still count: those that lie alike in this are one."""
+        classes = in_time(rows)
+        entries = self._entries(rows, classes)
+        begin = np.maximum(entries.begin, self.calendar.made[entries.op] + 1)
+        there = np.flatnonzero(begin < entries.end)
+        of, op, end = entries.of[there], entries.op[there], entries.end[there]
+        begin = begin[there]
+        said = told_apart(*beside(*_of_members(op), begin, end))
+        sums = [added_up(of, len(classes.first), half) for half in said]
+        alike, first = group(*combine(*_of_members(rows["op"][classes.first]), *sums))
+        wanted = np.zeros(len(classes.first), np.bool_)
+        wanted[of] = True
+        least, last = np.full(len(first), MAX, np.int64), np.full(len(first), MIN, np.int64)
+        np.minimum.at(least, alike[of], begin)
+        np.maximum.at(last, alike[of], end)
+        kept = np.flatnonzero(wanted[classes.of])
+        mine = alike[classes.of[kept]].astype(np.int64)
+        found = self._merged(self._grouped(rows), kept, mine, len(first))
+        which = found[col.AT]
+        example = classes.first[first][which]
+        times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
+        times |= {col.BEGIN: least[which], col.END: last[which]}
+        return found.drop(col.AT, col.GROUP, col.LEAF).with_(**times)
+
+    def _grouped(self, rows: Frame) -> Frame:
+        """Slices with the number of the group of each; those of a group in other cells are apart,
+        too, in the order of their leaves.
+        """
+        codes = group(*key_of(rows, range(len(self.node.step.keys))))[0].astype(np.int64)
+        if self._wants is not None:
+            codes = codes * self._wants.index.size + rows[col.LEAF]
+        return rows.with_(**{col.GROUP: codes})
+
+    def _merged(self, rows: Frame, chosen: Longs, of: Longs, count: int) -> Frame:
+        """The chosen partials by number (less than ``count``) and group, added up; ``#at`` is the
+        number, in order.
+        """
+        own = rows[col.GROUP][chosen]
+        groups = int(own.max(initial=0)) + 1
+        codes, there = numbered(of * groups + own, count * groups)
+        example = np.empty(len(there), np.int64)
+        example[codes] = chosen
+        step = self.node.step
+        kept = group_columns(rows, range(len(step.keys)), example)
+        kept |= {name: rows[name][example] for name in _CELL if name in rows}
+        sums = summed(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
+        number, group_ = np.divmod(there, groups)
+        return Frame({**kept, **sums, col.GROUP: group_, col.AT: number}, len(there))
+
+    def _added(self, rows: Frame, of: Longs, chosen: segment_tree.Sets) -> tuple[Frame, Longs]:
+        """The slices of each set and group, added up; where each set's begin."""
+        counts = chosen.end - chosen.begin
+        if counts.sum() <= _TWICE * len(counts) + int(of.max()):
+            nodes, own = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
+            return self._by_sets(self._grouped(rows), *_pairs(of, nodes, own), chosen)
+        uses = segment_tree.covers(chosen)
+        wanted = segment_tree.needed(uses, int(of.max()) + 1)
+        level = self._grouped(rows).with_(**{col.AT: of})
+        frames, sets = list[Frame](), list[Longs]()
+        for height, (own, nodes) in enumerate(uses):
+            if height:
+                above = segment_tree.numbers(level[col.AT] >> 1, wanted[height])
+                there = np.flatnonzero(above >= 0)
+                level = self._merged(level, there, above[there], len(wanted[height]))
+                level = level.with_(**{col.AT: wanted[height][level[col.AT]]})
+            at, of_set = _pairs(level[col.AT], nodes, own)
+            frames.append(level.take(at).drop(col.AT))
+            sets.append(of_set)
+        names = [n for n in frames[-1].columns if not (col.is_time(n) or n in (col.BEGIN, col.END))]
+        every = concat([frame.select(names) for frame in frames])
+        return self._by_sets(every, np.arange(every.n), np.concatenate(sets), chosen)
+
+    def _by_sets(
+        self, rows: Frame, at: Longs, sets: Longs, chosen: segment_tree.Sets
+    ) -> tuple[Frame, Longs]:
+        """Partials at these places by their sets."""
+        count = int(chosen.of.max()) + 1
+        parts = self._merged(rows, at, sets, count)
+        offsets = np.searchsorted(parts[col.AT], np.arange(count + 1))
+        return parts.drop(col.AT, col.GROUP), offsets
+
+    def _entries(self, rows: Frame, classes: Classes) -> _Entries:
+        """When each class counts for whom."""
+        node, above = self.node, self._above
+        ways = rows.take(classes.first)
+        first = above.offsets[ways["op"]]
+        counts = above.offsets[ways["op"] + 1] - first
+        of = np.repeat(np.arange(ways.n), counts)
+        times = ways.select([name for name in ways.columns if col.is_time(name)]).take(of)
+        frame = times.with_(op=above.members[ranges(first, counts)])
+        begin, end = exact(frame, node.input_layouts[0], node.windows, node.step.rows)
+        wanted = begin < end
+        if self._wants is not None:
+            wanted &= self._wants.wanted(ways[col.WANTED][of], frame["op"])
+        there = np.flatnonzero(wanted)
+        return _Entries(of[there], frame["op"][there], begin[there], end[there])
+
+    @cached_property
+    def _wants(self) -> Wants | None:
+        """Who wants which cells, where members differ in conditions."""
+        assert self.env.shares is not None, "slices are kept by tasks of a plan"
+        plan = self.env.shares.plan
+        pick = plan.nodes[self.node.inputs[0]].of(s.Pick)
+        if pick is None or not pick.step.tests:
+            return None
+        return wants_of(self.node, pick, self.env.pool.seed)
+
+    @cached_property
+    def _above(self) -> _Above:
+        assert self.env.shares is not None, "slices are kept by tasks of a plan"
+        return self.node.known(_above, self.env.shares)
+
+    def _of_producers(self, instants: Times) -> Times:
+        """Of each of the producer's members the least of its members' instants."""
+        found = np.full(len(self._above.offsets) - 1, MAX, np.int64)
+        np.minimum.at(found, self._above.below, instants[self._above.members])
+        return found
+
+
+def _above(node: PlanNode[s.Panes], shares: Shares) -> _Above:
+    """Who reads whom, through a pick or not."""
+    nodes = shares.plan.nodes
+    members = np.flatnonzero(node.alive).astype(np.int32)
+    below = node.members.inputs[0][members]
+    source = nodes[node.inputs[0]]
+    if (pick := source.of(s.Pick)) is not None:
+        below = pick.members.inputs[0][below]
+        source = nodes[source.inputs[0]]
+    of = below.astype(np.int64)
+    order = np.argsort(of, kind="stable")
+    offsets = np.searchsorted(of[order], np.arange(len(source.members) + 1))
+    return _Above(offsets, members[order], of[order])
+
+
+def _of_members(op: Ints) -> tuple[Words, Words]:
+    """A key of each member."""
+    return key_of(Frame({"op": op}), ())
+
+
+def _pairs(there: Longs, nodes: Longs, sets: Longs) -> tuple[Longs, Longs]:
+    """The rows of each use: (row, set), where rows are of the nodes ``there``."""
+    distinct, of = np.unique(nodes, return_inverse=True)
+    at = segment_tree.numbers(there, distinct)
+    rows = np.flatnonzero(at >= 0)
+    order, offsets = scatter_order(at[rows].astype(np.int32), len(distinct))
+    counts = (offsets[1:] - offsets[:-1])[of]
+    return rows[order[ranges(offsets[:-1][of], counts)]], np.repeat(sets, counts)

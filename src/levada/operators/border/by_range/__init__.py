@@ -1,1 +1,0 @@
-"""IStreams of the same rows over windows that differ in their ranges."""

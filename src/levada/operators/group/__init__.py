@@ -1,1 +1,0 @@
-"""GROUP BY and DISTINCT: by panes, per report, by changes."""

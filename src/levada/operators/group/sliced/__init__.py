@@ -1,1 +1,0 @@
-"""What partials by slices are made of."""

@@ -1,1 +1,0 @@
-"""Operators on rows with event times, incremental."""

@@ -1,1 +1,0 @@
-"""Joins over count windows by the numbers of their rows (``windows/numbers``)."""

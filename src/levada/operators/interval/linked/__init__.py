@@ -1,1 +1,0 @@
-"""Joins of chains and circles of inputs in one step."""

@@ -1,0 +1,94 @@
+"""Rows that go to one place, and what of them is enough there (``plan/sealed/sent``): made where
+they are, if it is much less.
+
+Each report and member for itself; what is left out changes no result. A task that sends all of its
+rows is as right, so it does where there is little to spare. Cost: a look at the rows, and what is
+done with them here is not done at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.core.frame import Frame
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation import incremental_group_by, report_group_by
+from levada.operators.reporting.order_and_distinct import first_rows
+from levada.operators.rows.route_rows import key_of, with_report
+from levada.plan.execution import steps as s
+from levada.plan.execution.local_reduction import What, less
+from levada.plan.execution.plan import PlanNode
+
+FEWER = 0.5
+"""What is sent is less if it is at most so much of the rows."""
+
+
+class Sent(NamedTuple):
+    """What is sent; ``folded``: partials, and not rows."""
+
+    frame: Frame
+    folded: bool
+
+
+def fewer(node: PlanNode, at: int, frame: Frame, pool: Pool) -> Sent | None:
+    """What of the rows of a node's input ``at`` is enough; None: they are sent as they are."""
+    told = node.known(less_of, at)
+    if told is None or told.what is What.WHOLE or not frame.n:
+        return None
+    made = _WAYS[told.what](node, frame, pool)
+    return None if made is None else Sent(made, told.what is What.PARTIALS)
+
+
+def less_of(node: PlanNode, at: int) -> Any:
+    """What a node's step says of input ``at``."""
+    return less(node.step, at)
+
+
+def _partials(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+    if (groups := node.of(s.RGroup)) is not None:
+        return report_group_by.partials(groups, frame, pool, FEWER)
+    running = node.of(s.Running)
+    assert running is not None, "partials are of groups"
+    return incremental_group_by.partials(running, frame, pool, FEWER)
+
+
+def _values(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+    groups = node.of(s.RGroup)
+    assert groups is not None, "distinct values are of groups of report rows"
+    return report_group_by.values(groups, frame, FEWER)
+
+
+def _first(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+    """The first rows of each report, as many as are shown at most."""
+    order = node.of(s.ROrder)
+    assert order is not None and order.step.limit is not None, "an order with LIMIT"
+    if "w" in frame:
+        return None  # rows of a result that is kept by changes
+    most = order.step.offset + order.step.limit
+    counts = np.bincount(group(*with_report(key_of(frame, ()), frame))[0])
+    if int(np.minimum(counts, most).sum()) > FEWER * frame.n:
+        return None
+    return first_rows(order, frame, pool, most)
+
+
+def _netted(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+    """The sum of the weights of each instant, also where it is 0: something has changed there."""
+    codes, first = group(*with_report(key_of(frame, ()), frame))
+    if len(first) > FEWER * frame.n:
+        return None
+    net: Longs = np.zeros(len(first), np.int64)
+    np.add.at(net, codes, frame["w"].astype(np.int64))
+    return frame.take(first).with_(w=net)
+
+
+_WAYS: dict[What, Callable[[PlanNode, Frame, Pool], Frame | None]] = {
+    What.PARTIALS: _partials,
+    What.VALUES: _values,
+    What.FIRST: _first,
+    What.NETTED: _netted,
+}

@@ -1,0 +1,1 @@
+"""Triples and tuples to rows: matches patterns."""

@@ -1,0 +1,289 @@
+"""The patterns of many members as one table, and which node and member each of them stands for.
+
+Every pattern of the plan over one stream is matched at once. What is another in each version of the
+plan and what stays are apart: nodes that have been full before (``plan/topology/members``) take no
+new members, so their table lasts from version to version, and the others have one that is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Ints, Longs
+from levada.operators.matching.entailed_patterns import Ways
+from levada.operators.matching.pattern_match import PatternTable, distinct_records, records_of
+from levada.plan.execution import steps as s
+from levada.plan.execution.demanded_terms import NOTHING, Terms, Wanted
+from levada.plan.execution.pattern_text import MOST_COUNTED, pattern_text
+from levada.plan.execution.plan import PlanNode
+
+# constants and equal positions of a pattern: its number
+Index = dict[tuple[tuple[str | None, ...], int], int]
+MANY = 2048  # members; patterns of so many are not counted one by one
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The distinct patterns of some members, as one table, and which of them each node reads.
+
+    ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``:
+    Star nodes, each with the pattern of each (leg, member), -1 for members that are not chosen.
+    ``entailed``: the ways of Entailed nodes. ``texts``: the patterns of Match and Star nodes, which
+    come first in the table, for people; none if they are many. ``lasting``: those of other nodes,
+    in a table of their own, which the next version of the plan has, too.
+    """
+
+    table: PatternTable
+    nodes: tuple[tuple[PlanNode[s.Match], Longs, Ints], ...]
+    stars: tuple[tuple[PlanNode[s.Star], Longs], ...]
+    entailed: tuple[Ways, ...]
+    texts: tuple[str, ...]
+    lasting: Patterns | None = None
+
+    def each(self) -> Iterator[Patterns]:
+        """These, and those that last."""
+        yield self
+        if self.lasting is not None:
+            yield from self.lasting.each()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Large:
+    """Very many members of a node, equal to the same ones in any version of the plan."""
+
+    node: PlanNode[s.Match]
+    chosen: npt.NDArray[np.bool_]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Large)
+            and self.node.id == other.node.id
+            and self.node.members is other.node.members
+            and np.array_equal(self.chosen, other.chosen)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.node.id, id(self.node.members)))
+
+
+def patterns_of(
+    nodes: Sequence[PlanNode],
+    chosen: Sequence[npt.NDArray[np.bool_]],
+    seed: int,
+    wanted: Wanted = NOTHING,
+) -> Patterns | None:
+    """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none.
+    ``wanted``: the terms that relaxed ones stand for.
+
+    Where members are very many, they are taken by columns. Those of full nodes are a table of their
+    own, which is kept as long as these have the same members, in whichever version of the plan, and
+    so are those of the terms that last: so a version costs what is another in it, and a triple is
+    looked up twice.
+    """
+    large = tuple([_Large(m, c) for n, c in zip(nodes, chosen, strict=True) if (m := _large(n, c))])
+    if large and (lasting := _lasting(large, seed)).table.n > MOST_COUNTED:
+        now = {one.node.id: one.node for one in large}
+        small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
+        rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
+        return _behind(rest, _of_now(lasting, now))
+    if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
+        return _with_terms(nodes, chosen, seed, wanted)
+    if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MANY:
+        many = _many(nodes, chosen, seed)
+        if many.table.n > MOST_COUNTED:
+            return many
+    return _one_by_one(nodes, chosen, seed, wanted.every.rest)
+
+
+def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | None:
+    """The node, if it is full, stands for no terms, and some of its members are chosen."""
+    match = node.of(s.Match)
+    return match if match and node.is_full and not match.step.lifted and mask.any() else None
+
+
+def _behind(rest: Patterns | None, lasting: Patterns) -> Patterns:
+    """What lasts behind the others, none of which are counted then."""
+    if rest is None:
+        return lasting
+    if rest.lasting is not None:
+        lasting = _behind(rest.lasting, lasting)
+    return replace(rest, texts=(), lasting=lasting)
+
+
+def _of_now(lasting: Patterns, nodes: Mapping[int, PlanNode[s.Match]]) -> Patterns:
+    """The same patterns for the nodes of this version."""
+    same = tuple([(nodes[node.id], own, members) for node, own, members in lasting.nodes])
+    return replace(lasting, nodes=same)
+
+
+def _with_terms(
+    nodes: Sequence[PlanNode],
+    chosen: Sequence[npt.NDArray[np.bool_]],
+    seed: int,
+    wanted: Wanted,
+) -> Patterns | None:
+    """The patterns of terms that last, and all others."""
+    own = {
+        m.id: (m, c)
+        for n, c in zip(nodes, chosen, strict=True)
+        if (m := n.of(s.Match)) is not None and m.step.lifted and c.any()
+    }
+    rest = _one_by_one(nodes, chosen, seed, wanted.rest)
+    if not own:
+        return rest
+    first, _ = next(iter(own.values()))
+    follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in own.values()])
+    lasting = first.kept(
+        f"terms {seed}",
+        follows,
+        lambda: _one_by_one(
+            [m for m, _ in own.values()], [c for _, c in own.values()], seed, wanted.lasting
+        ),
+    )
+    if lasting is None:
+        return rest
+    return _behind(rest, _of_now(replace(lasting, texts=()), {n: m for n, (m, _) in own.items()}))
+
+
+@lru_cache(maxsize=16)
+def _lasting(large: tuple[_Large, ...], seed: int) -> Patterns:
+    """The patterns of full nodes, found once while these have the same members."""
+    return _many([one.node for one in large], [one.chosen for one in large], seed)
+
+
+def _one_by_one(
+    nodes: Sequence[PlanNode],
+    chosen: Sequence[npt.NDArray[np.bool_]],
+    seed: int,
+    wanted: Terms,
+) -> Patterns | None:
+    """The patterns of chosen members, one after the other."""
+    index: Index = {}
+    texts: dict[int, str] = {}
+    matches: list[tuple[PlanNode[s.Match], Longs, Ints]] = []
+    stars_: list[tuple[PlanNode[s.Star], Longs]] = []
+    for node, mask in zip(nodes, chosen, strict=True):
+        match, star = node.of(s.Match), node.of(s.Star)
+        if not mask.any() or (match is None and star is None):
+            continue
+        legs = _legs(node.step)
+        of: list[list[int]] = [[] for _ in legs]
+        members: list[int] = []
+        for m in np.flatnonzero(mask).tolist():
+            for constants in _constants(node, m, wanted):
+                members.append(m)
+                for leg, positions in enumerate(legs):
+                    pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
+                    number = index.setdefault(pattern, len(index))
+                    of[leg].append(number)
+                    if number < MOST_COUNTED and number not in texts:
+                        texts[number] = pattern_text(pattern[0], positions)
+        if star is not None:
+            numbers = np.full((len(legs), len(mask)), -1, np.int64)
+            numbers[:, members] = of
+            stars_.append((star, numbers))
+        if match is not None:
+            own = np.array(of[0], np.int64)
+            order = np.argsort(own, kind="stable")
+            matches.append((match, own[order], np.array(members, np.int32)[order]))
+    shown = tuple(texts.values()) if len(index) <= MOST_COUNTED else ()
+    ways = tuple(
+        _ways(entailed, mask, index, seed)
+        for node, mask in zip(nodes, chosen, strict=True)
+        if mask.any() and (entailed := node.of(s.Entailed)) is not None
+    )
+    if not index:
+        return None
+    triples = [(c[0], c[1], c[2]) for c, _ in index]
+    table = PatternTable.build(triples, [r for _, r in index], seed)
+    return Patterns(table, tuple(matches), tuple(stars_), ways, shown)
+
+
+def _plain(node: PlanNode, mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether the patterns of a node follow from its members alone, one of each; or none is
+    chosen.
+    """
+    match = node.of(s.Match)
+    return not mask.any() or (match is not None and not match.step.lifted)
+
+
+def _many(
+    nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
+) -> Patterns:
+    """The patterns of very many members of Match nodes."""
+    found = [
+        (m, np.flatnonzero(c)) for n, c in zip(nodes, chosen, strict=True) if (m := n.of(s.Match))
+    ]
+    parts = [node.known(_records, seed)[members] for node, members in found]
+    records, number = distinct_records(np.concatenate(parts))
+    ends = np.cumsum([len(part) for part in parts])
+    matches = []
+    for (node, members), own in zip(found, np.split(number, ends[:-1]), strict=True):
+        if len(members):
+            order = np.argsort(own, kind="stable")
+            matches.append((node, own[order], members.astype(np.int32)[order]))
+    return Patterns(PatternTable.of(records), tuple(matches), (), (), ())
+
+
+def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
+    """The patterns of all members of a node, as records."""
+    texts = [
+        [None if t is None else str(t) for t in constants]
+        for constants in node.members.each_constants()
+    ]
+    code = _repeats(node.step.positions)
+    return records_of([(a, b, c) for a, b, c in texts], [code] * len(texts), seed)
+
+
+def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str | None]]:
+    """The texts of the constants of a member's patterns: once, or for each term that a relaxed one
+    stands for.
+    """
+    constants = [None if t is None else str(t) for t in node.members[member].constants]
+    match = node.of(s.Match)
+    if match is None or not match.step.lifted:
+        yield constants
+        return
+    for terms in wanted.get((node.id, member), ()):
+        for at, term in zip(match.step.lifted, terms, strict=True):
+            constants[at] = str(term)
+        yield constants
+
+
+def _ways(node: PlanNode[s.Entailed], mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
+    """The ways of the chosen members of a node; their patterns get numbers."""
+    forms = node.step.forms
+    members = np.flatnonzero(mask).tolist()
+    numbers = [
+        [
+            index.setdefault(
+                (
+                    tuple(None if t is None else str(t) for t in way.pattern),
+                    forms[way.form].repeats,
+                ),
+                len(index),
+            )
+            for way in node.members[m].ways
+        ]
+        for m in members
+    ]
+    return Ways.of(node, members, numbers, seed)
+
+
+def _legs(step: s.Step) -> tuple[tuple[int, int, int], ...]:
+    """The positions of each pattern of a Match or a Star."""
+    if isinstance(step, s.Star):
+        return step.legs
+    assert isinstance(step, s.Match), "a pattern's node"
+    return (step.positions,)
+
+
+def _repeats(positions: tuple[int, int, int]) -> int:
+    """Which positions hold the same variable: 1 s = o, 2 s = p, 4 p = o."""
+    a, b, c = positions
+    return (a >= 0 and a == c) * 1 + (a >= 0 and a == b) * 2 + (b >= 0 and b == c) * 4

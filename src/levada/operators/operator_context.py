@@ -1,0 +1,143 @@
+"""What an operator may ask beside its rows: one value for all operators of a task and epoch.
+
+    (node, inputs, env) -> rows | None       the signature of every operator (``operators/table``)
+
+``inputs`` are the new rows of each input, None where there are none. What follows from the node
+alone is kept with the node (``PlanNode.known``); what must last is in the state. The value is
+frozen; beside rows an operator leaves something in four places alone: the state, ``shown``,
+``forms``, and ``arrived``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Bools, Places, Shorts
+from levada.core.event_time import MAX, MIN, WindowKind
+from levada.core.frame import Frame
+from levada.core.frozen import frozen
+from levada.core.query_limits import QueryLimits
+from levada.kernels.keyed.key_partitioner import group_and_partition
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.rows.route_rows import home_hash
+from levada.operators.state.lsm_runs import Horizons, Run
+from levada.operators.state.state_parts import State
+from levada.operators.windowing.element_times import ElementTimes
+from levada.operators.windowing.report_times import Progress
+from levada.plan.execution.key_group_table import WHOLE, Division
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.sharing_demand import Shares
+
+Inputs = Sequence[Frame | None]
+
+
+class Place(NamedTuple):
+    """Which partition this is; ``groups``: the partition of each group of keys; ``division``: which
+    groups are in several.
+    """
+
+    partition: int
+    groups: Shorts
+    division: Division = WHOLE
+
+
+class Home(NamedTuple):
+    """Of each member of a node: whether it is at home ``here``, and the group of its home."""
+
+    here: Bools
+    group: Places
+
+
+class Statics(NamedTuple):
+    """What an epoch reads of static data: ``first``: all that is new in its plan; the graphs that
+    it replaces, and since which ``instant`` they are what they are now (ms; None: it replaces
+    none).
+    """
+
+    first: bool = False
+    replaced: frozenset[str | None] = frozenset()
+    instant: int | None = None
+
+
+_NONE = Statics()
+
+
+@frozen
+class Env:
+    """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
+    query the due reports (ms) of those that show empty ones, as far as they are known here.
+    ``forms``: of joins whose form is chosen what they tell of it (``plan/sealed/joins``).
+    ``arrived``: by node the new rows of what is kept for several joins (``interval/shared/side``).
+    ``limits``: of one query. ``shares``: what picks want, of the whole plan.
+    """
+
+    state: State
+    pool: Pool
+    progress: Progress
+    element_times: ElementTimes
+    place: Place
+    statics: Statics = _NONE
+    partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
+    shown: dict[str, list[int]] = field(default_factory=dict)
+    forms: dict[str, list[int]] = field(default_factory=dict)
+    arrived: dict[int, Run] = field(default_factory=dict)
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    shares: Shares | None = None
+
+    @staticmethod
+    def of_rows(pool: Pool) -> Env:
+        """Where rows are read: for steps that need nothing but each row."""
+        none = np.empty(0, np.int64)
+        place = Place(0, np.zeros(1, np.int16))
+        return Env(State(None, "", _nothing), pool, Progress(none, none), {}, place)
+
+    def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
+        """The due reports of a node whose schedules have windows of these kinds."""
+        answered = None if kinds else self.answered(node)
+        return Calendar(
+            node, kinds, self.progress, self.element_times, answered, limits=self.limits
+        )
+
+    def answered(self, node: PlanNode) -> Bools:
+        """The members without windows that are answered in this epoch."""
+        return node.read_whole(self.statics.first, self.statics.replaced)
+
+    def home(self, node: PlanNode) -> Home:
+        """Which members of a node are at home in this partition, and the groups of all homes."""
+        group, at = group_and_partition(node.known(_home_hash), self.place.groups)
+        return Home(np.equal(at, self.place.partition) & (node.home >= 0), group)
+
+    def horizons(self, node: PlanNode) -> Horizons:
+        """The least instants that rows of any member can still have, in this epoch and after it.
+
+        Rows of static graphs that may be replaced meet those of any stream.
+        """
+        streams = node.known(_streams)
+        of = streams if len(streams) else slice(None)
+        old, new = (int(w[of].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
+        return Horizons(max(old - 1, MIN), max(new - 1, MIN))
+
+    def show(self, node: PlanNode, member: int, reports: npt.NDArray[np.int64]) -> None:
+        """Notes the due reports of a member's query, which shows empty ones."""
+        self.shown.setdefault(node.members.query_at(member), []).extend(reports.tolist())
+
+
+Operator = Callable[[PlanNode[Any], Inputs, Env], Frame | None]
+
+
+def _home_hash(node: PlanNode) -> npt.NDArray[np.uint64]:
+    return home_hash(node.home)
+
+
+def _streams(node: PlanNode) -> npt.NDArray[np.int32]:
+    return np.unique(node.windows.stream[node.windows.stream >= 0])
+
+
+def _nothing(name: str) -> Any:
+    raise AssertionError(f"{name}: where rows are read there is no state")

@@ -1,0 +1,133 @@
+"""Which operator evaluates which step: the one table between plan and operators.
+
+Steps that are not in it are evaluated where rows are read (``plan/sealed/leaves``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from levada.core.frame import Frame
+from levada.errors import ExcessError
+from levada.operators.aggregation.incremental_group_by import running
+from levada.operators.aggregation.multiplicity import rexcept, tally
+from levada.operators.aggregation.panes import panes
+from levada.operators.aggregation.report_group_by import rgroup
+from levada.operators.operator_context import Env, Inputs, Operator
+from levada.operators.reporting.order_and_distinct import distinct, order
+from levada.operators.reporting.path_closure import closure
+from levada.operators.reporting.ranges.range_relation_to_stream import ranged_changes
+from levada.operators.reporting.relation_to_stream import changes, deltas, net
+from levada.operators.reporting.report import report
+from levada.operators.reporting.report_join import arranged_report_join, report_join
+from levada.operators.reporting.results_at_reports import standing
+from levada.operators.reporting.snapshot import snapshot
+from levada.operators.row_limit import blamed
+from levada.operators.rows.compensation_filter import by_window, pick
+from levada.operators.rows.filter_extend import extend, filter_
+from levada.operators.rows.passthrough import emit, hold, union
+from levada.operators.windowed.adaptive_join import adaptive, adaptive_in_pieces
+from levada.operators.windowed.arranged_join import (
+    arrange,
+    arrange_distinct,
+    arranged_join,
+    arranged_join_in_pieces,
+    relaxed_static,
+)
+from levada.operators.windowed.count_window import count_window, select
+from levada.operators.windowed.deduplicate import occur
+from levada.operators.windowed.last_rows import recent, recent_in_pieces
+from levada.operators.windowed.multiway_join import multiway, multiway_in_pieces
+from levada.operators.windowed.narrow_count_window import narrow
+from levada.operators.windowed.replicated_join import linked, linked_in_pieces
+from levada.operators.windowed.row_numbers import instants, numbered
+from levada.operators.windowed.session_window import session
+from levada.operators.windowed.shared_join_side import (
+    arrange_stream,
+    relaxed_stream,
+    stream_join,
+    stream_join_in_pieces,
+)
+from levada.operators.windowed.static_input import once
+from levada.operators.windowed.subquery_window import lift
+from levada.operators.windowed.windowed_join import join, join_in_pieces
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.steps import Step
+
+OPERATORS: dict[type[Step], Operator] = {
+    # rows with event times
+    s.Occur: occur,
+    s.Hold: hold,
+    s.Arrange: arrange,
+    s.Join: join,
+    s.ArrangeDistinct: arrange_distinct,
+    s.ArrangedJoin: arranged_join,
+    s.ArrangeStream: arrange_stream,
+    s.RelaxedStatic: relaxed_static,
+    s.RelaxedStream: relaxed_stream,
+    s.StreamJoin: stream_join,
+    s.MultiwayJoin: multiway,
+    s.AdaptiveJoin: adaptive,
+    s.LinkedJoin: linked,
+    s.CountWindow: count_window,
+    s.Numbered: numbered,
+    s.Instants: instants,
+    s.Narrow: narrow,
+    s.Recent: recent,
+    s.Session: session,
+    s.SubqueryWindow: lift,
+    s.StaticSubplan: once,
+    s.Select: select,
+    # any rows
+    s.Filter: filter_,
+    s.Pick: pick,
+    s.ByWindow: by_window,
+    s.Extend: extend,
+    s.Union: union,
+    # the border
+    s.Report: report,
+    s.Panes: panes,
+    s.Changes: changes,
+    s.RangedChanges: ranged_changes,
+    s.Deltas: deltas,
+    # rows of reports
+    s.ReportJoin: report_join,
+    s.ArrangedReportJoin: arranged_report_join,
+    s.RGroup: rgroup,
+    s.RDistinct: distinct,
+    s.RExcept: rexcept,
+    s.ROrder: order,
+    s.Closure: closure,
+    # changes
+    s.Running: running,
+    s.Multiplicity: tally,
+    s.Net: net,
+    s.Snapshot: snapshot,
+    s.Standing: standing,
+    s.Emit: emit,
+}
+
+
+IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Frame]]] = {
+    s.Join: join_in_pieces,
+    s.ArrangedJoin: arranged_join_in_pieces,
+    s.StreamJoin: stream_join_in_pieces,
+    s.MultiwayJoin: multiway_in_pieces,
+    s.AdaptiveJoin: adaptive_in_pieces,
+    s.LinkedJoin: linked_in_pieces,
+    s.Recent: recent_in_pieces,
+}
+"""Those that may make many rows of few, and give them a part at a time."""
+
+
+def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:
+    """The new output rows of a node, from its inputs' new rows and its state. Raises
+    ``ExcessError``, which names the node.
+    """
+    env.pool.spent.turn = node.id
+    try:
+        return OPERATORS[type(node.step)](node, inputs, env)
+    except ExcessError as error:
+        raise blamed(error, node, inputs) from None

@@ -1,1 +1,0 @@
-"""Operators on report rows: the report is one more key."""

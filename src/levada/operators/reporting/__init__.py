@@ -1,0 +1,1 @@
+"""Reports: due times, report rows, and the relation-to-stream operators."""

@@ -1,0 +1,149 @@
+"""What picks above relaxed operators take of the rows of a task, and what is counted of it.
+
+    to a pick          the rows of each of its members
+    to a report        of which there are picks: those that any of these wants, once
+    to IStreams        of windows that differ in ranges: all, once
+    to a relaxed join  those that any pick above wants
+
+No query may take more than its limit; what relaxed joins make is counted for who decides whether
+sharing them pays (``rows/met``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.core.frame import Frame, concat
+from levada.core.query_limits import QueryLimits
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.reporting.deduplicated_reports import is_picked, readers_of, reported
+from levada.operators.reporting.ranges.range_families import RangeCells, families_of
+from levada.operators.reporting.shared_result_cells import Cells, cells_of
+from levada.operators.row_limit import most_of, most_rows
+from levada.operators.rows.compensation_filter import route
+from levada.operators.rows.filter_extend import keep_rows
+from levada.operators.rows.route_rows import along, fan_out, once
+from levada.operators.rows.shared_input_filter import sifted
+from levada.operators.rows.shared_join_counters import Met
+from levada.plan.execution import steps as s
+from levada.plan.execution.joins import is_arranged
+from levada.plan.execution.plan import Consumer, Plan, PlanNode
+from levada.plan.execution.sharing_demand import Shares, shares_of
+
+NO_ROWS = Frame({}, 0)
+
+
+class Picking:
+    """The picks of a plan, over the rows of one task."""
+
+    def __init__(self, plan: Plan, pool: Pool, limits: QueryLimits) -> None:
+        self.plan, self.pool, self.limits = plan, pool, limits
+        self.met = Met()
+        self._counts: dict[int, Longs] = {}  # of rows by picks and their members
+        self._reports: dict[int, int] = {}  # of rows by reports of which there are picks
+
+    def cells(self, after: Consumer) -> Cells | None:
+        """Those in which results go to a reader of picks."""
+        found = cells_of(self.plan, after.node, self.pool.seed)
+        return found if isinstance(found, Cells) else None
+
+    def ranged(
+        self, node: PlanNode, out: Frame, edges: tuple[Consumer, Consumer]
+    ) -> Frame | None:  # fmt: skip
+        """The rows of a join for readers whose windows differ in ranges, once for all of these;
+        None: they are none. ``edges``: to the picks, and from there. Raises ``ExcessError``.
+        """
+        consumer, after = edges
+        target = self.plan.nodes[after.node].of(s.RangedChanges)
+        picks = self.plan.nodes[consumer.node].of(s.Pick)
+        if target is None or picks is None:
+            return None
+        families = families_of(target, shares_of(self.plan))
+        rows = along(out, once(consumer), node.layout)
+        of = families.of_number[rows["op"]]
+        if node.of(s.Join) is not None:
+            self.met.take(node.id, rows, families.sizes[of])
+        longest = families.longest[of[of >= 0]]
+        taken = rows.where(of >= 0).with_(op=longest)
+        many = self._reports.get(target.id, 0) + taken.n
+        self._reports[target.id] = many
+        if many > most_rows(target, self.limits):
+            raise most_of(target, np.bincount(longest), self.limits)
+        return along(
+            keep_rows(taken, None, picks.step.kept, picks.layout), once(after), picks.layout
+        )
+
+    def in_ranges(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
+        """What has been said to intervals of ranges as results; None: it is something else."""
+        cells = cells_of(self.plan, consumer.node, self.pool.seed)
+        if not isinstance(cells, RangeCells):
+            return None
+        celled = out["op"] >= len(node.members)
+        found = along(out.where(celled), once(consumer), node.layout)
+        parts = [found.with_(op=cells.here(found["op"]))]
+        if not celled.all():
+            edge = replace(consumer, fan=cells.readers)
+            parts.append(along(out.where(~celled), edge, node.layout))
+        return concat(parts)
+
+    def picked(
+        self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
+    ) -> Frame:
+        """The rows of each pick, which are counted: those that nobody wants are gone by then.
+        Raises ``ExcessError``.
+        """
+        mixed = picks.known(_mixed, shares_of(self.plan))
+        met = None if node.of(s.Join) is None else self.met
+        picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
+        if picks.layout.report:  # that of which it is a report has been counted
+            return picked
+        counts = np.bincount(picked["op"], minlength=len(picks.members))
+        before = self._counts.get(picks.id)
+        self._counts[picks.id] = counts = counts if before is None else counts + before
+        if int(counts.sum()) > most_rows(picks, self.limits):
+            raise most_of(picks, counts, self.limits)
+        return picked
+
+    def reported(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
+        """The rows for a report of which there are picks, which are counted; None: it is none.
+        Raises ``ExcessError``.
+        """
+        report = self.plan.nodes[consumer.node].of(s.Report)
+        if report is None or not is_picked(self.plan, report):
+            return None
+        readers = readers_of(report, shares_of(self.plan), self.pool.seed)
+        found, rows, picks = reported(consumer, out, node.layout, readers, self.pool)
+        if node.of(s.Join) is not None:
+            self.met.take(node.id, rows, picks)
+        self._reports[report.id] = many = self._reports.get(report.id, 0) + found.n
+        if many > most_rows(report, self.limits):
+            raise readers.most(report, rows, self.limits, self.pool)
+        return found
+
+    def wanted(self, frame: Frame, consumer: Consumer) -> Frame:
+        """The rows that a relaxed join or set has any use for, or what keeps a side of several."""
+        target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
+        join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
+        if (static := target.of(s.RelaxedStatic)) is not None:
+            return sifted(static, 0, frame, shares, self.pool)
+        if join is not None and join.step.relaxed:
+            if is_arranged(join.step, consumer.input):  # read where it is
+                return frame
+            found = sifted(join, consumer.input, frame, shares, self.pool)
+            self.met.give(join.id, found["op"])
+            return found
+        if made is not None and made.step.relaxed:
+            return sifted(made, consumer.input, frame, shares, self.pool)
+        if kept is None:
+            return frame
+        found = sifted(kept, 0, frame, shares, self.pool)
+        for edge in kept.consumers:
+            self.met.give(edge.node, fan_out(found["op"], edge.fan)[1])
+        return found
+
+
+def _mixed(node: PlanNode, shares: Shares) -> bool:
+    return shares.mixed(node.id)

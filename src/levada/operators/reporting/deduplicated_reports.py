@@ -1,0 +1,177 @@
+"""The rows of a relaxed join for a report of which there are picks: each once, if any of these
+wants it, however many do (``plan/physical/shared/late_picks``).
+
+Members of a report differ in windows, starts and policies. A row goes to those of which some pick
+wants it by its range and terms; whether it counts there the report says itself. What no index tells
+is kept, and told by the pick.
+
+What is alike for all picks of a report is bounded for all of them: the rows that they are given.
+What one query may have is counted for each by itself, as soon as all of them together could be too
+much for one.
+
+Cost: a look-up for a row and a set of slots; where picks stand above more than ``CLASSES`` members
+that read the same rows, one for each pick that wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Ints, Longs
+from levada.core.frame import Frame, concat
+from levada.core.query_limits import QueryLimits
+from levada.core.row_ranges import place_in_segment, starts_segment
+from levada.core.size_thresholds import register
+from levada.errors import ExcessError
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.operator_context import Env
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.row_limit import most_of
+from levada.operators.rows.compensation_filter import wanted_by
+from levada.operators.rows.predicate_groups import Form, Told, many, numbered, owner_at, told_by
+from levada.operators.rows.route_rows import along, once
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Consumer, Plan, PlanNode
+from levada.plan.execution.row_layout import Layout
+from levada.plan.execution.sharing_demand import Shares
+
+CLASSES = register(f"{__name__}.CLASSES", 62)
+"""So many members that read the same rows are told apart by bits."""
+
+
+def is_picked(plan: Plan, node: PlanNode) -> bool:
+    """Whether there are picks of the rows of a report, and nobody else reads them."""
+    every = [plan.nodes[each.node].step for each in node.consumers]
+    return isinstance(node.step, s.Report) and all(isinstance(own, s.Pick) for own in every)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Readers:
+    """Who wants what of the rows for a report. The members of it that read the ``i``-th member
+    below are ``members[offsets[i] : offsets[i + 1]]``, by their classes; ``class_of``: that of each
+    owner.
+    """
+
+    told: tuple[Told, ...]
+    forms: tuple[Form, ...]
+    class_of: Longs
+    offsets: Longs
+    members: Ints
+
+    @property
+    def classes(self) -> int:
+        """The most members that read the same rows."""
+        return int(np.diff(self.offsets).max(initial=0))
+
+    def wanted(self, rows: Frame, pool: Pool) -> tuple[Longs, Longs]:
+        """(row, class) of the members of which some pick wants it, each once."""
+        if self.classes <= CLASSES:
+            bits = np.zeros(rows.n, np.int64)
+            for told in self.told:
+                bits |= told.bits(rows, pool)
+            parts = [np.flatnonzero(bits >> number & 1) for number in range(self.classes)]
+            return np.concatenate(parts), np.repeat(np.arange(len(parts)), [*map(len, parts)])
+        pairs = [told.finders[0].found(rows, pool)[:2] for told in self.told]
+        code = np.concatenate([row * self.classes + self.class_of[owner] for row, owner in pairs])
+        row, of = np.divmod(np.unique(code), self.classes)
+        return row, of
+
+    def each(self, rows: Frame, pool: Pool) -> Longs:
+        """How many picks want each row, as far as indexes tell."""
+        found = np.zeros(rows.n, np.int64)
+        for told in self.told:
+            finder = told.finders[0]
+            for leaves, of in zip(finder.leaves(rows, pool), finder.counts, strict=True):
+                there = leaves >= 0
+                found[there] += of[leaves[there]]
+        return found
+
+    def most(self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: Pool) -> ExcessError:
+        """The error of the pick that wants most of these rows, which are too many."""
+        found = np.zeros(many(self.forms), np.int64)
+        for told in self.told:
+            _, owner, _ = told.finders[0].found(rows, pool)
+            found += np.bincount(owner, minlength=len(found))
+        error = most_of(node, np.bincount(rows["op"]), limits)
+        error.node, error.member = owner_at(self.forms, int(found.argmax()))
+        return error
+
+
+def readers_of(node: PlanNode[s.Report], shares: Shares, seed: int) -> Readers:
+    """Those of a report, found once."""
+    return node.known(_readers, shares, seed)
+
+
+def reported(
+    consumer: Consumer, out: Frame, source: Layout, readers: Readers, pool: Pool
+) -> tuple[Frame, Frame, Longs]:
+    """The rows for the members of a report of which there are picks. Beside them what they are
+    rows of, and how many picks want each of these.
+    """
+    rows = along(out, once(consumer), source)
+    row, of = readers.wanted(rows, pool)
+    found = rows.take(row)
+    members = readers.members[readers.offsets[found["op"]] + of]
+    return found.with_(op=members.astype(np.int32)), rows, readers.each(rows, pool)
+
+
+def check_few(
+    node: PlanNode[s.Report], calendar: Calendar, parts: Sequence[Frame], env: Env
+) -> None:
+    """``Calendar.check_few``; of a report of which there are picks it raises ``ExcessError`` for
+    one of these.
+    """
+    step = node.step
+    try:
+        calendar.check_few(parts, enumerated=step.enumerated)
+    except ExcessError:
+        if env.shares is None or not is_picked(env.shares.plan, node):
+            raise
+        for picks, own in _of_each(node, parts, env.shares.plan, env.pool):
+            env.calendar(picks, step.kinds).check_few([own], enumerated=step.enumerated)
+        free = replace(env, limits=QueryLimits()).calendar(node, step.kinds)
+        free.check_few(parts, enumerated=step.enumerated)
+
+
+def _of_each(
+    node: PlanNode[s.Report], parts: Sequence[Frame], plan: Plan, pool: Pool
+) -> Iterator[tuple[PlanNode, Frame]]:
+    """For the picks of a report: a report of their members in its place, and when the rows count
+    that each of these wants.
+    """
+    every = concat([part for part in parts if part.n])
+    for consumer in node.consumers:
+        picks = plan.nodes[consumer.node].of(s.Pick)
+        assert picks is not None, "picks alone read it"
+        below = picks.members.inputs[0]
+        schedules = replace(node.schedules, of_member=node.schedules.of_member[below])
+        wide = replace(
+            node, id=picks.id, alive=picks.alive, members=picks.members,
+            windows=node.windows.at(below), schedules=schedules,
+        )  # fmt: skip
+        rows = along(every.visible(), once(consumer), node.layout)
+        row, member = wanted_by(picks, rows, pool)
+        spans = {name: every[name][row] for name in (col.BEGIN, col.END)}
+        yield wide, Frame({"op": member.astype(np.int32), **spans}, len(row))
+
+
+def _readers(node: PlanNode[s.Report], shares: Shares, seed: int) -> Readers:
+    living = np.flatnonzero(node.alive)
+    below = node.members.inputs[0]
+    order = living[np.argsort(below[living], kind="stable")].astype(np.int32)
+    offsets = np.zeros(int(below.max(initial=0)) + 2, np.int64)
+    np.cumsum(np.bincount(below[living], minlength=len(offsets) - 1), out=offsets[1:])
+    class_of = np.zeros(len(node.members), np.int64)
+    class_of[order] = place_in_segment(starts_segment(below[order]))
+    forms, classes = list[Form](), [np.empty(0, np.int64)]
+    for first, one in numbered(node, shares):
+        joined = replace(one, own=below[one.own].astype(np.int64))
+        forms.append(Form.of_side(joined, 0, first))
+        classes.append(class_of[one.own])
+    of = np.concatenate(classes)
+    told = tuple(told_by(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
+    return Readers(told, tuple(forms), of, offsets, order)

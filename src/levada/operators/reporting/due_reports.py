@@ -1,0 +1,403 @@
+"""The due reports of a node's members in one epoch: ranges for what follows from rows, lists for
+what does not.
+
+``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members'
+windows where the reports follow from the rows, by the lists of ``windows/reports`` where the node
+is ``enumerated``. Members whose schedules say the same share a list. Members without windows
+(``timeless``) have a report in each epoch that answers them: the one that reads the static data of
+what is new in its plan, and those that replace what they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Doubles, Ints, Longs
+from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, reporting
+from levada.core.frame import Frame
+from levada.core.query_limits import QueryLimits
+from levada.errors import ExcessError
+from levada.kernels.time.report_expansion import expand_closes, expand_instants
+from levada.kernels.time.sliding_panes import Slid, slide
+from levada.kernels.time.window_intervals import enter
+from levada.operators.windowing.element_times import ElementTimes
+from levada.operators.windowing.report_count_bound import (
+    check_due,
+    check_listed,
+    check_rate,
+    check_reports,
+    most_reports,
+)
+from levada.operators.windowing.report_times import (
+    Progress,
+    Reports,
+    due,
+    instants,
+    next_of,
+    next_report,
+    over,
+)
+from levada.plan.execution.plan import PlanNode
+
+_NO_MEMBER = np.empty(0, np.int32)
+_NO_TIME = np.empty(0, np.int64)
+_FREE = QueryLimits()
+
+
+class Calendar:
+    """When the members of one node report in this epoch; ``answered``: those without windows;
+    ``limits``: how many reports a query may have due at once, and report rows for a second.
+    """
+
+    def __init__(
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, element_times:
+        ElementTimes, answered: npt.NDArray[np.bool_] | None = None, *, limits: QueryLimits = _FREE,
+    ) -> None:  # fmt: skip
+        self.node = node
+        self.kinds, self._most, self._rate = tuple(kinds), limits.reports, limits.rate
+        self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
+        self.table = node.windows
+        self.low, self.high = due(kinds, node.windows, progress)
+        self.ended = over(node.windows, progress)
+        self.element_times = element_times
+        self._lists: dict[int, Reports] = {}
+
+    @cached_property
+    def any_due(self) -> bool:
+        """Whether any member's range may hold a report: between closes a step costs nothing,
+        whatever its windows hold.
+        """
+        moved = self.high > self.low
+        if not moved.any() or not self._reports_at_closes:
+            return bool(moved.any())
+        own = self._told
+        low, high, moved = self.low[own], self.high[own], moved[own]
+        return any(bool((moved & (self._next_close(j, low) <= high)).any()) for j in self._said)
+
+    @cached_property
+    def _said(self) -> tuple[int, ...]:
+        """The windows that say when there is a report."""
+        return reporting(self.kinds)
+
+    @cached_property
+    def _closing(self) -> list[int]:
+        """Those of them that say it at their closes."""
+        return [j for j in self._said if self.kinds[j].on_close]
+
+    @property
+    def _reports_at_closes(self) -> bool:
+        """Whether all of them do."""
+        return len(self._closing) == len(self._said)
+
+    @cached_property
+    def _told(self) -> slice:
+        """The members that tell of all which closes are due: the first, if all have its windows."""
+        return slice(0, 1) if self.table.alike else slice(None)
+
+    def _next_close(self, j: int, x: Times) -> Times:
+        """Of each member, or of the first ones, the smallest close of window j after x."""
+        t, members = self.table, np.arange(len(x), dtype=np.int32)
+        opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
+        return enter(
+            opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
+        )
+
+    def counting(self, rows: Frame) -> Frame:
+        """Those of these rows (with #s, #e) that may count at a close that is due: of many members
+        few are due in an epoch.
+        """
+        if not rows.n or not self._reports_at_closes:
+            return rows
+        op = rows["op"]
+        return rows.where((rows[col.END] > self._first[op]) & (rows[col.BEGIN] <= self.high[op]))
+
+    @cached_property
+    def _first(self) -> Times:
+        """Of each member the first close that is due, MAX if none is; MIN if none was before."""
+        if not self._said:
+            return np.full(len(self.low), MIN, np.int64)
+        closes = [self._next_close(j, self.low) for j in self._said]
+        first = np.minimum.reduce(closes)
+        found = np.where(first <= self.high, first, MAX)
+        return np.where(self.low > MIN // 2, found, MIN)
+
+    @cached_property
+    def made(self) -> Times:
+        """Of each member the last report that is made by now; of those that are gone every one:
+        their rows matter no more.
+        """
+        return np.where(self.node.alive, self.high, MAX)
+
+    @cached_property
+    def of(self) -> npt.NDArray[np.int64]:
+        """Of each member the schedule; of those that say the same in this epoch the first."""
+        schedules = self.node.schedules
+        known = {stream: seen.ts for stream, seen in self.element_times.items()}
+        same: npt.NDArray[np.int64] = schedules.families.alike(known)[schedules.of_member]
+        return same
+
+    @property
+    def timeless(self) -> bool:
+        """Whether the node's queries have no windows."""
+        return not self.kinds
+
+    def of_member(self, member: int) -> Times:
+        """The due reports of a member, also those at which nothing is there."""
+        if self.timeless:
+            return np.full(int(self.answered[member]), TIMELESS, np.int64)
+        return self.reports(int(self.of[member])).times
+
+    def reports(self, schedule: int) -> Reports:
+        """The due reports of a schedule."""
+        if schedule not in self._lists:
+            member = int(np.argmax(self.of == schedule))
+            low, high = int(self.low[member]), int(self.high[member])
+            listed, ended = self.node.schedules.distinct[schedule], bool(self.ended[member])
+            with self._blamed(member):
+                self._lists[schedule] = instants(
+                    listed, self.element_times, low, high, ended=ended, most=self._most
+                )
+        return self._lists[schedule]
+
+    @contextmanager
+    def _blamed(self, member: int = -1) -> Iterator[None]:
+        """Says of which member there are too many reports, where the error does not."""
+        try:
+            yield
+        except ExcessError as error:
+            error.node, error.member = self.node.id, max(member, error.member)
+            raise
+
+    def check_few(self, parts: Sequence[Frame], *, enumerated: bool = False) -> None:
+        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many reports for an epoch,
+        ``ExcessError`` if those of a member are at more than it may have due at once, or come to
+        more report rows than it may have for a second of event time; ``enumerated``: where reports
+        are listed. What stands for several rows says so (#n).
+        """
+        parts = [part for part in parts if part.n]
+        if parts and enumerated:
+            check_listed(*self._listed(parts), rows=_rows(parts))
+        elif parts and self._closing:
+            self._check_closes(parts, self._closing)
+
+    def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
+        told, members = self._told, len(self.low)
+        steps = np.stack([self.table.step[j][told] for j in closing])
+        rate, longest = (1 / steps).sum(axis=0), int(steps.max())
+        first, last = min(int(part[col.BEGIN].min()) for part in parts), _last_change(parts)
+        width = np.minimum(self.high[told], last) - np.maximum(self.low[told], first - 1)
+        rows, too_wide = _rows(parts), (width > self._most * steps.min(axis=0)) & (self._most > 0)
+        if not too_wide.any() and rows * (width * rate).max() <= self._few(rows):
+            return
+        often = np.flatnonzero(np.broadcast_to(too_wide, members))
+        rate, width = np.broadcast_to(rate, members), np.broadcast_to(width, members)
+        steps = np.broadcast_to(steps, (len(steps), members))
+        op, s, e = _columns(parts)
+        start = np.maximum(s, self.low[op] + 1)
+        end = np.minimum(e, np.minimum(self.high, last)[op] + 1)
+        for member in often.tolist():
+            own = op == member
+            with self._blamed(member):
+                check_due(start[own], end[own], 1 / steps[:, member].min(), self._most)
+        many = np.concatenate([_stands_for(part) for part in parts])
+        self._check_rate(op, many, np.maximum(end - start, 0) * rate[op], width)
+        check_reports(start, end, rate[op] * many, longest)
+
+    def _few(self, rows: int) -> int:
+        """So many report rows need no look at each member's."""
+        return min(most_reports(rows), self._rate or most_reports(rows))
+
+    def _check_rate(self, op: Ints, many: Longs, each: Doubles, span: Times) -> None:
+        """``each``: at how many reports each row of a member is, which stands for ``many``;
+        ``span``: of event time, by member.
+        """
+        if self._rate:
+            made, rows = (np.bincount(op, of, len(span)) for of in (each * many, many))
+            with self._blamed():
+                check_rate(made.astype(np.float64), rows.astype(np.float64), span, self._rate)
+
+    def _listed(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
+        """The reports of the lists, those of all schedules, and how many rows are at each."""
+        op, s, e = _columns(parts)
+        many, of = np.concatenate([_stands_for(part) for part in parts]), self.of[op]
+        times, rows = [_NO_TIME], [_NO_TIME]
+        each, span = np.zeros(len(op)), np.zeros(len(self.low), np.int64)
+        for schedule in np.unique(of):
+            listed = self.reports(int(schedule))
+            due, at = listed.times[listed.nonempty], of == schedule
+            change = np.zeros(len(due) + 1, np.int64)
+            first, last = np.searchsorted(due, s[at]), np.searchsorted(due, e[at])
+            np.add.at(change, first, many[at])
+            np.subtract.at(change, last, many[at])
+            each[at] = np.maximum(last - first, 0)
+            span[self.of == schedule] = np.ptp(due) if len(due) else 0
+            times.append(due)
+            rows.append(np.cumsum(change)[:-1])
+        self._check_rate(op, many, each, span)
+        return np.concatenate(times), np.concatenate(rows)
+
+    def pairs(self, op: Ints, s: Times, e: Times, enumerated: bool) -> tuple[Longs, Times]:
+        """Rows of members ``op`` that count in [s, e) -> (row, report), each once per row."""
+        return self._from_lists(op, s, e) if enumerated else self._from_closes(op, s, e)
+
+    def _from_lists(self, op: Ints, s: Times, e: Times) -> tuple[Longs, Times]:
+        of = self.of[op]
+        rows: list[Longs] = []
+        times: list[Times] = []
+        for schedule in np.unique(of):
+            reports = self.reports(int(schedule))
+            at = np.flatnonzero(of == schedule)
+            row, r = expand_instants(s[at], e[at], reports.times[reports.nonempty])
+            rows.append(at[row])
+            times.append(r)
+        return _join(rows), _join(times)
+
+    def _from_closes(self, op: Ints, s: Times, e: Times) -> tuple[Longs, Times]:
+        t = self.table
+        rows: list[Longs] = []
+        times: list[Times] = []
+        said = self._said
+        for j in said:
+            closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+            row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
+            for i in said[: said.index(j)]:
+                new = ~self._is_close(i, op[row], r)
+                row, r = row[new], r[new]
+            rows.append(row)
+            times.append(r)
+        return _join(rows), _join(times)
+
+    def slide(self, group: Ints, groups: int, op: Ints, s: Times, e: Times) -> Slid | None:
+        """Groups of rows that count in [s, e) with their reports; None where these are not the
+        closes of one window.
+        """
+        said, t = self._said, self.table
+        if len(said) != 1:
+            return None
+        (j,) = said
+        return slide(
+            group,
+            groups,
+            op,
+            s,
+            e,
+            self.low,
+            self.high,
+            (t.range[j], t.step[j], t.t0[j], t.given[j]),
+        )
+
+    def _is_close(self, j: int, op: Ints, r: Times) -> npt.NDArray[np.bool_]:
+        t = self.table
+        first = t.t0[j][op] + t.range[j][op]
+        on_grid = (r - first) % t.step[j][op] == 0
+        close: npt.NDArray[np.bool_] = on_grid & (~t.given[j][op] | (r >= first))
+        return close
+
+    def after(self, op: Ints, r: Times, enumerated: bool) -> Times:
+        """The report that follows each report r of members ``op``; MAX where not yet known."""
+        out = np.full(len(r), MAX, np.int64)
+        of = self.of[op]
+        for schedule in np.unique(of):
+            distinct = self.node.schedules.distinct[schedule]
+            reports = self.reports(int(schedule)) if enumerated else None
+            at = of == schedule
+            following = next_report(
+                distinct.windows,
+                r[at],
+                np.empty(0, np.int64) if reports is None else reports.changes,
+            )
+            if distinct.nonempty and reports is not None:
+                following = next_of(reports.times[reports.nonempty], r[at])
+            known = np.minimum(self.high[op[at]], MAX if reports is None else reports.last)
+            out[at] = np.where(following > known, MAX, following)
+        return out
+
+    def rounded(self, op: Ints, times: Times) -> Times:
+        """The first report at or after these instants where reports are periodic; elsewhere they
+        are reports already.
+        """
+        if WindowKind.CLOCK not in self.kinds:
+            return times
+        j, t = self.kinds.index(WindowKind.CLOCK), self.table
+        # whose enter is the first close at or after
+        closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
+        return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
+
+    def first_report(self, op: Ints, times: Times) -> Times:
+        """The first due report of members ``op`` at or after these instants, of listed reports; MAX
+        where none is due yet.
+        """
+        out = np.full(len(times), MAX, np.int64)
+        of = self.of[op]
+        for schedule in np.unique(of):
+            at = of == schedule
+            out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
+        return out
+
+    def filling(self) -> tuple[Ints, Times, npt.NDArray[np.int8]]:
+        """(member, instant, weight) where the windows of living members begin to hold something
+        (+1), and where they are all empty again (-1), as far as reports are due.
+        """
+        members, times, signs = [_NO_MEMBER], [_NO_TIME], [np.empty(0, np.int8)]
+        for schedule in np.unique(self.of).tolist() if self.any_due else []:
+            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+            for sign, at in zip((1, -1), self.reports(schedule).covered, strict=True):
+                low, high = (int(t[own].max(initial=MIN)) for t in (self.low, self.high))
+                due = at[(at > low) & (at <= high) & (at < MAX)]
+                members.append(np.repeat(own, len(due)))
+                times.append(np.tile(due, len(own)))
+                signs.append(np.full(len(own) * len(due), sign, np.int8))
+        return np.concatenate(members), np.concatenate(times), np.concatenate(signs)
+
+    def everywhere(self) -> tuple[Ints, Times]:
+        """(member, report) for every due report of every living member at which some window holds
+        something.
+        """
+        if self.timeless:
+            new = np.flatnonzero(self.answered)
+            return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
+        members: list[Ints] = []
+        times: list[Times] = []
+        for schedule in np.unique(self.of).tolist() if self.any_due else []:
+            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+            if not len(own):
+                continue
+            reports = self.reports(schedule)
+            r = reports.times[reports.nonempty]
+            members.append(np.repeat(own, len(r)))
+            times.append(np.tile(r, len(own)))
+        return (np.concatenate([np.empty(0, np.int32), *members]), _join(times))
+
+
+def _last_change(parts: Sequence[Frame]) -> int:
+    """The last instant at which a row begins or ends."""
+    begins = [int(part[col.BEGIN].max()) for part in parts]
+    ends = [int(part[col.END].max(where=part[col.END] < MAX, initial=MIN)) for part in parts]
+    return max(begins + ends)
+
+
+def _columns(parts: Sequence[Frame]) -> tuple[Ints, Times, Times]:
+    """Member, begin and end of the rows of all parts."""
+    op, s, e = (
+        np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
+    )
+    return op, s, e
+
+
+def _stands_for(part: Frame) -> Longs:
+    """Of each row for how many it stands."""
+    return part[col.COUNT] if col.COUNT in part else np.ones(part.n, np.int64)
+
+
+def _rows(parts: Sequence[Frame]) -> int:
+    return sum(int(_stands_for(part).sum()) if col.COUNT in part else part.n for part in parts)
+
+
+def _join(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])

@@ -1,0 +1,241 @@
+"""When the windows of a level hold something, from their changes; so when the level reports
+(docs/semantics.md#reports).
+
+For levels that read a query within the query: the instants are those of rows, which are known in
+one place. Every instant at which a window changes is a report, and so is every close while any
+window holds something; under a clock its closes alone are. Here are only the reports at which
+something is there: the first empty one after content has no rows, and what changes at it shows by
+itself. Those are among them if empty reports are shown (``with_empty``), and so is every close from
+the first element on.
+
+At the end of the streams closes beside a window that never empties, and empty reports, go up to the
+last change, or to the last element where that is later (``windows/reports``). An epoch that stops
+short of the end knows that there is a later change if some window holds rows that leave by time.
+Else a query within may still say something, or not: then the closes behind the last change are *put
+off* until there is another one, and are none if there is none. Cost: by changes and due reports,
+none by member but arrays of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Ints
+from levada.core.event_time import MAX, MIN, Times, WindowKind
+from levada.core.frame import Frame
+from levada.core.frozen import frozen
+from levada.core.row_ranges import ends_segment, starts_segment
+from levada.kernels.time.report_expansion import expand_closes
+from levada.kernels.time.window_intervals import enter
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.windowing.zset import integrate, steps
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+Changes = tuple[Ints, Times, Times, Bools]
+"""Of the windows' rows: the member, the instant, the weight, whether they leave by time."""
+
+
+@frozen
+class NonEmpty:
+    """Of each member: how many rows its windows hold, when they changed last, how many of these
+    rows leave by time; the instant behind which closes are put off (MAX: none are).
+    """
+
+    held: Times
+    last: Times
+    leaving: Times
+    told: Times
+
+    @staticmethod
+    def of(kept: Sequence[Frame], members: int) -> NonEmpty:
+        """As it was remembered."""
+        held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
+        last, told = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
+        for frame in kept:
+            op = frame["op"]
+            held[op], last[op] = frame[col.COUNT], frame[col.BEGIN]
+            if col.END in frame:  # as was not remembered before
+                leaving[op], told[op] = frame[col.STANDING], frame[col.END]
+        return NonEmpty(held, last, leaving, told)
+
+    def frame(self, *, empty: bool) -> Frame:
+        """What has to be remembered; ``empty``: also of windows that hold nothing."""
+        op = np.flatnonzero(((self.last > MIN) if empty else (self.held > 0)) | (self.told < MAX))
+        columns = {
+            col.COUNT: self.held[op],
+            col.BEGIN: self.last[op],
+            col.STANDING: self.leaving[op],
+            col.END: self.told[op],
+        }
+        return Frame({"op": op.astype(np.int32), **columns}, len(op))
+
+
+@frozen
+class Due:
+    """The due reports with content (``nonempty``: ``op``, ``r``), each once, in order; what the
+    windows hold after them.
+
+    ``empty``: the others, where empty reports are shown.
+    """
+
+    nonempty: Frame
+    after: NonEmpty
+    empty: Frame
+
+
+def reports(
+    node: PlanNode, step: s.Snapshot, before: NonEmpty, changes: Changes, calendar: Calendar
+) -> Due:
+    """The due reports of the members."""
+    op, r, held, after = _points(before, changes)
+    low = np.minimum(before.told, calendar.low)
+    latest = np.maximum(_latest(node, step, calendar, after), low)
+    off = (latest < calendar.high) & (calendar.high < MAX)
+    after = replace(after, told=np.where(off, latest, MAX))
+    known = low, latest
+    spans = _spans(before, op, r, held, calendar, low=low)
+    nonempty = _in_spans(node, step, spans, known, calendar)
+    empty = []
+    if not step.clock:
+        nonempty.append((op[held > 0], r[held > 0]))
+        empty.append((op[held == 0], r[held == 0]))
+    if step.show_empty:
+        empty += _in_spans(node, step, _ever(node, calendar), known, calendar)
+    return Due(
+        _each_once(nonempty), after, _each_once([*nonempty, *empty] if step.show_empty else [])
+    )
+
+
+def _in_spans(
+    node: PlanNode,
+    step: s.Snapshot,
+    spans: tuple[Ints, Times, Times],
+    known: tuple[Times, Times],
+    calendar: Calendar,
+) -> list[tuple[Ints, Times]]:
+    """The closes in spans of time that are in (low, latest] of their members (``known``): those of
+    the clock if there is one, else of the windows that report on close.
+    """
+    low, latest = known
+    closing = [
+        j
+        for j, kind in enumerate(step.kinds)
+        if kind.on_close and (kind is WindowKind.CLOCK or not step.clock)
+    ]
+    t, (of, start, end) = node.windows, spans
+    found = []
+    for j in closing if len(of) else ():
+        closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+        spans_of = Frame(
+            {"op": of, col.BEGIN: start, col.END: np.minimum(end, latest[of] + 1)}, len(of)
+        )
+        calendar.check_few([spans_of])
+        row, at = expand_closes(start, end, low[of], latest[of], closes, of)
+        found.append((of[row], at))
+    return found
+
+
+def _each_once(found: Sequence[tuple[Ints, Times]]) -> Frame:
+    op = np.concatenate([np.empty(0, np.int32), *(f[0] for f in found)])
+    r = np.concatenate([np.empty(0, np.int64), *(f[1] for f in found)])
+    order = np.lexsort((r, op))
+    op, r = op[order], r[order]
+    new = starts_segment(op, r)
+    return Frame({"op": op[new], "r": r[new]}, int(new.sum()))
+
+
+def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
+    """Of each member with due reports the time after its first element, without an end."""
+    found = []
+    for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
+        schedule = node.schedules.distinct[node.schedules.of_member[member]]
+        start = max(schedule.start, *(w.start for w in schedule.windows))
+        seen = [
+            calendar.element_times[i].ts for i in schedule.streams if i in calendar.element_times
+        ]
+        first = min((int(ts[ts >= start][0]) for ts in seen if (ts >= start).any()), default=MAX)
+        found += [(member, first + 1)] if first < MAX else []
+    op = np.array([member for member, _ in found], np.int32)
+    return op, np.array([start for _, start in found], np.int64), np.full(len(op), MAX, np.int64)
+
+
+def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, NonEmpty]:
+    """The instants of each member at which something changes, in order, with what its windows hold
+    after each.
+    """
+    found = steps(changes[0], changes[1])
+    op, r, final = found.of, found.at, found.final
+    held = integrate(found, found.net(changes[2]), before.held)
+    assert (held >= 0).all(), "no more rows leave a window than came"
+    leaving = before.leaving.copy()
+    np.add.at(leaving, changes[0][changes[3]], changes[2][changes[3]])
+    after = NonEmpty(before.held.copy(), before.last.copy(), leaving, before.told)
+    after.held[op[final]], after.last[op[final]] = held[final], r[final]
+    return op, r, held, after
+
+
+def _spans(
+    before: NonEmpty, op: Ints, r: Times, held: Times, calendar: Calendar, *, low: Times
+) -> tuple[Ints, Times, Times]:
+    """The times [start, end) behind ``low`` at which some window holds something; those that go on
+    have no end.
+    """
+    until = np.where(ends_segment(op), MAX, np.append(r[1:], r[:1]))
+    nonempty = held > 0
+    old = np.flatnonzero((before.held > 0) & (calendar.high > calendar.low)).astype(np.int32)
+    first = np.full(len(before.held), MAX, np.int64)
+    first[op[::-1]] = r[::-1]
+    start = low[old] + 1
+    return (
+        np.concatenate([old, op[nonempty]]),
+        np.concatenate([start, r[nonempty]]),
+        np.concatenate([first[old], until[nonempty]]),
+    )
+
+
+def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpty) -> Times:
+    """Up to when it is known which closes are due: up to ``high``; at the end, where no row will
+    leave, up to the last change, or the last element where that is later.
+    """
+    ended = calendar.ended & ((after.leaving == 0) | (calendar.high >= MAX))
+    if not ended.any():
+        return calendar.high
+    latest = (
+        after.last
+        if not step.clock
+        else tick(node, step, np.arange(len(after.last), dtype=np.int32), after.last)
+    )
+    if step.enumerated:
+        latest = latest.copy()
+        for member in np.flatnonzero(ended).tolist():
+            streams = node.schedules.distinct[node.schedules.of_member[member]].streams
+            seen = [calendar.element_times[i].ts for i in streams if i in calendar.element_times]
+            latest[member] = max([int(latest[member]), *(int(ts[-1]) for ts in seen if len(ts))])
+    return np.where(ended, np.minimum(latest, calendar.high), calendar.high)
+
+
+def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
+    """The first close of the clock at or after these instants."""
+    t, j = node.windows, len(step.kinds) - 1
+    # whose enter is the first close at or after
+    closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
+    return enter(
+        closed, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), op, times
+    )
+
+
+def places(due: Frame, op: Ints, times: Times) -> Times:
+    """Where the first report of member ``op`` at or after each of these instants stands, or would
+    stand, among the due ones.
+    """
+    ops = np.concatenate([op, due["op"]])
+    order = np.lexsort((np.arange(len(ops)) >= len(op), np.concatenate([times, due["r"]]), ops))
+    is_report = order >= len(op)
+    out = np.empty(len(op), np.int64)
+    out[order[~is_report]] = np.cumsum(is_report)[~is_report]
+    return out

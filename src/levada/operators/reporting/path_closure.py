@@ -1,0 +1,120 @@
+"""Property paths of any length (SPARQL 1.1, 18.4): the distinct pairs of terms that one step, taken
+again and again, connects.
+
+All rows of a report are at the operator's home. Its terms become dense nodes, its steps edges, with
+member and report as parts of a node, so that all members and all due reports are one graph in which
+each path stays within its own; one kernel searches it (``kernels/keyed/reach``). A given start
+begins the search; a given end alone begins it backwards. So do the values of the rows with which
+the pairs will be joined (*seeds*). Over static data there are no reports: the rows come once and so
+do the pairs.
+
+Cost: what the starts reach; without a given end or seeds the closure may be as large as the square
+of the terms, so the search ends at as many pairs as a query may have rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Bools, Ints, Words
+from levada.core.frame import Frame, concat
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.path_reachability import edges_of, reach
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.row_limit import most_rows, too_many
+from levada.operators.rows import route_rows as r
+from levada.operators.rows.constants import identities
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import Facet
+
+
+def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None:
+    """The pairs of all reports; ``inputs`` are the steps, of ``?`` and ``*`` the terms that reach
+    themselves, and the seeds. Raises ``ExcessError``.
+    """
+    step = node.step
+    steps = _input(node, inputs, 0)
+    last = len(node.input_layouts) - 1
+    zeros = _input(node, inputs, 1) if last > (step.seed is not None) else None
+    facets = node.input_layouts[0].slots
+    ends = [_terms(steps, 0, facets[0]), _terms(steps, 1, facets[1])]
+    every = concat([*ends, *([] if zeros is None else [_terms(zeros, 0, facets[0])])])
+    if not every.n:
+        return None
+    codes, first = group(*_key(every))
+    terms = every.take(first)
+    zero = np.zeros(terms.n, bool)
+    zero[codes[2 * steps.n :]] = True
+    constants = node.known(identities, env.pool.seed)
+    given = [
+        _is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)
+    ]
+    if step.seed is not None:
+        given[step.seed] = _seeded(terms, _input(node, inputs, last))
+    sides, most = (codes[: steps.n], codes[steps.n : 2 * steps.n]), most_rows(node, env.limits)
+    i, j = _connected(step, *sides, zero, given, most=most)
+    if len(i) > most:
+        raise too_many(node, terms["op"][i], env.limits)
+    return _pairs(node, step, terms, i, j) if len(i) else None
+
+
+def _input(node: PlanNode, inputs: Inputs, at: int) -> Frame:
+    frame = inputs[at]
+    return r.empty(node.input_layouts[at]) if frame is None else frame
+
+
+def _terms(frame: Frame, at: int, facets: Facet) -> Frame:
+    """A slot's terms with their member and report."""
+    columns = {"op": frame["op"], **({"r": frame["r"]} if "r" in frame else {})}
+    return Frame({**columns, **r.gather(frame, np.arange(frame.n), at, 0, facets)}, frame.n)
+
+
+def _key(terms: Frame) -> r.Key:
+    key = r.key_of(terms, (0,))
+    return r.with_report(key, terms) if "r" in terms else key
+
+
+def _connected(
+    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools], *, most: int
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has
+    a step; more than ``most`` if there are.
+    """
+    backwards = (step.given[1] or step.seed == 1) and not step.given[0]
+    if backwards:
+        sources, targets = targets, sources
+    begins = zero.copy()
+    begins[sources] = True
+    starts = np.flatnonzero(begins & given[1 if backwards else 0]).astype(np.int32)
+    i, j = reach(*edges_of(sources, targets, len(zero)), starts, zero, many=step.many, most=most)
+    if backwards:
+        return j, i
+    if step.given[1] and len(i) <= most:
+        keep = given[1][j]
+        return i[keep], j[keep]
+    return i, j
+
+
+def _seeded(terms: Frame, seeds: Frame) -> Bools:
+    """Which terms, each of which is there once, are among the seeds of their member and report."""
+    (k, h), (seed_k, seed_h) = _key(terms), _key(seeds)
+    codes, _ = group(np.concatenate([k, seed_k]), np.concatenate([h, seed_h]))
+    found = np.zeros(terms.n + seeds.n, bool)
+    found[codes[terms.n :]] = True
+    return found[: terms.n]
+
+
+def _is(terms: Frame, constants: Words, end: int) -> Bools:
+    """Which terms are the end that their member gives."""
+    wanted = constants[terms["op"], end]
+    same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])
+    return same
+
+
+def _pairs(node: PlanNode, step: s.Closure, terms: Frame, i: Ints, j: Ints) -> Frame:
+    columns = {name: terms[name].take(i) for name in ("op", "r") if name in terms}
+    for n, at in enumerate(step.kept):
+        columns.update(r.gather(terms, (i, j)[at], 0, n, node.layout.slots[n]))
+    return Frame(columns, len(i))

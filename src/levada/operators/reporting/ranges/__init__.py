@@ -1,0 +1,1 @@
+"""ISTREAMs of the same rows over windows of different ranges."""

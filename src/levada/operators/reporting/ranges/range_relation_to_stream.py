@@ -1,0 +1,263 @@
+"""IStreams of the same rows over windows that differ in their ranges, as one.
+
+A row that begins at a report t begins there for an interval of ranges: for those that its least
+time is still in and that an earlier coming of it has left. For these it is new, unless an equal one
+ends at t, which is so for an interval of ranges, too (``ends``). So beginnings and ends of a
+solution at a report are summed up along the ranges, and what is above zero is said to intervals
+of them (``families``). Where a row begins because its earlier coming has left, later than it came,
+that one ends at the same instant; so at a report at which nothing comes nothing is new.
+
+That is where windows close at the same instants, or follow each element. Queries that began at
+other instants see the same as soon as nothing from before the last of them is in the longest
+window; until then each start is looked at by itself, and its members have rows of their own.
+
+Rows are kept once, by solution and time, until the longest range has passed.
+
+Cost: of a row a search in the state, and as many copies as its interval has cells: one, if it is
+new for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import MAX, MIN, Times, WindowKind
+from levada.core.frame import Frame, concat
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.time.window_intervals import enter
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.reporting.ranges.range_expirations import (
+    Begun,
+    Ends,
+    ending,
+    entries,
+    remember,
+)
+from levada.operators.reporting.ranges.range_families import (
+    Families,
+    Family,
+    Members,
+    families_of,
+)
+from levada.operators.reporting.relation_to_stream import due_rows, remember_by
+from levada.operators.rows.route_rows import key_of, zeros
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+LEAST, EARLIER = col.least(0), col.earlier(0)
+
+
+def ranged_changes(node: PlanNode[s.RangedChanges], inputs: Inputs, env: Env) -> Frame | None:
+    """What begins at the due reports, for a cell of members or for one (``families``)."""
+    (frame,) = inputs
+    calendar = env.calendar(node, node.step.kinds)
+    if frame is None and not calendar.any_due:
+        return None
+    assert env.shares is not None, "a stage knows what picks want"
+    families = families_of(node, env.shares)
+    begun = _begun(node, frame, env, calendar, families)
+    found = list[Frame]()
+    for number, family in enumerate(families.each):
+        own = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
+        key = f"{node.id}.ends{family.number}"
+        made = int(calendar.low[family.longest])  # what ends at the due reports is looked up
+        new = entries(own) if own.n else None
+        remember(env.state, key, new, family.reach + node.step.step, made)
+        if own.n:
+            found += _new(node, family, own, env, calendar)
+    _forget(node, env, {f"{node.id}.ends{family.number}" for family in families.each})
+    said = [part for part in found if part.n]
+    return concat(said) if said else None
+
+
+def _forget(node: PlanNode, env: Env, kept: set[str]) -> None:
+    """Forgets what families had that are gone."""
+    for key in env.state.keys(f"{node.id}.ends"):
+        if key not in kept:
+            env.state.replace(key, [])
+
+
+def _begun(
+    node: PlanNode[s.RangedChanges], frame: Frame | None, env: Env, calendar: Calendar,
+    families: Families,
+) -> Frame:  # fmt: skip
+    """The rows that have begun by the due reports, with their keys; the others wait. Who stood for
+    all when they came may have gone: what is due then is no matter of his, whose place may look
+    like a member over another stream.
+    """
+    ahead, renew = f"{node.id}.ahead", partial(_renewed, families=families)
+    begun = due_rows(env.state, ahead, col.BEGIN, calendar, renew=renew)
+    waiting = []
+    if frame is not None and frame.n:
+        new = _spans(node, frame, families)
+        due = new[col.BEGIN] <= calendar.high[new["op"]]
+        begun.append(new.where(due))
+        waiting.append(new.where(~due & (new[col.BEGIN] < MAX)))
+    remember_by(env.state, ahead, col.BEGIN, waiting, calendar.high, renew=renew)
+    begun = [rows for rows in begun if rows.n]
+    if not begun:
+        return Frame({}, 0)
+    rows = concat(begun)
+    of = rows.with_(op=rows[col.SEQUENCE].astype(np.int32))
+    k, h = key_of(of, range(len(node.layout.slots)))
+    return rows.with_(**{col.KEY: k, col.CHECK: h})
+
+
+def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) -> Frame:
+    """Rows with the report at which they come, their times, and of what they are rows."""
+    (span,), (row,) = node.input_layouts[0].windows, node.step.rows
+    lo, op = frame[LEAST], frame["op"]
+    hi = frame[col.greatest(0)] if span.hi else lo
+    prev = frame[EARLIER] if span.prev else np.full(frame.n, MIN, np.int64)
+    numbers = np.array([one.number for one in families.each], np.int64)
+    kept = {name: c for name, c in frame.columns.items() if not col.is_time(name)}
+    kept[col.BEGIN] = enter(*node.windows.params(row), op, hi)
+    kept[col.SEQUENCE] = numbers[families.of_member[op]]
+    return Frame({**kept, LEAST: lo, EARLIER: prev}, frame.n).where(prev < lo)
+
+
+def _renewed(rows: Frame, families: Families) -> Frame:
+    """Rows that have waited, as those of whom stands for all now."""
+    of = families.of_number[rows[col.SEQUENCE]]
+    return rows.with_(op=families.longest[of]).where(of >= 0)
+
+
+def _new(
+    node: PlanNode[s.RangedChanges], family: Family, begun: Frame, env: Env, calendar: Calendar
+) -> Iterator[Frame]:
+    """What is new for members of a family, of the rows that have begun."""
+    low, high = (int(times[family.longest]) for times in (calendar.low, calendar.high))
+    at = begun[col.BEGIN]
+    rows = begun.where((at > low) & (at <= high))
+    if not rows.n:
+        return
+    coming, solutions = _coming(node, rows)
+    key = f"{node.id}.ends{family.number}"
+    ends = ending(env.state, key, solutions, family.ranges)
+    last, reach = family.starts[-1][0], family.reach + node.step.step
+    if len(family.starts) == 1:
+        yield _as_cells(node, family, rows, _above_zero(family, coming, ends, last))
+        return
+    settled = coming.at >= last + reach
+    yield _as_cells(node, family, rows, _above_zero(family, coming.where(settled), ends, MIN))
+    if not settled.all():
+        for start, members in family.starts:
+            found = _above_zero(family, coming.where(~settled), ends, start)
+            yield _as_members(rows, members, found)
+
+
+class Coming(NamedTuple):
+    """Rows that come at reports: which ``row``, ``of`` which solution at which report ``at``; the
+    latest time that is not in a window any more is ``last`` less its range.
+    """
+
+    row: Longs
+    of: Longs
+    at: Times
+    last: Times
+    least: Times
+    earlier: Times
+
+    def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Coming:
+        """Some of them."""
+        return Coming(*(column[keep] for column in self))
+
+
+class Intervals(NamedTuple):
+    """Rows that are new from the ``low``-th range up to before the ``high``-th."""
+
+    row: Longs
+    low: Longs
+    high: Longs
+
+
+def _coming(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[Coming, Begun]:
+    """Rows, and what they are of, solution and report, in order of the keys."""
+    k, h, at = rows[col.KEY], rows[col.CHECK], rows[col.BEGIN]
+    codes, first = group(*combine(k, h, at.view(np.uint64), zeros(rows.n)))
+    order = np.argsort(k[first].view(np.int64), kind="stable")  # as they are kept
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    first = first[order]
+    least, most = _borders(node.step, at)
+    begun = Begun(k[first], h[first], at[first], least[first], most[first])
+    every = np.arange(rows.n)
+    return Coming(every, place[codes], at, most, rows[LEAST], rows[EARLIER]), begun
+
+
+def _borders(step: s.RangedChanges, at: Times) -> tuple[Times, Times]:
+    """The first and the last time with a range that leave at these reports."""
+    (kind,) = step.kinds
+    if kind is WindowKind.CLOSE_OPEN:
+        return at - step.step, at - 1
+    if kind is WindowKind.CLOSE_CLOSED:
+        return at - step.step + 1, at
+    return at, at
+
+
+def _above_zero(family: Family, coming: Coming, ends: Ends, start: int) -> Intervals:
+    """The ranges for which rows are new for queries that begin at ``start``: where more of a
+    solution begins at a report than ends there.
+    """
+    lengths = family.ranges
+    low = np.searchsorted(lengths, coming.last - coming.least, side="right")
+    before = np.where(coming.earlier >= max(start, MIN + 1), coming.earlier, MIN // 2)
+    high = np.searchsorted(lengths, coming.last - before, side="right")
+    keep = (low < high) & (coming.least >= start)
+    row, of, low, high = coming.row[keep], coming.of[keep], low[keep], high[keep]
+    ends = ends.where(ends.time >= start)
+    touched = np.isin(of, ends.of)
+    if not touched.any():
+        return Intervals(row, low, high)
+    summed = _summed(Intervals(row[touched], low[touched], high[touched]), of[touched], ends)
+    plain = Intervals(row[~touched], low[~touched], high[~touched])
+    return Intervals(*map(np.concatenate, zip(plain, summed, strict=True)))
+
+
+def _summed(begins: Intervals, of: Longs, ends: Ends) -> Intervals:
+    """Beginnings and ends of solutions along the ranges: where their sum is above zero, as often as
+    it says.
+    """
+    ends = ends.where(np.isin(ends.of, of))
+    one = np.ones(len(of), np.int64)
+    which = np.concatenate([of, of, ends.of, ends.of])
+    at = np.concatenate([begins.low, begins.high, ends.low, ends.high])
+    change = np.concatenate([one, -one, ends.sign, -ends.sign])
+    order = np.lexsort((at, which))
+    which, at, total = which[order], at[order], np.cumsum(change[order])
+    keep = (which[1:] == which[:-1]) & (at[1:] > at[:-1]) & (total[:-1] > 0)
+    each = np.repeat(np.flatnonzero(keep), total[:-1][keep])
+    shown, first = np.unique(of, return_index=True)
+    row = begins.row[first][np.searchsorted(shown, which[each])]
+    return Intervals(row, at[each], at[each + 1])
+
+
+def _as_cells(
+    node: PlanNode[s.RangedChanges], family: Family, rows: Frame, found: Intervals
+) -> Frame:
+    """Rows that are new, by the cells of their intervals."""
+    at, cell = family.cells(found.low, found.high)
+    return _said(rows, found.row[at], cell.astype(np.int32))
+
+
+def _as_members(rows: Frame, members: Members, found: Intervals) -> Frame:
+    """Rows that are new, for each of some members that have their ranges."""
+    at, member = members.between(found.low, found.high)
+    return _said(rows, found.row[at], member)
+
+
+def _said(rows: Frame, row: Longs, op: Ints) -> Frame:
+    """Report rows of these members or cells."""
+    taken = rows.take(row)
+    own = ("op", "r", "w", LEAST, EARLIER)
+    columns = {n: c for n, c in taken.columns.items() if n not in own and not n.startswith("#")}
+    weights = np.ones(taken.n, np.int8)
+    return Frame({"op": op, **columns, "r": taken[col.BEGIN], "w": weights}, taken.n)

@@ -1,0 +1,104 @@
+"""Rows that wait for their reports: the state of Report, Panes and Changes
+(docs/architecture.md#a-triples-way).
+
+Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are
+opened only when a report is due; rows that have left before ``high``, or have been taken back, are
+dropped when pieces are put together, as often as ``due_together`` says. Nothing is rewritten per
+epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.event_time import MIN, Times
+from levada.core.frame import Frame, concat
+from levada.kernels.terms.term_dictionary import Terms
+from levada.operators.state import term_retention
+from levada.operators.state.retractions import uncancelled
+from levada.operators.state.state_parts import Piece, State, due_together
+
+OWN = ".live"
+"""How the keys of pieces end whose rows may have brought their own texts."""
+
+
+def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:
+    """Appends rows (with #s, #e) that still have something to say, and the texts that live no
+    longer than they do.
+    """
+    if rows.n:
+        span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
+        own = {} if terms is None or not len(terms) else terms.frames("")
+        state.replace(key, [*state.pieces(key), state.put({"": rows, **own}, rows.n, span)])
+
+
+def own_terms(state: State) -> Iterator[Terms]:
+    """The texts that were remembered with rows when the epoch began: what ends is still shown."""
+    for piece in state.first_pieces(OWN):
+        yield from _own(state, piece)
+
+
+def _own(state: State, piece: Piece) -> Iterator[Terms]:
+    frames = state.frames(piece)
+    if f"{piece.name}.id" in frames:
+        yield Terms.from_frames(frames, piece.name)
+
+
+def new_terms(state: State) -> Iterator[Terms]:
+    """The texts that are remembered with rows since the epoch began."""
+    for key in state.keys(""):
+        for piece in state.pieces(key) if key.endswith(OWN) else ():
+            if state.is_new(piece) and f"{piece.name}.id" in (frames := state.frames(piece)):
+                yield Terms.from_frames(frames, piece.name)
+
+
+def recall(state: State, key: str) -> list[Frame]:
+    """All rows that are remembered."""
+    return [state.whole(p) for p in state.pieces(key)]
+
+
+def forget(state: State, key: str, low: Times) -> None:
+    """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or
+    one after it.
+    """
+    least = int(low.min(initial=2**62))
+    pieces = [p for p in state.pieces(key) if p.dead > least]
+    if (start := due_together(pieces)) < len(pieces):
+        pieces = _together(state, pieces, start, low)
+    state.replace(key, pieces)
+
+
+def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list[Piece]:
+    """Puts the pieces from ``start`` on into one without the dead rows."""
+    frames = [state.whole(p) for p in pieces[start:]]
+    rows = concat([f.where(f[col.END] > low[f["op"]]) if f.n else f for f in frames])
+    rows = uncancelled(rows, rows[col.BEGIN] <= low[rows["op"]])
+    if not rows.n:
+        return pieces[:start]
+    span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
+    terms = [own for p in pieces[start:] for own in _own(state, p)]
+    texts = _still_needed(rows, Terms.merge(terms)).frames("") if terms else {}
+    return [*pieces[:start], state.put({"": rows, **texts}, rows.n, span)]
+
+
+def _still_needed(rows: Frame, terms: Terms) -> Terms:
+    """The terms that some row has."""
+    pairs = list(term_retention.identities(rows))
+    x, y = (np.concatenate(halves) for halves in zip(*pairs, strict=True))
+    return terms.pick(x, y)
+
+
+def timed(rows: Frame, s: Times, e: Times) -> Frame:
+    """Rows that count at some instant, with #s and #e in place of event times."""
+    counts = s < e
+    kept = {n: c for n, c in rows.columns.items() if not col.is_time(n)}
+    frame = Frame({**kept, col.BEGIN: s, col.END: e}, rows.n)
+    return frame.where(counts) if rows.n else frame
+
+
+def later(rows: Frame, high: Times) -> Frame:
+    """The rows that count at some report after ``high`` (per member)."""
+    return rows.where(rows[col.END] > np.maximum(high[rows["op"]], MIN) + 1) if rows.n else rows

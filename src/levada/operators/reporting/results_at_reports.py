@@ -1,0 +1,68 @@
+"""What is kept by changes as report rows: whole results of groups and DISTINCT over windows that
+report on every change.
+
+Such windows report at every change of anything in them, and a row counts at all reports of its
+stay; but a group changes only where its own rows come or go. So a row of the result comes with a
+change and leaves with another, and is there at the reports between these: of all elements, which
+``border/calendar`` lists. (Of levels that read a query within the query the windows' rows say them:
+``border/snapshot``.)
+
+The state is what stands. A row's changes are where its group is, so nothing moves. Cost: the
+changes and what stands, in epochs in which there are reports, and the rows that are put out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import Times
+from levada.core.frame import Frame, concat
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.reporting import report_buffer
+from levada.operators.reporting.snapshot import Lifetimes, remember
+from levada.operators.state.state_parts import State
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+
+def standing(node: PlanNode[s.Standing], inputs: Inputs, env: Env) -> Frame | None:
+    """The rows that stand at each due report."""
+    state, (new,) = env.state, inputs
+    calendar = env.calendar(node, node.step.kinds)
+    key = f"{node.id}.live"
+    if new is None and not (calendar.any_due and state.pieces(key)):
+        return None
+    kept = report_buffer.recall(state, key)
+    rows = concat([f.visible() for f in (*kept, *_changes(new))])
+    rows = rows if node.alive.all() else rows.where(node.alive[rows["op"]])
+    found = Lifetimes.of(node, rows)
+    there = np.flatnonzero(found.count > 0)
+    at, r = calendar.pairs(
+        rows["op"][found.row[there]], found.start[there], found.until[there], enumerated=True
+    )
+    at = there[at]
+    copies = found.count[at]
+    if (copies != 1).any():
+        at, r = np.repeat(at, copies), np.repeat(r, copies)
+    if new is not None or rows.n != sum(f.n for f in kept):
+        remember(node, state, key, found.standing(rows), env.pool)
+    return rows.take(found.row[at]).drop("w").with_(r=r) if len(at) else None
+
+
+def _changes(new: Frame | None) -> list[Frame]:
+    return [] if new is None else [new.with_(w=new["w"].astype(np.int64))]
+
+
+def waiting(
+    node: PlanNode[s.Standing], state: State, new: Sequence[Frame]
+) -> tuple[Ints, Times, Longs]:
+    """Member, instant and weight of all changes of what stands: what stood before, and new ones."""
+    kept = [state.own(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
+    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in (*kept, *new))])
+    at = [np.empty(0, np.int64), *(f[col.BEGIN] for f in kept), *(f["r"] for f in new)]
+    w = [np.empty(0, np.int64), *(f["w"].astype(np.int64) for f in (*kept, *new))]
+    return op, np.concatenate(at), np.concatenate(w)

@@ -1,0 +1,148 @@
+"""Results by cell: report rows that several queries want, once for all that want the same of them.
+
+Picks above a report tell its rows by terms and a range (``plan/physical/shared/late_picks``). All
+rows at a leaf of their index are the same picks': a *cell*. So a row that more than one query has
+goes into the results once, with the number of its cell in the place of a member; the segment says
+beside the rows whose members of the Emit have the cell, as it does of equal queries
+(``plan/sealed/alike``). Numbers of cells begin behind those of the members; in a segment they are
+below 0.
+
+A row that its number does not tell exactly goes to each query that wants it.
+
+Cost: a look-up for a row; for a segment as many pairs as members have the cells in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from levada.core.array_types import Ints
+from levada.core.frame import Frame, concat
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.reporting.ranges.range_families import RangeCells, range_cells
+from levada.operators.rows.compensation_filter import finder_of, wanted_by
+from levada.operators.rows.filter_extend import keep_rows
+from levada.operators.rows.predicate_index import Finder
+from levada.operators.rows.route_rows import along, fan_out, once
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Consumer, FanOut, Plan, PlanNode
+from levada.plan.execution.shared_results import alike_of, heard
+from levada.plan.execution.sharing_demand import shares_of
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cells:
+    """The cells of an Emit. ``number``: of each leaf whose its rows are: a member's, where it alone
+    has them, a cell's (from ``first`` on), nobody's (-1). ``readers``: the members of each pick, of
+    those that are alike the first.
+    """
+
+    finder: Finder
+    first: int
+    number: Ints
+    readers: FanOut
+
+    def of(self, cells: Ints) -> Frame:
+        """Who has these cells: members of the Emit (``op``), and which cell (``first``)."""
+        assert self.finder.numbered is not None, "it has a range"
+        row, entry = self.finder.numbered.found(cells.astype(np.int64) - self.first)
+        owner = self.finder.numbered.owner[entry].astype(np.int32)
+        at, op = fan_out(owner, self.readers)
+        row = row if at is None else row[at]
+        return Frame({"op": op, "first": cells[row]}, len(op))
+
+
+class _Known(dict[int, Cells | RangeCells | None]):
+    """By the number of the Emit."""
+
+
+def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
+    """The cells of an Emit above picks of a report, or what differs in ranges; None where there are
+    none, and of all other nodes. Found once for a plan.
+    """
+    known: _Known = plan.facts.setdefault(_Known, _Known())
+    if number not in known:
+        emit = plan.nodes[number].of(s.Emit)
+        if emit is None:
+            known[number] = None
+        else:
+            known[number] = range_cells(plan, emit, shares_of(plan)) or _found(plan, emit, seed)
+    return known[number]
+
+
+def shown(
+    cells: Cells, picks: PlanNode[s.Pick], edges: tuple[Consumer, Consumer], out: Frame, pool: Pool
+) -> Frame:
+    """The rows of a report for an Emit, those of several queries once; ``edges``: to the picks, and
+    from there.
+    """
+    consumer, after = edges
+    rows = along(out, once(consumer), picks.input_layouts[0])  # of no window
+    leaves, rest = cells.finder.leaves(rows, pool)
+    number = np.where(leaves < 0, -1, cells.number[leaves])
+    row = np.flatnonzero(number >= 0)
+    parts = [rows.take(row).with_(op=number[row])]
+    if len(left := np.flatnonzero(rest >= 0)):
+        one, member = wanted_by(picks, rows.take(left), pool)
+        at, op = fan_out(member.astype(np.int32), cells.readers)
+        parts.append(rows.take(left[one if at is None else one[at]]).with_(op=op))
+    picked = keep_rows(concat(parts), None, picks.step.kept, picks.layout)
+    return along(picked, once(after), picks.layout)
+
+
+def _found(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
+    picks = plan.nodes[node.inputs[0]].of(s.Pick)
+    if picks is None or picks.layout.windows or not _is_told(plan, picks):
+        return None
+    finder = picks.known(finder_of, seed)
+    index = finder.numbered
+    if index is None or not index.told.all():
+        return None
+    (fan,) = (edge.fan for edge in picks.consumers if edge.node == node.id)
+    alike = alike_of(plan, node.id)
+    readers = heard(plan, node.id, fan) if alike is None else alike.fan
+    many, first = index.owners(np.diff(readers.offsets).astype(np.int64)), len(node.members)
+    number = np.where(many == 0, -1, first + np.arange(len(many))).astype(np.int32)
+    cells = Cells(finder, first, number, readers)
+    alone = cells.of(number[many == 1])
+    number[alone["first"] - first] = alone["op"]
+    return cells
+
+
+def _is_told(plan: Plan, picks: PlanNode[s.Pick]) -> bool:
+    """Whether picks are above a report, and what tells its rows is terms and one range."""
+    ranges = {test.range for test in picks.step.tests}
+    above = isinstance(plan.nodes[picks.inputs[0]].step, s.Report)
+    return above and len(ranges) == 1 and not picks.step.rest
+
+
+def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | None:
+    """Who has the rows of these members and cells of an Emit beside these members: ``op``, and
+    ``first``, whose they are; None where each has its own.
+    """
+    alike, cells = alike_of(plan, node.id), cells_of(plan, node.id, seed)
+    members = present[present < len(node.members)]
+    parts = [] if alike is None else [alike.of(members)]
+    if cells is not None and len(members) < len(present):
+        own = cells.of(present[len(members) :])
+        parts += [own] if alike is None else [own, alike.along(own)]
+    return concat(parts) if parts else None
+
+
+def without_cells(plan: Plan, node: PlanNode, rows: Frame, seed: int) -> Frame:
+    """Result rows of an Emit with those of cells once for each first member that has them."""
+    cells = cells_of(plan, node.id, seed)
+    celled = rows["op"] >= len(node.members)
+    if cells is None or not celled.any():
+        return rows
+    some = rows.where(celled)
+    present, at = np.unique(some["op"], return_inverse=True)
+    own = cells.of(present)
+    order = np.argsort(own["first"], kind="stable")
+    counts = np.bincount(np.searchsorted(present, own["first"]), minlength=len(present))
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    row, op = fan_out(at.astype(np.int32), FanOut(offsets, own["op"][order], False))
+    whole = some.take(np.arange(some.n) if row is None else row).with_(op=op)
+    return concat([rows.where(~celled), whole])

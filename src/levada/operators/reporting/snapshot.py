@@ -1,0 +1,230 @@
+"""Whole results of what is kept by changes: Rstream, periodic and non-empty reports over a query
+within the query.
+
+A query within the query is known where its rows are made, and so are its reports: at them its
+content changes. So the changes of all windows of the level come here (``w`` of each, no columns),
+and with the changes of the result they say everything:
+
+    windows   ->  how many rows they hold after each instant; so when the level reports
+                  (``operators/border/nonempty``)
+    result    ->  how often each row stands after each instant; RStream shows those that stand at a
+                  report, differences the changes since the report before
+
+The state is what stands (RStream) or has changed since the last report (differences). All of a
+member is in one place. Cost: the changes; of RStream also what stands, in epochs in which it
+reports, which is what it puts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Longs
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.frame import Frame, concat
+from levada.core.frozen import frozen
+from levada.core.query_model import Output
+from levada.core.row_ranges import ranges
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.operator_context import Env, Home, Inputs
+from levada.operators.reporting import report_buffer
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.reporting.nonempty_windows import (
+    Changes,
+    Due,
+    NonEmpty,
+    places,
+    reports,
+    tick,
+)
+from levada.operators.reporting.relation_to_stream import netted
+from levada.operators.rows.route_rows import key_of, zeros
+from levada.operators.state.state_parts import State
+from levada.operators.windowing.zset import integrate, steps
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import Facet
+
+
+def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | None:
+    """The rows of the due reports: whole results, or what has changed since the last, signed.
+
+    The reports themselves are noted where also those without rows are shown.
+    """
+    step, state = node.step, env.state
+    calendar = env.calendar(node, step.kinds)
+    home = env.home(node)
+    due = _due(node, step, state, inputs[1:], calendar, home=home)
+    out = _rows(node, step, state, inputs, due=due.nonempty, calendar=calendar, pool=env.pool)
+    for m in np.unique(due.empty["op"]).tolist():
+        if home.here[m]:
+            env.show(node, m, due.empty["r"][due.empty["op"] == m])
+    return out
+
+
+def _rows(
+    node: PlanNode,
+    step: s.Snapshot,
+    state: State,
+    frames: Sequence[Frame | None],
+    *,
+    due: Frame,
+    calendar: Calendar,
+    pool: Pool,
+) -> Frame | None:
+    new = (
+        None
+        if frames[0] is None or not frames[0].n
+        else frames[0].with_(w=frames[0]["w"].astype(np.int64))
+    )
+    if new is None and not due.n:
+        return None
+    key = f"{node.id}.live"
+    rows = [_unmarked(f) for f in (*report_buffer.recall(state, key), new) if f is not None]
+    if not rows:
+        return None
+    everything = concat(rows)
+    everything = everything if node.alive.all() else everything.where(node.alive[everything["op"]])
+    if step.output is Output.RSTREAM:
+        found = Lifetimes.of(node, everything)
+        out, kept = _at_reports(everything, found, due), found.standing(everything)
+    else:
+        at = _following(step, node, everything, due, calendar)
+        out = netted(node, everything.with_(r=at).where(at < MAX), step.output)
+        kept = everything.where(at >= MAX)
+    if new is not None or kept.n != everything.n:
+        remember(node, state, key, kept, pool)
+    return out
+
+
+def _unmarked(rows: Frame) -> Frame:
+    return rows.visible()
+
+
+def _due(
+    node: PlanNode,
+    step: s.Snapshot,
+    state: State,
+    windows: Sequence[Frame | None],
+    calendar: Calendar,
+    *,
+    home: Home,
+) -> Due:
+    """The due reports; what windows hold is remembered."""
+    key = f"{node.id}.occupied"
+    kept = [state.whole(p) for p in state.pieces(key)]
+    before = NonEmpty.of(kept, len(node.members))
+    before.held[~node.alive] = 0  # of members that are gone nothing is kept
+    changes = _changes(step, windows)
+    due = reports(node, step, before, changes, calendar)
+    due.after.told[~(home.here & node.alive)] = MAX
+    if len(changes[0]) or (due.after.told != before.told).any():
+        left = due.after.frame(empty=step.show_empty)
+        left = left.with_(**{col.PLACE: home.group[left["op"]]})
+        state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
+    return due
+
+
+def _changes(step: s.Snapshot, windows: Sequence[Frame | None]) -> Changes:
+    """The changes of all windows. One that has no input of its own may hold rows for ever, so may
+    all.
+    """
+    leave = [not kind.endless for kind in step.kinds[: len(step.kinds) - step.clock]]
+    if len(leave) != len(windows):
+        leave = [all(leave)] * len(windows)
+    there = [(f, by_time) for f, by_time in zip(windows, leave, strict=True) if f is not None]
+    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f, _ in there)])
+    r, w = (
+        np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f, _ in there)])
+        for name in ("r", "w")
+    )
+    by_time = np.array([by_time for _, by_time in there], np.bool_)
+    return op, r, w, np.repeat(by_time, [f.n for f, _ in there])
+
+
+@frozen
+class Lifetimes:
+    """Changes of equal rows put together: from ``start`` until before ``until`` so many (``count``)
+    stand that equal ``row``; the last ones are ``final``.
+    """
+
+    row: Longs
+    start: Times
+    until: Times
+    count: Longs
+    final: Bools
+
+    @staticmethod
+    def of(node: PlanNode, rows: Frame) -> Lifetimes:
+        """Of changes of the node's rows, with instants ``r`` and weights ``w``. Equal rows of two
+        groups of keys stay apart: one of the groups may move, and then so do its rows, and what
+        takes them back comes there.
+        """
+        key = key_of(rows, range(len(node.layout.slots)))
+        if col.PLACE in rows:  # the slots may lack what places them
+            key = combine(*key, rows[col.PLACE].astype(np.uint64), zeros(rows.n))
+        codes, first = group(*key)
+        found = steps(codes, rows["r"])
+        r, final = found.at, found.final
+        count = integrate(found, found.net(rows["w"]))
+        assert (count >= 0).all(), "no more copies leave than came"
+        until = np.where(final, MAX, np.append(r[1:], MAX))
+        return Lifetimes(first[found.of], r, until, count, final)
+
+    def standing(self, rows: Frame) -> Frame:
+        """The rows that stand in the end, as of before anything."""
+        last = self.final & (self.count > 0)
+        kept = rows.take(self.row[last])
+        return kept.with_(r=np.full(kept.n, MIN), w=self.count[last])
+
+
+def _at_reports(rows: Frame, found: Lifetimes, due: Frame) -> Frame | None:
+    """The rows that stand at each due report."""
+    op = rows["op"][found.row]
+    start = places(due, op, found.start)
+    many = places(due, op, found.until) - start
+    at = np.repeat(np.arange(len(many)), many)
+    report = ranges(start, many)
+    copies = found.count[at]
+    at, report = np.repeat(at, copies), np.repeat(report, copies)
+    return rows.take(found.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
+
+
+def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: Pool) -> None:
+    """Keeps these changes in place of those of before, and their texts, which outlive what they
+    came from.
+    """
+    state.replace(key, [])
+    rows = kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)})
+    report_buffer.remember(state, key, rows, _texts(node, kept, pool))
+
+
+def _following(
+    step: s.Snapshot, node: PlanNode, rows: Frame, due: Frame, calendar: Calendar
+) -> Longs:
+    """The report at which each change shows: the first at or after it; MAX where not yet due."""
+    op, r = rows["op"], rows["r"]
+    if not step.nonempty:
+        at = tick(node, step, op, r) if step.clock else r
+        return np.where(at <= calendar.high[op], at, MAX)
+    first = places(due, op, r)
+    there = first < due.n
+    there[there] = due["op"][first[there]] == op[there]
+    at = np.full(rows.n, MAX, np.int64)
+    at[there] = due["r"][first[there]]
+    return at
+
+
+def _texts(node: PlanNode, rows: Frame, pool: Pool) -> Terms:
+    """The texts that rows show."""
+    slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+    if not slots or not rows.n:
+        return Terms.empty()
+    x, y = (np.concatenate([rows[f"{half}{i}"] for i in slots]) for half in "xy")
+    return pool.pick(x, y)

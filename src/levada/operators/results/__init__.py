@@ -1,0 +1,1 @@
+"""The rows of a query to its results: decodes columns, constructs graphs."""

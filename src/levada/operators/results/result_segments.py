@@ -1,0 +1,339 @@
+"""Segments -> batches: the committed results of an epoch, by query, decoded for sinks and readers.
+
+A segment holds all queries' rows of one task, and once those that several queries have
+(``plan/sealed/alike``), also where these have others, too (``operators/border/in_cells``); here
+they are put together over tasks, sorted by report (keeping their order within one), and turned into
+texts. CONSTRUCT's template is instantiated here, each triple once a report; a triple that would be
+no RDF (an unbound part, a literal as subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.connectors.serialization.serialize import Batch
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import distinct, in_sorted
+from levada.core.expressions import Var
+from levada.core.frame import Frame, concat
+from levada.core.query_model import Form, Output, TriplePattern
+from levada.core.rdf_terms import Blank, Term
+from levada.core.row_ranges import starts_segment
+from levada.core.text_columns import join_lines
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.results.construct_blank_nodes import blank_nodes
+from levada.operators.rows.term_columns import column
+from levada.plan.execution.plan import Plan, PlanNode, QueryPlan
+from levada.plan.execution.row_layout import Layout
+
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+
+
+def batches(
+    plan: Plan, segments: Iterable[str], opener: Opener, wanted: Container[str] | None = None
+) -> Iterator[tuple[QueryPlan, Batch]]:
+    """The batch of each query that has rows in these segments of one epoch; of those only that are
+    ``wanted`` (None: all).
+    """
+    frames: dict[int, list[Frame]] = {}
+    others: dict[int, list[Frame]] = {}
+    pool = Pool(0)
+    for segment in segments:
+        parts, _ = opener(segment)
+        pool.add(Terms.from_frames(parts, "terms"))
+        for name, frame in parts.items():
+            if name.startswith("r."):
+                frames.setdefault(int(name[2:]), []).append(frame)
+            elif name.startswith("same."):
+                others.setdefault(int(name[5:]), []).append(frame)
+    for number, found in frames.items():
+        rows = _Rows.of(plan.nodes[number], concat(found), pool)
+        yield from rows.batches(plan, others.get(number, ()), wanted)
+
+
+def batch_of(
+    query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener
+) -> Batch | None:
+    """A query's batch, if it has rows in these segments of an epoch; ``layout`` is its rows'."""
+    found, pool = _rows_of(query, segments, opener)
+    if not found:
+        return None
+    rows = concat(list(found.values()))
+    rows = rows.take(np.lexsort((_change(rows), rows["r"])))
+    return _batch(query, rows, _texts(layout, rows, pool))
+
+
+def timed_statements(
+    plan: Plan,
+    query: QueryPlan,
+    segments: Sequence[str],
+    opener: Opener,
+    before: Sequence[str] = (),
+) -> bytes:
+    """What a CONSTRUCT made in these segments of one epoch, as N-Triples with the report's time
+    behind each statement, each once a report.
+
+    ``before``: the segments of the epoch that stand before these, if the template has blank nodes:
+    their solutions are counted, so that nodes are those of the whole report. The work follows from
+    the query's rows (and the segments' tables of terms).
+    """
+    found, pool = _rows_of(query, (*before, *segments), opener)
+    if found.keys() <= set(before):
+        return b""
+    rows, skipped = concat(list(found.values())), sum(found[n].n for n in before if n in found)
+    texts = _texts(plan.nodes[query.node].layout, rows, pool)
+    parts = {name: own[skipped:] for name, own in _parts(query, rows["r"], texts).items()}
+    made = triples(rows["r"][skipped:], query.template, parts)
+    return join_lines(
+        made.select(
+            pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))
+        ).to_series()
+    )
+
+
+def _rows_of(
+    query: QueryPlan, segments: Iterable[str], opener: Opener
+) -> tuple[dict[str, Frame], Pool]:
+    """The rows of one query in the segments that have any, with the texts that came with them."""
+    found: dict[str, Frame] = {}
+    pool = Pool(0)
+    for segment in segments:
+        parts, _ = opener(segment)
+        frame = parts.get(f"r.{query.node}")
+        if frame is None:
+            continue
+        rows = np.flatnonzero(np.isin(frame["op"], _having(query, parts)))
+        if len(rows):
+            found[segment] = frame.take(rows)
+            pool.add(Terms.from_frames(parts, "terms"))
+    return found, pool
+
+
+def _having(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
+    """The members and cells of whose rows a segment has the query's."""
+    own = np.array([query.member], np.int32)
+    same = parts.get(f"same.{query.node}")
+    return own if same is None else np.append(own, same["first"][same["op"] == query.member])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of an Emit, by member and report, and where those of each begin and end. The texts
+    of a member's rows are made once, whoever has them.
+    """
+
+    node: PlanNode
+    rows: Frame
+    places: Mapping[int, tuple[int, int]]
+    pool: Pool
+
+    @staticmethod
+    def of(node: PlanNode, frame: Frame, pool: Pool) -> _Rows:
+        rows = frame.take(np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"])))
+        ops, starts = np.unique(rows["op"], return_index=True)
+        stops = [*starts[1:].tolist(), rows.n]
+        places = zip(starts.tolist(), stops, strict=True)
+        return _Rows(node, rows, dict(zip(ops.tolist(), places, strict=True)), pool)
+
+    def batches(
+        self, plan: Plan, others: Sequence[Frame], wanted: Container[str] | None
+    ) -> Iterator[tuple[QueryPlan, Batch]]:
+        """Those of the members that have rows, and of ``others``, who have the rows of members and
+        of cells.
+        """
+        having: dict[tuple[int, ...], list[QueryPlan]] = {}
+        for op, of in _by_member(self.places, others):
+            query = plan.queries.get(self.node.members.query_at(op))
+            there = query is not None and query.member == op
+            if query is not None and there and (wanted is None or query.name in wanted):
+                having.setdefault(of, []).append(query)
+        several = Counter(op for of in having for op in of)
+        shared = [of for of in having if any(several[op] > 1 for op in of)]
+        texts = self._texts(sorted({op for of in shared for op in of}))
+        for of, queries in having.items():
+            rows, own = self._whole(of, texts)
+            yield from ((query, _batch(query, rows, own)) for query in queries)
+
+    def _whole(self, of: Sequence[int], texts: _Made) -> tuple[Frame, list[pl.Series]]:
+        """The rows of members and cells by report, and their texts, which may be there."""
+        at = np.concatenate([np.arange(*self.places[op]) for op in of])
+        rows = self.rows.take(at)
+        order = np.lexsort((_change(rows), rows["r"])) if len(of) > 1 else np.arange(rows.n)
+        at, rows = at[order], rows.take(order)
+        if (places := texts.places[at])[0] >= 0:
+            return rows, [column.gather(places) for column in texts.texts]
+        return rows, _texts(self.node.layout, rows, self.pool)
+
+    def _texts(self, ops: Sequence[int]) -> _Made:
+        """The texts of the rows of these members and cells, made once for all who have them."""
+        at = np.concatenate([np.empty(0, np.int64), *(np.arange(*self.places[op]) for op in ops)])
+        places = np.full(self.rows.n, -1, np.int64)
+        places[at] = np.arange(len(at))
+        return _Made(places, _texts(self.node.layout, self.rows.take(at), self.pool))
+
+
+class _Made(NamedTuple):
+    """Texts of some rows, and where those of each row are (-1: nowhere)."""
+
+    places: Longs
+    texts: list[pl.Series]
+
+
+def _by_member(
+    places: Mapping[int, tuple[int, int]], others: Sequence[Frame]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Each member that has rows, with the members and cells (below 0) whose rows it has."""
+    own = np.array([op for op in places if op >= 0], np.int64)
+    op, of = (np.concatenate([own, *(same[name] for same in others)]) for name in ("op", "first"))
+    pairs = np.unique(np.stack([op, of]), axis=1)
+    begins = np.flatnonzero(starts_segment(pairs[0]))
+    for low, high in pairwise((*begins.tolist(), pairs.shape[1])):
+        yield int(pairs[0, low]), tuple(pairs[1, low:high].tolist())
+
+
+def _change(frame: Frame) -> npt.NDArray[np.int8]:
+    return frame["w"] if "w" in frame else np.zeros(frame.n, np.int8)
+
+
+def _texts(layout: Layout, rows: Frame, pool: Pool) -> list[pl.Series]:
+    return [column(rows, i, pool).texts() for i in range(len(layout.slots))]
+
+
+def _batch(query: QueryPlan, rows: Frame, texts: Sequence[pl.Series]) -> Batch:
+    """The rows of one query, sorted by report, as a batch of its form."""
+    sign = rows["w"] if query.output is Output.RELATION and "w" in rows else None
+    match query.form:
+        case Form.ASK:
+            return Batch(
+                rows["r"], Form.ASK, booleans=texts[0].str.starts_with('"true"').to_numpy()
+            )
+        case Form.CONSTRUCT:
+            return _graphs(rows["r"], query.template, _parts(query, rows["r"], texts))
+        case _:
+            return Batch(
+                rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign
+            )
+
+
+def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
+    """A batch with these due reports, of which those without a result are to be shown too: to ASK
+    they say false.
+    """
+    if not len(times):
+        return batch
+    due, made = distinct(times), distinct(batch.report)
+    empty = due[~in_sorted(made, due)]
+    if not len(empty):
+        return batch
+    if batch.form is not Form.ASK:
+        return replace(batch, empty=empty)
+    report = np.concatenate([batch.report, empty])
+    assert batch.booleans is not None, "an ASK batch has booleans"
+    order = np.argsort(report, kind="stable")
+    return Batch(
+        report[order],
+        Form.ASK,
+        booleans=np.concatenate([batch.booleans, np.zeros(len(empty), bool)])[order],
+    )
+
+
+def _parts(
+    query: QueryPlan, report: npt.NDArray[np.int64], texts: Sequence[pl.Series]
+) -> dict[str, pl.Series]:
+    """What stands in a template's places: its variables by name, its blank nodes by text."""
+    named = dict(zip(query.variables, texts, strict=True))
+    return {**named, **_nodes(query, report, named)}
+
+
+def _nodes(
+    query: QueryPlan, report: npt.NDArray[np.int64], columns: Mapping[str, pl.Series]
+) -> dict[str, pl.Series]:  # fmt: skip
+    """The blank nodes of the template, by their texts in it."""
+    labels = {str(p) for triple in query.template for p in triple.positions if isinstance(p, Blank)}
+    return blank_nodes(query.name, report, columns, sorted(labels))
+
+
+def empty_batch(query: QueryPlan, times: npt.NDArray[np.int64]) -> Batch:
+    """Reports without a result, which are to be shown."""
+    none = np.empty(0, np.int64)
+    texts = pl.Series([], dtype=pl.String)
+    match query.form:
+        case Form.ASK:
+            return Batch(times, Form.ASK, booleans=np.zeros(len(times), bool))
+        case Form.CONSTRUCT:
+            return Batch(none, Form.CONSTRUCT, graphs=texts, empty=times)
+        case _:
+            sign = np.empty(0, np.int8) if query.output is Output.RELATION else None
+            return Batch(
+                none, columns=dict.fromkeys(query.variables, texts), change=sign, empty=times
+            )
+
+
+def _graphs(
+    report: npt.NDArray[np.int64],
+    template: Sequence[TriplePattern],
+    columns: Mapping[str, pl.Series],
+) -> Batch:
+    """One graph per report."""
+    every = triples(report, template, columns).select("r", t=pl.col("t") + " .\n")
+    graphs = every.group_by("r", maintain_order=True).agg(pl.col("t").str.join(""))
+    return Batch(graphs["r"].to_numpy(), Form.CONSTRUCT, graphs=graphs["t"])
+
+
+def triples(
+    report: npt.NDArray[np.int64],
+    template: Sequence[TriplePattern],
+    columns: Mapping[str, pl.Series],
+) -> pl.DataFrame:
+    """The triples that a template makes of solutions (report ``r``, N-Triples text ``t``), by
+    report, each once a report.
+    """
+    parts = [_triples(report, triple, columns) for triple in template]
+    every = (
+        pl.concat(parts)
+        if parts
+        else pl.DataFrame({"r": [], "t": []}, schema={"r": pl.Int64, "t": pl.String})
+    )
+    return every.unique(maintain_order=True).sort("r", maintain_order=True)
+
+
+def _triples(
+    report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapping[str, pl.Series]
+) -> pl.DataFrame:
+    n = len(report)
+    frame = pl.DataFrame(
+        {
+            "r": report,
+            **{
+                name: _column(x, columns, n)
+                for name, x in zip("spo", triple.positions, strict=True)
+            },
+        }
+    )
+    sound = (
+        pl.col("o").is_not_null()
+        & pl.col("p").str.starts_with("<")
+        & ~pl.col("s").str.starts_with('"')
+    )
+    line = pl.concat_str("s", pl.lit(" "), "p", pl.lit(" "), "o")
+    return frame.filter(sound).select("r", t=line)
+
+
+def _column(position: Var | Term, columns: Mapping[str, pl.Series], n: int) -> pl.Series:
+    """A position of a template in n solutions; its variables by name, its blank nodes by text."""
+    match position:
+        case Var(name):
+            return columns[name]
+        case Blank():
+            return columns[str(position)]
+        case _:
+            return pl.Series([str(position)] * n, dtype=pl.String)

@@ -1,0 +1,150 @@
+"""What an operator must not exceed in an epoch, so that one query cannot take the memory of all.
+
+An operator that would make more, or have more in a report, raises ``ExcessError``, which names a
+member; the driver suspends the queries that it serves and runs the epoch without them. The
+bounds follow from the data alone:
+an epoch that is run again exceeds them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.core.array_types import Ints, Longs
+from levada.core.expression_budget import Spent
+from levada.core.frame import Frame
+from levada.core.query_limits import Limited, QueryLimits
+from levada.errors import ExcessError
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_dictionary import Terms
+from levada.operators.reporting.result_size import written
+from levada.plan.execution.joins import is_arranged
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.execution.shared_results import with_same
+
+
+def most_rows(node: PlanNode, limits: QueryLimits) -> int:
+    """How many rows an operator may make in an epoch: fewer where they are wide, since a product of
+    many patterns takes all memory with rows that are not many.
+    """
+    if not limits.made:
+        return limits.rows
+    return min(limits.rows, limits.made // node.known(_width))
+
+
+def _width(node: PlanNode) -> int:
+    return node.layout.width
+
+
+def too_many(node: PlanNode, op: Ints, limits: QueryLimits) -> ExcessError:
+    """The error of the member with most rows; ``op``: the members of the rows that are too many."""
+    return most_of(node, np.bincount(op), limits)
+
+
+def most_of(node: PlanNode, rows: Longs, limits: QueryLimits) -> ExcessError:
+    """The same, by how many rows each member has."""
+    wide = most_rows(node, limits) < limits.rows
+    most = f"{limits.made:,} bytes of rows" if wide else f"{limits.rows:,} rows"
+    message = f"An operator ({type(node.step).__name__}) would make more than {most} in one epoch."
+    limit = "made" if wide else "rows"
+    return ExcessError(message, node=node.id, member=int(rows.argmax()), limit=limit)
+
+
+def check_reports(
+    node: PlanNode,
+    rows: Frame,
+    terms: Terms,
+    limits: Limited,
+    *,
+    plan: Plan,
+    spent: Spent,
+    same: Frame | None = None,
+) -> None:
+    """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
+    reads it has to hold all of it; or more in all reports of an epoch than texts may be computed.
+    ``terms``: the texts that the rows show; ``same``: which queries have rows of others, too.
+
+    Rows are looked at only if all together, each with the longest text, would be too much for the
+    query with the lowest limits.
+    """
+    solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
+    members = len(node.members)
+    by_op = np.bincount(rows["op"], minlength=members)
+    every = by_op if same is None else _with_others(by_op, same, members)
+    of = written(node, every > 0, plan)
+    most, free = of.most(node, terms), spent.most("texts") or _NONE
+    fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
+    if fits and int(every.sum()) * most <= free:
+        return
+    rows = rows if same is None else with_same(rows, same, members)
+    account = spent.account(rows["op"])
+    codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
+    op, found = rows["op"][first], np.bincount(codes)
+    _check_most(found, solutions[op], "solutions", node, op)
+    many = of.triples and rows.n * most > free
+    if many or (found * most > sizes[op]).any():
+        each = of.bytes(node, rows, terms)
+        found = np.bincount(codes, each).astype(np.int64)
+        _check_most(found, sizes[op], "bytes", node, op)
+        if many:
+            account.make(each)
+
+
+def _with_others(by_op: Longs, same: Frame, members: int) -> Longs:
+    """How many rows each member has, also of those of others, and of cells."""
+    others = np.bincount(same["op"], by_op[same["first"]], members)
+    whole: Longs = by_op[:members] + others.astype(np.int64)
+    return whole
+
+
+def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
+    """A limit of each member's query; the greatest number where there is none. Queries with limits
+    of their own cost a look-up each.
+    """
+    found = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
+    if limits.own:
+        at = node.known(_members)
+        for query, of in limits.own.items():
+            found[at.get(query, [])] = getattr(of, word) or _NONE
+    return found
+
+
+def _members(node: PlanNode) -> dict[str, list[int]]:
+    """The members of each query: two while it goes over to other operators."""
+    found: dict[str, list[int]] = {}
+    for i, member in enumerate(node.members):
+        if node.alive[i]:
+            found.setdefault(member.query, []).append(i)
+    return found
+
+
+def _check_most(found: Longs, most: Longs, what: str, node: PlanNode, op: Ints) -> None:
+    """``op``: the members whose reports were ``found`` to have so much."""
+    over = found > most
+    if over.any():
+        worst = int(np.where(over, found, 0).argmax())
+        message = (
+            f"One of its reports would have {found[worst]:,} {what}; the limit is {most[worst]:,}."
+        )
+        raise ExcessError(message, node=node.id, member=int(op[worst]), limit=what)
+
+
+_NONE = np.iinfo(np.int64).max
+
+
+def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -> ExcessError:
+    """The error with its place in the plan: this node, and of its members the one with most rows,
+    where the operator has not said.
+    """
+    if error.node < 0:
+        ops = [
+            frame["op"]
+            for i, frame in enumerate(frames)
+            if frame is not None and frame.n and not is_arranged(node.step, i)
+        ]
+        error.node = node.id
+        if error.member < 0:
+            error.member = int(np.bincount(np.concatenate(ops)).argmax()) if ops else 0
+    return error

@@ -1,0 +1,80 @@
+"""How many rows come of the parts and joins of a plan, as tasks see them, by member: what the order
+of joins goes by (``plan/install/orders``). Rows of static data come once, and are not counted.
+
+Cost: a count of each frame that is joined, or was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.core.frame import Frame
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan
+
+MOST = register(f"{__name__}.MOST", 256)
+"""Members, those with most rows, that are told."""
+
+
+@frozen
+class Joining:
+    """The nodes of a plan whose rows have windows, and are joined or come of a join."""
+
+    nodes: frozenset[int]
+
+    @staticmethod
+    def of(plan: Plan) -> Joining:
+        """Those of a plan, found once."""
+        if Joining not in plan.facts:
+            joins = {n for n, node in plan.nodes.items() if isinstance(node.step, s.Join)}
+            below = {i for n in joins for i in plan.nodes[n].inputs}
+            kept = {n for n in below if isinstance(plan.nodes[n].step, s.Arrange)}
+            below |= {i for n in kept for i in plan.nodes[n].inputs}
+            timed = {n for n in joins | below if plan.nodes[n].layout.windows}
+            plan.facts[Joining] = Joining(frozenset(timed))
+        found: Joining = plan.facts[Joining]
+        return found
+
+
+@dataclass(slots=True)
+class Flows:
+    """The rows of a task by node and member."""
+
+    nodes: frozenset[int]
+    counts: dict[int, Longs] = field(default_factory=dict)
+
+    def see(self, node: int, frame: Frame) -> None:
+        """Rows that a node has put out."""
+        if node in self.nodes:
+            own = np.bincount(frame["op"])
+            before = self.counts.get(node)
+            if before is not None:
+                few, many = sorted((own, before), key=len)
+                many[: len(few)] += few
+                own = many
+            self.counts[node] = own
+
+    def told(self) -> dict[str, int]:
+        """The counts, by node and member as a text."""
+        found = {
+            f"{node} {member}": int(own[member])
+            for node, own in self.counts.items()
+            for member in _largest(own)
+        }
+        if len(found) <= MOST:
+            return found
+        return {at: found[at] for at in sorted(found, key=lambda at: -found[at])[:MOST]}
+
+
+def _largest(counts: Longs) -> list[int]:
+    """The members with most rows."""
+    there = np.flatnonzero(counts)
+    if len(there) > MOST:
+        there = there[np.argsort(-counts[there], kind="stable")[:MOST]]
+    found: list[int] = there.tolist()
+    return found

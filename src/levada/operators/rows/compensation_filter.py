@@ -1,0 +1,176 @@
+"""The rows of a relaxed join that are each query's (STREAMREUSE, compensation; CQELS Cloud, the
+router).
+
+Terms are compared, as patterns compare them: by identity; numbers as the conditions compare them
+that were lifted. A row is a member's if it has its terms, its conditions are true of it and it
+counts at some instant in its windows. ``pick`` looks at rows that have been given to a member;
+``route`` finds the members of a row by an index of what all want, and asks conditions only where
+that cannot tell, so what it costs follows from what is picked, not from how many there are.
+
+``by_window``: of a join whose rows have times of each pattern the rows of a query that reads these
+in one window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Longs
+from levada.core.event_time import MIN
+from levada.core.frame import Column, Frame
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.expressions import truth
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows import list_keys
+from levada.operators.rows.filter_extend import keep_rows, scope
+from levada.operators.rows.predicate_index import Asked, Finder, entries, identities
+from levada.operators.rows.range_keys import Axis
+from levada.operators.rows.residual_predicates import true_of
+from levada.operators.rows.route_rows import along, once
+from levada.operators.rows.shared_join_counters import Met
+from levada.operators.windowing import count_axis
+from levada.operators.windowing.window_intervals import exact
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Consumer, PlanNode
+from levada.plan.execution.row_layout import Layout
+
+
+def pick(node: PlanNode[s.Pick], inputs: Inputs, env: Env) -> Frame | None:
+    """The rows that their member wants."""
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    known = node.known(identities, env.pool.seed)
+    keep = np.ones(frame.n, np.bool_)
+    for key in step.keys:
+        x, y = frame[col.x(key.slot)], frame[col.y(key.slot)]
+        one = np.zeros(frame.n, np.bool_)
+        for i in key.params:
+            own_x, own_y = known[i]
+            one |= (x == own_x[frame["op"]]) & (y == own_y[frame["op"]])
+        keep &= one
+    rows = frame.where(keep)
+    rows = rows.where(_true(node, rows, env.pool))
+    return keep_rows(rows.where(_counting(node, rows)), None, step.kept, node.layout)
+
+
+def route(
+    node: PlanNode[s.Pick],
+    consumer: Consumer,
+    out: Frame,
+    source: Layout,
+    pool: Pool,
+    *,
+    mixed: bool,
+    met: Met | None = None,
+) -> Frame:
+    """The rows of all members of a pick, out of those that its producers give, once each;
+    ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
+    """
+    rows = along(out, once(consumer), source)
+    row, member = wanted_by(node, rows, pool)
+    found = rows.take(row).with_(op=member.astype(np.int32))
+    if found.n and mixed:
+        keep = _counting(node, found)
+        found, row = found.where(keep), row[keep]
+    if met is not None:
+        met.pick(node.inputs[0], rows, row)
+    return keep_rows(found, None, node.step.kept, node.layout)
+
+
+def by_window(node: PlanNode[s.ByWindow], inputs: Inputs, env: Env) -> Frame | None:
+    """The rows with the times of each window put together, as a join puts them together: the least
+    and the greatest, and the greatest earlier one.
+    """
+    (frame,) = inputs
+    if frame is None:
+        return None
+    columns = {n: c for n, c in frame.columns.items() if not col.is_time(n)}
+    spans = node.input_layouts[0].windows
+    for j, places in enumerate(node.step.places):
+        latest = [col.greatest(at) if spans[at].hi else col.least(at) for at in places]
+        earlier = [col.earlier(at) for at in places if spans[at].prev]
+        columns[col.least(j)] = _reduced(np.minimum, frame, [col.least(at) for at in places])
+        if node.layout.windows[j].hi:
+            columns[col.greatest(j)] = _reduced(np.maximum, frame, latest)
+        if earlier:
+            columns[col.earlier(j)] = _reduced(np.maximum, frame, earlier)
+    return Frame(columns, frame.n)
+
+
+def _reduced(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
+    return reduce(how, [frame[name] for name in names])
+
+
+def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> tuple[Longs, Longs]:
+    """(row, member) of all picks that want rows of their input, whenever they count."""
+    row, member, sure = node.known(finder_of, pool.seed).found(rows, pool)
+    condition, left = node.step.condition, _unsure(node, sure)
+    if condition is not None and left.any():
+        keep = ~left
+        keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
+        row, member = row[keep], member[keep]
+    return row, member
+
+
+def unhidden(node: PlanNode, rows: Frame) -> Frame:
+    """Rows without the earlier comings that are before the start of some query that reads them."""
+    newest = node.newest[rows["op"]]
+    if not rows.n or int(newest.max()) <= MIN:
+        return rows
+    names = [col.earlier(j) for j, span in enumerate(node.layout.windows) if span.prev]
+    return rows.with_(**{n: np.where(rows[n] < newest, MIN, rows[n]) for n in names})
+
+
+def _unsure(node: PlanNode[s.Pick], sure: Bools) -> Bools:
+    """The pairs of which keys and one interval, or one list, do not say all."""
+    step = node.step
+    if step.rest:
+        told = len(step.rest) == 1 and not step.tests and node.known(_number) < 0
+        return ~sure if told else np.ones(len(sure), np.bool_)
+    if not step.tests:
+        return np.zeros(len(sure), np.bool_)
+    several = any(test.range for test in step.tests)
+    return np.ones(len(sure), np.bool_) if several else ~sure
+
+
+def _true(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> Bools:
+    """Of which rows their members' conditions are true."""
+    condition = node.step.condition
+    if condition is None or not rows.n:
+        return np.ones(rows.n, np.bool_)
+    return truth(condition, scope(node, rows, pool))
+
+
+def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
+    """Which rows count at some instant in their members' windows; by number whoever reads them
+    tells, who knows since when.
+    """
+    if count_axis.has_numbers(node.windows):
+        begin, stop = count_axis.reach(rows, node.windows)
+        return np.less(begin, stop)
+    start, end = exact(unhidden(node, rows), node.layout, node.windows)
+    return np.less(start, end)
+
+
+def finder_of(node: PlanNode[s.Pick], seed: int) -> Finder:
+    """Who wants rows by their keys and a range or a list."""
+    members = np.flatnonzero(node.alive).astype(np.int32)
+    below = node.members.inputs[0][members]
+    asked = Asked(members, below, members.astype(np.int64))
+    step = node.step
+    number = node.known(_number)
+    axes = {test.range: Axis(test.slot, test.order) for test in step.tests}
+    axis = axes.get(0) if number >= 0 else list_keys.axis_of(node, number)
+    wants = entries(node, asked, range(len(step.keys)), number, seed)
+    return Finder.of(wants, [key.slot for key in step.keys], axis)
+
+
+def _number(node: PlanNode[s.Pick]) -> int:
+    """Of the range or list by which rows are told; 0: of the first range, if there is one."""
+    step = node.step
+    return list_keys.list_of(node, range(len(step.rest))) or 0

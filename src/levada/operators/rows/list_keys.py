@@ -1,0 +1,170 @@
+"""Lists as points: ``?v IN (3, 7, 12)``, ``?v = 3 || ?v = 7``, of numbers, instants, dates, or what
+STR() makes of a term.
+
+A member's list is as many intervals as it has values, from each to itself, so that a row meets
+those who list its value, however far apart values are. By which order follows from the members'
+constants, and is found when a plan runs: rows of a template are planned once. Where the
+list of some member has a value that is no exact point (``told/bounds``), all are asked.
+A value that cannot be compared with a row makes no list false in which another one is equal (SPARQL
+1.1, 17.4.1.9), so points are looked for one by one.
+
+Lists are parts of the ``rest`` of a pick: whoever asks conditions, or goes by what these are, sees
+them as any other. Among the ranges part i of the rest has the number ``-1 - i``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from levada.core.array_types import Bools, Ints, Longs
+from levada.core.expressions import Call, Expression, Function, Param, Var
+from levada.core.rdf_terms import Kind
+from levada.core.row_ranges import ranges
+from levada.operators.expressions.term_values import from_texts
+from levada.operators.rows.filter_extend import parameters
+from levada.operators.rows.range_keys import Axis, Bounds, bounds_of, within
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.plan import PlanNode
+
+_BY_VALUE = (Order.VALUE, Order.DATE, Order.LOCAL)
+
+
+class Listed(NamedTuple):
+    """That a slot, or STR() of it (``text``), equals one of these parameters."""
+
+    slot: int
+    text: bool
+    params: tuple[int, ...]
+
+    def orders(self, *, tuples: bool) -> tuple[Order, ...]:
+        """By which rows may be told; columns of tuples by their values alone."""
+        if self.text:
+            return () if tuples else (Order.STR,)
+        return _BY_VALUE[:1] if tuples else _BY_VALUE
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Points:
+    """The intervals of members in an order: of member m from ``offsets[m]`` to before
+    ``offsets[m + 1]``; a single one that says nothing where its list is not ``told``.
+    """
+
+    order: Order
+    bounds: Bounds
+    offsets: Longs
+    told: Bools
+
+    def of(self, members: Ints) -> tuple[Bounds, Longs]:
+        """Those of these members, and whose each is, by places among these."""
+        first = self.offsets[members]
+        counts = self.offsets[members + 1] - first
+        return self.bounds.at(ranges(first, counts)), np.repeat(np.arange(len(members)), counts)
+
+
+def listed(part: Expression) -> Listed | None:
+    """A part of a condition over slots and parameters as a list, if it is one.
+
+    >>> three, seven = (Call(Function.EQUAL, (Var("2"), Param(i))) for i in (0, 1))
+    >>> listed(Call(Function.OR, (three, seven)))
+    Listed(slot=2, text=False, params=(0, 1))
+    """
+    found = [*_options(part)]
+    subjects = {(slot, text) for slot, text, _ in found}
+    if len(subjects) != 1 or not all(params for *_, params in found):
+        return None
+    ((slot, text),) = subjects
+    return Listed(slot, text, tuple([i for *_, params in found for i in params]))
+
+
+def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bounds, Longs]:
+    """What these members want by a range or a list, and whose each interval is, by places."""
+    if number >= 0:
+        return node.known(bounds_of, number).at(members), np.arange(len(members))
+    points = node.known(points_of, -1 - number)
+    assert points is not None, "a list that tells rows"
+    return points.of(members)
+
+
+def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
+    """The number of the first list among these parts of the rest by which rows are told."""
+    return next((-1 - i for i in parts if node.known(points_of, i) is not None), None)
+
+
+def axis_of(node: PlanNode[s.Pick], number: int) -> Axis:
+    """What a list that tells rows lies on."""
+    i = -1 - number
+    own, points = listed(node.step.rest[i]), node.known(points_of, i)
+    assert own is not None and points is not None, "a list that tells rows"
+    return Axis(own.slot, points.order)
+
+
+def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
+    """Part i of the rest as points, in the order that tells the lists of all members; None: none
+    does. With others in it, rows that satisfy nothing of the order might be in their lists.
+    """
+    own = listed(node.step.rest[i])
+    for order in () if own is None else own.orders(tuples=node.step.tuples):
+        assert own is not None, "a list"
+        points = _points(node, own, order)
+        if points.told[node.alive].all():
+            return points
+    return None
+
+
+def _points(node: PlanNode[s.Pick], own: Listed, order: Order) -> Points:
+    """In an order; of equal values of a member one, so that no row is its twice. All constants are
+    read at once: each reading costs Polars' calls, however few they are.
+    """
+    n, parts = len(node.members), [node.known(parameters)[i] for i in own.params]
+    constants = from_texts(pl.concat([part.texts() for part in parts]))
+    each = within([(Function.EQUAL, constants)], order, constants.n)
+    told: Bools = np.logical_and.reduce(each.told.reshape(-1, n), axis=0)
+    if own.text:  # what STR() makes equals nothing else, though 5 has characters, too
+        told &= np.logical_and.reduce([part.kinds() == Kind.STRING for part in parts], axis=0)
+    at = np.where(told, each.low.reshape(-1, n), -np.inf)
+    by_value = np.argsort(at, axis=0, kind="stable")
+    at = np.take_along_axis(at, by_value, axis=0)
+    first = np.ones(at.shape, np.bool_)
+    first[1:] = at[1:] != at[:-1]
+    member, place = np.nonzero(first.T)
+    value = at[place, member]
+    never = np.zeros(len(member), np.bool_)
+    high = np.where(told[member], value, np.inf)
+    bounds = Bounds(value, high, never, never, told[member], each.borders)
+    offsets = np.append(0, np.cumsum(first.sum(axis=0)))
+    return Points(order, bounds, offsets.astype(np.int64), told)
+
+
+def _options(part: Expression) -> Iterator[tuple[int, bool, tuple[int, ...]]]:
+    """Slots that equal one of some parameters, whether by STR(); without parameters: something
+    else is said.
+    """
+    match part:
+        case Call(Function.OR, args):
+            for arg in args:
+                yield from _options(arg)
+        case Call(Function.EQUAL, (Param() as param, Var() | Call() as of)):
+            yield from _options(Call(Function.EQUAL, (of, param)))
+        case Call(Function.EQUAL | Function.IN, (of, *others)):
+            params = tuple([one.index for one in others if isinstance(one, Param)])
+            slot, text = _subject(of)
+            yield slot, text, params if slot >= 0 and len(params) == len(others) else ()
+        case _:
+            yield -1, False, ()
+
+
+def _subject(of: Expression) -> tuple[int, bool]:
+    """The slot of a variable or of STR() of one; -1: it is neither."""
+    match of:
+        case Var(name) if name:
+            return int(name), False
+        case Call(Function.STR, (Var(name),)) if name:
+            return int(name), True
+        case _:
+            return -1, False

@@ -1,0 +1,180 @@
+"""By what picks tell the rows of an input of a relaxed join below them: their *forms*.
+
+The picks of a node tell rows by the same slots, and so do those of others that are the same there:
+for these there is one index (``Told``). Owners, the picks' members, are numbered one node after the
+other, full nodes first (``PlanNode.is_full``): these take no newcomers, so they have indexes of
+their own, which last from version to version of the plan. Who comes costs the index of the others.
+
+Cost: an index for each set of slots, of the owners n log n; of those in full nodes as often as one
+more is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.core.expressions import Expression, both, variables
+from levada.core.frame import Frame
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.rows import list_keys
+from levada.operators.rows.predicate_index import Asked, Entries, Finder, entries
+from levada.operators.rows.range_keys import Axis
+from levada.operators.rows.residual_predicates import Asking, by_other_slots
+from levada.plan.execution.plan import At, PlanNode
+from levada.plan.execution.shared_join_nodes import Standing
+from levada.plan.execution.sharing_demand import Shares
+
+
+class Told(NamedTuple):
+    """Those who tell rows by the same slots: the finders of their ranges, and of each leaf the
+    classes of windows that its owners have.
+    """
+
+    finders: tuple[Finder, ...]
+    masks: tuple[tuple[Longs, Longs], ...]
+
+    def bits(self, rows: Frame, pool: Pool) -> Longs:
+        """The classes of those that want each row; 0: nobody does."""
+        found = np.full(rows.n, -1, np.int64)
+        for finder, masks in zip(self.finders, self.masks, strict=True):
+            own = np.zeros(rows.n, np.int64)
+            for leaves, of in zip(finder.leaves(rows, pool), masks, strict=True):
+                there = leaves >= 0
+                if there.any():
+                    own[there] |= of[leaves[there]]
+            found &= own
+        return found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Form:
+    """By which slots of an input what picks want can be told there: the keys and ranges of the
+    picks by slots and axes, in their order; a condition that must be asked, if there is one.
+    ``side``: the number of the input. ``first``: the number of the first owner. ``sifts``: what
+    comes is not all wanted. ``tells``: the condition is a list, of which an index is sure.
+    """
+
+    of: Standing
+    side: int
+    first: int
+    keys: dict[int, int]
+    ranges: dict[Axis, int]
+    condition: Expression | None
+    sifts: bool
+    tells: bool
+
+    @staticmethod
+    def of_side(one: Standing, i: int, first: int) -> Form:
+        """That of a join as it stands below picks."""
+        step, (slots, way, _, alone) = one.pick.step, one.sides[i]
+        keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
+        tests = [test for test in step.tests if test.slot in slots]
+        ranges = {Axis(slots[test.slot], test.order): test.range for test in tests}
+        parts = [i for i, each in enumerate(step.rest) if {*map(int, variables(each))} <= {*slots}]
+        rest = [step.rest[i] for i in parts]
+        patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, way)}
+        told = {slot for slot, _, key in keys}
+        sifts = bool(ranges or rest) or (len(patterns) > 1 and len(told) > 1)
+        sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
+        condition, tells = None, False
+        if rest:
+            number = list_keys.list_of(one.pick, parts)
+            if number is not None:
+                axis = list_keys.axis_of(one.pick, number)
+                ranges = {axis._replace(slot=slots[axis.slot]): number}
+            tells = number is not None and len(rest) == 1 and not tests
+            every = cast(Expression, both((*(test.condition for test in tests), *rest)))
+            condition = by_other_slots(every, slots)
+        by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
+        return Form(one, i, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
+
+    def entries(self, axis: Axis | None, seed: int) -> Entries:
+        """What is wanted, by keys and the range on this axis."""
+        own = self.of
+        owner = np.arange(self.first, self.first + len(own.members))
+        asked = Asked(own.members.astype(np.int32), own.own.astype(np.int32), owner)
+        number = 0 if axis is None else self.ranges[axis]
+        return entries(own.pick, asked, list(self.keys.values()), number, seed)
+
+    def follows(self, axis: Axis | None) -> tuple[Any, ...]:
+        """All that its entries follow from."""
+        number = 0 if axis is None else self.ranges[axis]
+        own = self.of
+        return own.pick.members, self.first, own.own.tobytes(), tuple(self.keys.values()), number
+
+    def asking(self, seed: int, bits: Longs) -> Asking:
+        """Those who must be asked."""
+        assert self.condition is not None, "a condition"
+        finder = _finder([self], next(iter(self.ranges), None), seed)
+        members = self.of.members
+        own = bits[self.first : self.first + len(members)]
+        every = int(np.bitwise_or.reduce(own, initial=0))
+        return Asking(
+            self.of.pick, finder, self.condition, self.first, members, own, every, self.tells
+        )
+
+
+def _within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:
+    """Whether a pattern of which a key was lifted is at the end of a way or below."""
+    return bool(source) and source[: len(way)] == way
+
+
+def numbered(node: PlanNode, shares: Shares) -> Iterator[tuple[int, Standing]]:
+    """Where a node stands, full nodes of picks first, each with the number of its first owner."""
+    first = 0
+    for one in sorted(shares.standing.get(node.id, ()), key=lambda each: not each.pick.is_full):
+        yield first, one
+        first += len(one.members)
+
+
+def many(forms: Sequence[Form]) -> int:
+    """How many owners there are."""
+    return sum(len(form.of.members) for form in forms)
+
+
+def owner_at(forms: Sequence[Form], number: int) -> At:
+    """An owner by his number."""
+    form = next(form for form in reversed(forms) if form.first <= number)
+    return form.of.pick.id, int(form.of.members[number - form.first])
+
+
+def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
+    """Those whom indexes tell, by the slots by which they are told; ``bits``: of their classes."""
+    alike: dict[tuple[tuple[int, ...], tuple[Axis, ...], bool], list[Form]] = {}
+    for form in forms:
+        which = tuple(form.keys), tuple(form.ranges), form.of.pick.is_full
+        alike.setdefault(which, []).append(form)
+    for (_, ranges, _), own in alike.items():
+        finders = [_finder(own, axis, seed) for axis in ranges or (None,)]
+        yield Told(tuple(finders), tuple([_masks(own, finder, bits) for finder in finders]))
+
+
+def _finder(forms: Sequence[Form], axis: Axis | None, seed: int) -> Finder:
+    """Of forms that are alike, by the ranges on an axis; of full nodes that of before, if it is of
+    the same owners.
+    """
+
+    def made() -> Finder:
+        wants = Entries.together([form.entries(axis, seed) for form in forms])
+        return Finder.of(wants, list(forms[0].keys), axis)
+
+    own = forms[0].of
+    if not own.pick.is_full:
+        return made()
+    place = f"{own.node} {forms[0].side} {tuple(forms[0].keys)} {axis} {seed}"
+    return own.pick.kept(place, tuple([form.follows(axis) for form in forms]), made)
+
+
+def _masks(forms: Sequence[Form], finder: Finder, bits: Longs) -> tuple[Longs, Longs]:
+    """Of each leaf of a finder the bits that its owners have; of full nodes likewise."""
+    own = forms[0].of
+    if not own.pick.is_full:
+        return finder.spread(bits)
+    place = f"{own.node} {forms[0].side} {finder.keys} {finder.axis} masks"
+    follows = finder, bits[: forms[-1].first + len(forms[-1].of.members)].tobytes()
+    return own.pick.kept(place, follows, lambda: finder.spread(bits))

@@ -1,0 +1,205 @@
+"""Ranges as intervals of doubles, and rows as points: what an index of ranges goes by.
+
+A row is told by its number as a double where that is exact, by its instant as one beyond all
+numbers: neither satisfies a comparison with the other. In the orders of texts (``texts``) it is
+told by its place among the borders of the ranges. Of the others, and of constants that are not
+exact, whoever asks looks at the conditions themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Bytes, Doubles, Ints, Longs
+from levada.core.expressions import Function
+from levada.core.frame import Frame
+from levada.core.rdf_terms import Kind
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.expressions.term_values import Column
+from levada.operators.rows import text_range_keys
+from levada.operators.rows.filter_extend import parameters
+from levada.operators.rows.route_rows import value
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.plan import PlanNode
+
+_Compared = tuple[Function, Column]
+"""A comparison, with the constants of each row."""
+NO_TEXTS = pl.Series([], dtype=pl.Binary)
+END = 2.0**1000
+"""Numbers are below; it stands for infinity itself. Instants are beyond."""
+_DIGITS = 10**15
+"""Numbers of so many digits are other doubles if they are other numbers."""
+_INSTANTS = 2.0**960
+"""An instant of m ms is (m + _ZERO) times this, which is exact."""
+_ZERO = 2.0**51
+_NEVER = [int(k) for k in (Kind.UNBOUND, Kind.IRI, Kind.BLANK, Kind.STRING, Kind.LANG)]
+_FROM = (Function.GREATER, Function.GREATER_EQUAL, Function.EQUAL)
+_TO = (Function.LESS, Function.LESS_EQUAL, Function.EQUAL)
+
+
+class Numbers(NamedTuple):
+    """Values as doubles, instants beyond all numbers; which of these are ``exact``; which are
+    ``none``: neither number nor instant.
+    """
+
+    d: Doubles
+    exact: Bools
+    none: Bools
+
+    @staticmethod
+    def of(kind: Bytes, d: Doubles, man: Longs, scale: Bytes) -> Numbers:
+        """From value facets."""
+        few = np.abs(man) < _DIGITS
+        instant = (kind == Kind.DATETIME) & few
+        whole = (kind == Kind.INTEGER) | (kind == Kind.DECIMAL)
+        power = np.where(kind == Kind.DECIMAL, scale, 0)
+        number = np.where(whole, man / np.power(10.0, power), d)
+        number = np.where(instant, (man + _ZERO) * _INSTANTS, number)
+        real = (kind == Kind.DOUBLE) & ((np.abs(d) < END) | np.isinf(d))
+        none = np.isin(kind, _NEVER) | ((kind == Kind.DOUBLE) & np.isnan(d))
+        return Numbers(number, (whole & few) | real | instant, none)
+
+    @staticmethod
+    def at(frame: Frame, slot: int) -> Numbers:
+        """From a slot."""
+        facets = (value(frame, name, slot) for name in "dmc")
+        return Numbers.of(frame[col.kind(slot)], *facets)
+
+
+class Axis(NamedTuple):
+    """What ranges lie on: a slot, and by what of it rows are told."""
+
+    slot: int
+    order: Order
+
+    def of(self, rows: Frame, borders: pl.Series, pool: Pool) -> Numbers:
+        """Where rows are on it; ``borders``: where it goes by texts."""
+        if self.order is Order.VALUE:
+            return Numbers.at(rows, self.slot)
+        return Numbers(*text_range_keys.places(rows, self.slot, self.order, borders, pool))
+
+
+class Bounds(NamedTuple):
+    """Numbers from ``low`` to ``high``, without these where ``above``, ``below``; ``told``: that is
+    all. In an order of texts numbers are places among the ``borders``, which are sorted.
+    """
+
+    low: Doubles
+    high: Doubles
+    above: Bools
+    below: Bools
+    told: Bools
+    borders: pl.Series = NO_TEXTS
+
+    def at(self, rows: Ints | Longs) -> Bounds:
+        """Those at these places."""
+        floats, flags = (self.low, self.high), (self.above, self.below, self.told)
+        low, high = (column[rows] for column in floats)
+        above, below, told = (column[rows] for column in flags)
+        return Bounds(low, high, above, below, told, self.borders)
+
+    @staticmethod
+    def together(parts: Sequence[Bounds]) -> Bounds:
+        """All of them, one after the other, among the borders of all."""
+        borders = _sorted([part.borders for part in parts])
+        parts = [part._among(borders) if len(part.borders) else part for part in parts]
+        low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        above, below, told = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
+        return Bounds(low, high, above, below, told, borders)
+
+    def _among(self, borders: pl.Series) -> Bounds:
+        at = borders.search_sorted(self.borders, "left").to_numpy().astype(np.float64)
+        low, high = self.low.copy(), self.high.copy()
+        for column in (low, high):
+            own = np.isfinite(column)
+            column[own] = at[column[own].astype(np.int64)]
+        return self._replace(low=low, high=high, borders=borders)
+
+
+class _Edge(NamedTuple):
+    """A comparison with the members' constants as numbers; where ``exact``, it says all."""
+
+    function: Function
+    d: Doubles
+    exact: Bools
+
+
+def bounds_of(node: PlanNode[s.Pick], number: int) -> Bounds:
+    """The interval of each member's range, and whether it says all."""
+    tests = [test for test in node.step.tests if test.range == number]
+    order = tests[0].order if tests else Order.VALUE
+    constants = node.known(parameters)
+    compared = [(test.function, constants[test.param]) for test in tests]
+    return within(compared, order, len(node.members))
+
+
+def within(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
+    """The intervals of n rows of constants in comparisons of one order."""
+    return _of_values(compared, n) if order is Order.VALUE else _of_texts(compared, order, n)
+
+
+def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
+    """Infinity is no border, since what has none ends there. A range of numbers ends where instants
+    begin, and the other way round; whose conditions are on both says nothing.
+    """
+    values = [Numbers.of(*constants.values()) for _, constants in compared]
+    times = [own.d > END for own in values]
+    time = times[0] if times else np.zeros(n, np.bool_)
+    low, high = np.where(time, END, -np.inf), np.where(time | (not compared), np.inf, END)
+    told = np.logical_and.reduce([np.ones(n, np.bool_), *(own == time for own in times)])
+    edges = [
+        _Edge(function, own.d, own.exact & np.isfinite(own.d))
+        for (function, _), own in zip(compared, values, strict=True)
+    ]
+    return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), told))
+
+
+def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
+    """What starts with a text is from it to whatever is behind all that does."""
+    edges = list[tuple[Function, pl.Series]]()
+    for function, constants in compared:
+        told = text_range_keys.Told.of(constants, order).texts
+        if function is Function.STRSTARTS:
+            edges.append((Function.GREATER_EQUAL, told))
+            edges.append(
+                (Function.LESS, pl.select(told + pl.lit(text_range_keys.BEHIND)).to_series())
+            )
+        else:
+            edges.append((function, told))
+    borders = _sorted([own.drop_nulls() for _, own in edges])
+    placed = [_placed(function, own, borders) for function, own in edges]
+    low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)
+    return _between(placed, Bounds(low, high, never, never, ~never, borders))
+
+
+def _placed(function: Function, own: pl.Series, borders: pl.Series) -> _Edge:
+    d, exact, _ = text_range_keys.Placed.of(
+        text_range_keys.Told(own, np.zeros(len(own), np.bool_)), borders
+    )
+    return _Edge(function, d, exact)
+
+
+def _between(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
+    """What of a whole satisfies all comparisons, as far as these are exact."""
+    low, high, above, below, told, borders = whole
+    for function, d, exact in edges:
+        told = told & exact
+        strict = function in (Function.LESS, Function.GREATER)
+        if function in _FROM:
+            more = exact & ((d > low) | ((d == low) & strict))
+            low, above = np.where(more, d, low), np.where(more, strict, above)
+        if function in _TO:
+            more = exact & ((d < high) | ((d == high) & strict))
+            high, below = np.where(more, d, high), np.where(more, strict, below)
+    return Bounds(low, high, above, below, told, borders)
+
+
+def _sorted(parts: Sequence[pl.Series]) -> pl.Series:
+    """Texts once each, in order."""
+    return pl.concat([NO_TEXTS, *parts]).unique().sort()

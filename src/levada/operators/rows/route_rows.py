@@ -1,0 +1,212 @@
+"""Rows by slots: keys, and moving frames along edges. Shared by all operators.
+
+A slot's identity is ``x{i}, y{i}``; a slot with value facets only (typed columns) gets one from its
+kind and value where an operator needs keys. ``along`` maps a producer's frame to a consumer's
+layout and members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Words
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.frame import Column, Frame
+from levada.core.row_ranges import ranges
+from levada.kernels.keyed.bucket_layout import combine, mix
+from levada.plan.execution.plan import Consumer, FanOut, home_number
+from levada.plan.execution.row_layout import DTYPES, Facet, Layout, slot_columns
+
+Key = tuple[Words, Words]
+
+MAX_FANNED = 1 << 20
+"""Rows of a fan-out at once, some 100 bytes each, where the reader sees each row alone."""
+
+
+def zeros(n: int) -> Words:
+    """n unbound halves of an identity."""
+    return np.zeros(n, np.uint64)
+
+
+def key_of(frame: Frame, slots: Sequence[int], salt: int = 0) -> Key:
+    """A 128-bit key of the member and the identities of these slots (``salt`` tells node and side
+    apart).
+    """
+    op = frame["op"] if not salt else (frame["op"] + np.int32(salt))
+    if not slots:
+        return mix(zeros(frame.n), zeros(frame.n), op)
+    k, h = mix(frame[col.x(slots[0])], frame[col.y(slots[0])], op)
+    for i in slots[1:]:
+        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
+    return k, h
+
+
+def with_report(key: Key, frame: Frame) -> Key:
+    """A key with the report time as one more slot."""
+    return combine(*key, np.ascontiguousarray(frame["r"]).view(np.uint64), zeros(frame.n))
+
+
+def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
+    """What partitions rows: the identities of these slots, whatever the operator; by the member
+    where there are none.
+    """
+    if not slots:
+        return home_hash(home_number(node, frame["op"].astype(np.int64)))
+    k, h = frame[col.x(slots[0])], frame[col.y(slots[0])]
+    for i in slots[1:]:
+        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
+    return h
+
+
+def place_of(frame: Frame) -> dict[str, Column]:
+    """The column that says where rows are; none where they are read."""
+    return {col.PLACE: frame[col.PLACE]} if col.PLACE in frame else {}
+
+
+def home_hash(home: npt.NDArray[np.int64]) -> Words:
+    """What partitions rows that are exchanged by their member, from the members' home numbers."""
+    return mix(zeros(len(home)), zeros(len(home)), home.astype(np.int32))[1]
+
+
+def fan_out(
+    op: npt.NDArray[np.int32], fan: FanOut
+) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int32]]:
+    """For rows of a producer's members: (rows or None for all, consumer's members)."""
+    if fan.identity:
+        return None, op
+    first = fan.offsets[op]
+    counts = fan.offsets[op + 1] - first
+    if (counts == 1).all():
+        return None, fan.members[first]
+    rows = np.repeat(np.arange(len(op), dtype=np.int64), counts)
+    return rows, fan.members[ranges(first, counts)]
+
+
+def in_pieces(frame: Frame, fan: FanOut) -> Iterator[Frame]:
+    """Cuts rows so that each piece fans out to some ``MAX_FANNED`` rows, or is one row."""
+    if fan.identity or not frame.n:
+        yield frame
+        return
+    counts = np.diff(fan.offsets)[frame["op"]].astype(np.int64)
+    starts = np.flatnonzero(np.diff((np.cumsum(counts) - counts) // MAX_FANNED, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), frame.n]):
+        yield frame.slice(start, stop)
+
+
+def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
+    """A producer's rows as rows of the consumer's input."""
+    rows, op = fan_out(frame["op"], consumer.fan)
+    if rows is not None:
+        frame = frame.take(rows)
+    edge = consumer.edge
+    columns: dict[str, Column] = {"op": op, **place_of(frame)}
+    for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
+        columns |= _slot(frame, at, i, facets)
+    for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
+        columns |= _window(frame, source, at, j, span.hi, prev=span.prev)
+    if edge.layout.weighted:
+        columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
+    if edge.layout.weighted and edge.layout.windows:
+        columns[col.UNTIL] = until(frame)
+    if "r" in frame:
+        columns["r"] = frame["r"]
+    return Frame(columns, frame.n)
+
+
+def once(consumer: Consumer) -> Consumer:
+    """The edge to a consumer without its fan: rows as those of the producer's members."""
+    every = np.arange(len(consumer.fan.offsets), dtype=np.int32)
+    return replace(consumer, fan=FanOut(every, every[:-1], True))
+
+
+def until(frame: Frame) -> Times:
+    """The instants from which on rows do not count, whatever their windows say."""
+    return frame[col.UNTIL] if col.UNTIL in frame else np.full(frame.n, MAX, np.int64)
+
+
+def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
+    if at < 0:
+        return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in slot_columns(i, facets)}
+    return renumber(frame, at, i, facets)
+
+
+def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
+    """The columns of slot ``at`` as columns of slot ``i`` with these facets.
+
+    Of a typed column only some value facets travel; where it meets columns of no type, the others
+    follow from these.
+    """
+    own = frame.columns
+    return {
+        n: own[name] if (name := f"{n[0]}{at}") in own or n[0] in "xyk" else value(frame, n[0], at)
+        for n in slot_columns(i, facets)
+    }
+
+
+def _window(
+    frame: Frame, source: Layout, at: int, j: int, hi: bool, *, prev: bool
+) -> dict[str, Column]:
+    """A window's times; an absent window (lo MAX, hi MIN) counts always."""
+    columns: dict[str, Column] = {}
+    if at < 0:
+        columns[col.least(j)] = np.full(frame.n, MAX, np.int64)
+        if hi:
+            columns[col.greatest(j)] = np.full(frame.n, MIN, np.int64)
+    else:
+        columns[col.least(j)] = frame[col.least(at)]
+        if hi:
+            columns[col.greatest(j)] = frame[
+                col.greatest(at) if source.windows[at].hi else col.least(at)
+            ]
+    if prev:
+        here = at >= 0 and source.windows[at].prev
+        columns[col.earlier(j)] = (
+            frame[col.earlier(at)] if here else np.full(frame.n, MIN, np.int64)
+        )
+    return columns
+
+
+def gather(
+    frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet
+) -> dict[str, Column]:
+    """The columns of slot ``at`` at these rows, as columns of slot ``i`` with these facets."""
+    at_rows = rows.astype(np.intp, copy=False)
+    names = slot_columns(i, facets)
+    return {
+        n: (frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)).take(at_rows)
+        for n in names
+    }
+
+
+def value(frame: Frame, name: str, i: int) -> Column:
+    """A value facet (d, m or c) of slot ``i``; of typed columns what the frame leaves out follows
+    from the rest.
+    """
+    column = frame.columns.get(f"{name}{i}")
+    if column is not None:
+        return column
+    if name == "d":
+        return frame[col.mantissa(i)].astype(np.float64)
+    return np.zeros(frame.n, np.int64 if name == "m" else np.uint8)
+
+
+def bind(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
+    """Where slot ``i`` is bound."""
+    if col.kind(i) in frame:
+        return np.not_equal(frame[col.kind(i)], 0)
+    there: npt.NDArray[np.bool_] = (frame[col.x(i)] != 0) | (frame[col.y(i)] != 0)
+    return there
+
+
+def empty(layout: Layout) -> Frame:
+    """No rows of a layout, as they are behind an exchange."""
+    dtypes = {**DTYPES, "l": "i8", "h": "i8", "p": "i8", "w": "i1", "u": "i8", "r": "i8", "o": "i4"}
+    columns = {n: np.empty(0, dtypes[n[0]]) for n in layout.columns()}
+    return Frame({**columns, col.PLACE: np.empty(0, np.uint16)}, 0)

@@ -1,0 +1,240 @@
+"""The rows of an input of a relaxed join that some pick above it wants, and how long one does.
+
+A row that no pick wants goes no further than to where its join is known: it is neither moved nor
+kept. One that is wanted is kept until it has left the windows of all that want *it*, and not those
+of others: rows of one constant over a month beside all others over seconds are kept no longer for
+that (STREAMREUSE, minimal relaxation; CQELS Cloud keeps the longest window for all).
+
+Who tells rows by the same slots has one index (``Told``). Of several ranges below one input each is
+looked at by itself, so a row may stay that satisfies another query's condition in each, and no
+query's in all. Who has conditions that no index tells is asked, but only of rows that nobody else
+wants as long (``asking``). Of more than ``CLASSES`` different windows those that are about as long
+count as the longest of them.
+
+Cost: a look-up and a search for each row, range and set of slots; for ends a step more for each
+class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Longs
+from levada.core.event_time import MAX, MIN, Times, Window, WindowKind
+from levada.core.frame import Frame
+from levada.core.query_limits import QueryLimits
+from levada.core.size_thresholds import register
+from levada.errors import ExcessError
+from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.time.window_intervals import Params, leave
+from levada.operators.row_limit import most_of
+from levada.operators.rows.predicate_groups import Form, Told, many, numbered, owner_at, told_by
+from levada.operators.rows.residual_predicates import Asking
+from levada.operators.windowing import count_axis as numbers
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.shared_join_nodes import window_kinds
+from levada.plan.execution.sharing_demand import Shares, longest
+
+CLASSES = register(f"{__name__}.CLASSES", 48)
+Relaxed = s.Join | s.Occur | s.RelaxedStream | s.RelaxedStatic
+Windows = tuple[Window, ...]
+
+
+class Wanted(NamedTuple):
+    """Who wants what of an input: by indexes, by conditions that are asked. ``sift``: rows come
+    that nobody wants. ``mixed``: members whose picks have several classes of windows.
+    """
+
+    told: tuple[Told, ...]
+    asked: tuple[Asking, ...]
+    sift: bool
+    classes: tuple[Params, ...]
+    mixed: Bools
+    forms: tuple[Form, ...]
+
+    def bits(self, rows: Frame, pool: Pool, *, all_of: bool) -> Longs:
+        """The classes of those that want each row; not ``all_of``: 0 if nobody does, else some."""
+        found = np.zeros(rows.n, np.int64)
+        for told in self.told:
+            found |= told.bits(rows, pool)
+        for asking in self.asked:
+            asking.add(found, rows, pool, all_of=all_of)
+        return found
+
+    def counts(self, rows: Frame, pool: Pool) -> Longs:
+        """How many of these rows each owner wants, as far as indexes tell."""
+        found = np.zeros(many(self.forms), np.int64)
+        for finder in (*(told.finders[0] for told in self.told), *(a.finder for a in self.asked)):
+            _, owner, _ = finder.found(rows, pool)
+            found += np.bincount(owner, minlength=len(found))
+        return found
+
+
+def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool) -> Frame:
+    """The rows of input ``i`` that some pick wants; static ones all, unless they come again for a
+    newcomer. Raises ``ExcessError``.
+    """
+    comes_again = isinstance(node.step, s.RelaxedStatic)
+    if not rows.n or not (node.input_layouts[i].windows or comes_again):
+        return rows
+    found = wanted(node, i, rows, shares, pool)
+    return rows if found is None else rows.where(found)
+
+
+def wanted(
+    node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool
+) -> Bools | None:  # fmt: skip
+    """Which rows of input ``i`` some pick wants, static ones, too; None: all. Of static rows that
+    are kept for several joins (``i`` is 1) as far as what is kept tells. Raises ``ExcessError``.
+    """
+    told = node.known(_wanted, i, shares, pool.seed)
+    return told.bits(rows, pool, all_of=False) != 0 if told.sift else None
+
+
+def ends(
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, pool: Pool
+) -> Times:  # fmt: skip
+    """When rows of input ``i``, which end by then, have left the windows of all that want them.
+    Raises ``ExcessError``.
+    """
+    if not node.input_layouts[i].windows:
+        return end
+    wanted = node.known(_wanted, i, shares, pool.seed)
+    several = np.flatnonzero(wanted.mixed[rows["op"]])
+    if not len(several):
+        return end
+    some = rows.take(several)
+    bits, left = wanted.bits(some, pool, all_of=True), np.full(some.n, MIN, np.int64)
+    for number, params in enumerate(wanted.classes):
+        at = np.flatnonzero(bits >> number & 1)
+        if len(at):
+            left[at] = np.maximum(left[at], _left(params, some, at))
+    out = end.copy()
+    out[several] = np.minimum(end[several], left)
+    return out
+
+
+def left(
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, pool: Pool
+) -> Times:  # fmt: skip
+    """The same of rows that are kept for others, too: what nobody wants here has always left.
+    Raises ``ExcessError``.
+    """
+    wanted = node.known(_wanted, i, shares, pool.seed)
+    if wanted.sift and rows.n:
+        end = np.where(wanted.bits(rows, pool, all_of=False) != 0, end, MIN)
+    return ends(node, i, rows, end, shares=shares, pool=pool)
+
+
+def wants_less(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> bool:
+    """Whether not all rows of input ``i`` are wanted, or not all as long."""
+    wanted = node.known(_wanted, i, shares, seed)
+    return wanted.sift or bool(wanted.mixed.any())
+
+
+def blame(
+    node: PlanNode[Relaxed], i: int, rows: Frame, limits: QueryLimits, *, shares: Shares, pool: Pool
+) -> ExcessError:  # fmt: skip
+    """The error of the pick that wants most of these rows of input ``i``, which are too many."""
+    wanted = node.known(_wanted, i, shares, pool.seed)
+    most = int(wanted.counts(rows, pool).argmax())
+    error = most_of(node, np.bincount(rows["op"]), limits)
+    error.node, error.member = owner_at(wanted.forms, most)
+    return error
+
+
+def _left(params: Params, rows: Frame, at: Longs) -> Times:
+    """When these rows leave the windows of one class."""
+    found = np.full(len(at), MAX, np.int64)
+    for j in range(len(params.kind)):
+        lo = rows[col.least(j)][at]
+        of = np.full(len(at), j, np.int32)
+        of_number = params.kind[j] == WindowKind.NUMBERS
+        own = numbers.left(int(params.range[j]), lo) if of_number else leave(*params, of, lo)
+        np.minimum(found, own, out=found)
+    return found
+
+
+def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wanted:
+    """What the living picks want of input ``i``."""
+    forms = [Form.of_side(one, i, first) for first, one in numbered(node, shares)]
+    kinds, of = _kinds(forms)
+    class_of, classes = _classes(kinds)
+    bits = np.left_shift(1, class_of)[of]
+    return Wanted(
+        tuple(told_by([form for form in forms if form.condition is None], seed, bits)),
+        tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
+        any(form.sifts for form in forms) and not _whole(node, forms),
+        tuple(map(Params.of, classes)),
+        _mixed(node, forms, class_of[of]) & ~_all_as_long(node, forms, kinds, of),
+        tuple(forms),
+    )
+
+
+def _whole(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
+    """Whether of each member somebody wants all rows."""
+    all_ = [form.of.own for form in forms if not (form.keys or form.ranges or form.condition)]
+    return bool(np.isin(np.flatnonzero(node.alive), np.concatenate([[], *all_])).all())
+
+
+def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], class_of: Longs) -> Bools:
+    """Members of a join whose picks have several classes."""
+    found = np.zeros((len(node.members), CLASSES), np.bool_)
+    found[_own(forms), class_of] = True
+    several: Bools = found.sum(axis=1) > 1
+    return several
+
+
+def _all_as_long(
+    node: PlanNode[Relaxed], forms: Sequence[Form], kinds: Sequence[Windows], of: Longs
+) -> Bools:
+    """Members of a join of which somebody wants all rows, as long as anybody."""
+    found = np.zeros(len(node.members), np.bool_)
+    whole = [not (form.keys or form.ranges or form.condition) for form in forms]
+    if not any(whole) or not kinds[0]:
+        return found
+    stays = np.array([[window.stays for window in kind] for kind in kinds], np.int64)[of]
+    own, most = _own(forms), np.full((len(found), stays.shape[1]), MIN, np.int64)
+    np.maximum.at(most, own, stays)
+    of_whole = np.repeat(whole, [len(form.of.members) for form in forms])
+    found[own[of_whole & (stays >= most[own]).all(axis=1)]] = True
+    return found
+
+
+def _own(forms: Sequence[Form]) -> Longs:
+    """The member of a join below each owner."""
+    parts = [form.of.own.astype(np.int64) for form in forms]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _kinds(forms: Sequence[Form]) -> tuple[list[Windows], Longs]:
+    """The windows that owners have at an input, each kind once, and the number of each one's."""
+    numbers: dict[Windows, int] = {}
+    parts = [np.empty(0, np.int64)]
+    for form in forms:
+        kinds, of_member = form.of.pick.known(window_kinds)
+        places = form.of.sides[form.side].places
+        here = [tuple([kind[place] for place in places]) for kind in kinds]
+        number = np.array([numbers.setdefault(kind, len(numbers)) for kind in here], np.int64)
+        parts.append(number[of_member[form.of.members]])
+    of = np.concatenate(parts)
+    there = np.bincount(of, minlength=len(numbers)) > 0  # empty places of a node have some, too
+    kinds = [kind for kind, own in zip(numbers, there.tolist(), strict=True) if own]
+    return kinds, (np.cumsum(there) - 1)[of]
+
+
+def _classes(kinds: Sequence[Windows]) -> tuple[Longs, list[Windows]]:
+    """The class of each kind, and the windows of each class, which rows leave last."""
+    length = [[(window.stays, str(window)) for window in kind] for kind in kinds]
+    order = np.array(sorted(range(len(kinds)), key=length.__getitem__), np.int64)
+    found, classes = np.zeros(len(kinds), np.int64), list[Windows]()
+    for chunk in np.array_split(order, min(CLASSES, max(len(order), 1))):
+        found[chunk] = len(classes)
+        columns = zip(*(kinds[kind] for kind in chunk.tolist()), strict=True)
+        classes.append(tuple([longest(set(column)) for column in columns]))
+    return found, classes

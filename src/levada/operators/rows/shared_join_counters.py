@@ -1,0 +1,59 @@
+"""What relaxed joins cost and give, as tasks see it: of each, rows that it was given, pairs that it
+has made, those that some pick wants, and the rows that picks have of them.
+
+What is made and wanted by nobody is joined in vain: rows of two queries' constants may meet below
+one join (docs/decisions/0034-relax-judged.md). Cost: a count of each frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from levada.core.array_types import Bools, Ints, Longs
+from levada.core.frame import Frame
+from levada.plan.execution.joins import GIVEN, MADE, PICKED, WANTED
+
+
+@dataclass(slots=True)
+class Met:
+    """By the node and the member of a join."""
+
+    counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    _wanted: dict[int, tuple[Frame, Bools]] = field(default_factory=dict)
+
+    def give(self, node: int, members: Ints) -> None:
+        """Rows for a join, each by the member that it is for."""
+        self._add(node, GIVEN, members)
+
+    def pick(self, node: int, rows: Frame, row: Longs) -> None:
+        """Rows of a join, and the numbers of those that picks of a node take, one after the other;
+        picks of other nodes take of the same rows, until all have (``close``).
+        """
+        if node not in self._wanted:
+            self._add(node, MADE, rows["op"])
+            self._wanted[node] = rows, np.zeros(rows.n, np.bool_)
+        self._wanted[node][1][row] = True
+        self._add(node, PICKED, rows["op"][row])
+
+    def take(self, node: int, rows: Frame, picks: Longs) -> None:
+        """Rows of a join, and how many picks take each of them at once."""
+        self.pick(node, rows, np.flatnonzero(picks))
+        self._add(node, PICKED, rows["op"], np.maximum(picks - 1, 0))
+
+    def close(self, node: int) -> None:
+        """All picks have taken what they want of rows of a join."""
+        if node in self._wanted:
+            rows, wanted = self._wanted.pop(node)
+            self._add(node, WANTED, rows["op"][wanted])
+
+    def told(self) -> dict[str, list[int]]:
+        """The counts, by node and member as a text."""
+        return {f"{node} {member}": counts for (node, member), counts in self.counts.items()}
+
+    def _add(self, node: int, what: int, members: Ints | Longs, many: Longs | None = None) -> None:
+        counts = np.bincount(members, many)
+        for member in np.flatnonzero(counts).tolist():
+            own = self.counts.setdefault((node, member), [0, 0, 0, 0])
+            own[what] += int(counts[member])

@@ -1,0 +1,36 @@
+"""Solutions as seeds: what RAND, BNODE and the blank nodes of CONSTRUCT derive from, so that they
+are equal wherever they are made.
+
+A solution stands for itself by its query, its report, its terms and its number among equal ones
+(docs/semantics.md#results).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from levada.core.array_types import Words
+from levada.core.row_ranges import place_in_segment, starts_segment
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_ids import identify_one
+
+
+@lru_cache(maxsize=10_000)
+def name_seed(name: str) -> int:
+    """64 bits that stand for a query's name."""
+    return int(identify_one(name, 0)[0])
+
+
+def copies(k: Words, h: Words) -> Words:
+    """0, 1, 2, ... among rows of equal keys.
+
+    >>> copies(np.array([7, 8, 7], np.uint64), np.zeros(3, np.uint64)).tolist()
+    [0, 0, 1]
+    """
+    codes, _ = group(k, h)
+    order = np.argsort(codes, kind="stable")
+    out = np.empty(len(codes), np.uint64)
+    out[order] = place_in_segment(starts_segment(codes[order])).astype(np.uint64)
+    return out

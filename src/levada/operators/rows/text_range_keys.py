@@ -1,0 +1,144 @@
+"""Texts in their order: by which characters rows are told to be within ranges, and where these are
+among the borders of the ranges.
+
+    string, tagged, str    the characters of a string, by their code points, as SPARQL compares them
+                           (UTF-8 keeps that order)
+    date, local            the lexical form of a date or dateTime without a time zone, which is as
+                           long for all years of four digits: in the order of the values; a fraction
+                           of a second without zeros at its end
+
+A term is *told* if it has such characters. One that has none can satisfy no condition of the order
+(``none``), or might: a date with a time zone beside one without, the year 12026. Whoever asks looks
+at the conditions then.
+
+Cost: each distinct term once, some 300 ns, and a search among the borders; a row a look-up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Doubles
+from levada.core.expressions import Function
+from levada.core.frame import Frame
+from levada.core.rdf_terms import XSD, Kind
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.expressions import lexical_forms
+from levada.operators.expressions.strings import string_function
+from levada.operators.expressions.term_values import Column, gather
+from levada.operators.rows.term_columns import column
+from levada.plan.execution.join_kinds import Order
+
+BEHIND = b"\xff"
+"""Behind a text and all that starts with it: no UTF-8 has this byte."""
+_TIMES = (Kind.DATETIME, Kind.HARD_TIME, Kind.OTHER)
+_NO_TEXT = (Kind.UNBOUND, Kind.BLANK)
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,18})?"
+_WRITTEN = {
+    Order.DATE: rf'^"({_DAY})"\^\^<{re.escape(XSD)}date>$',
+    Order.LOCAL: rf'^"({_DAY}T{_CLOCK})"\^\^<{re.escape(XSD)}dateTime>$',
+}
+
+
+_Read = Callable[[Column, Order], pl.Series]
+"""The characters of terms."""
+
+
+class Told(NamedTuple):
+    """By which bytes terms are told; null where they are not. ``none``: they cannot satisfy
+    anything.
+    """
+
+    texts: pl.Series
+    none: Bools
+
+    @staticmethod
+    def of(terms: Column, order: Order) -> Told:
+        """Those of a column of terms."""
+        kinds = terms.kinds()
+        if order in _WRITTEN:
+            none = ~np.isin(kinds, _TIMES)
+            return Told(_scattered(terms, ~none, _times, order), none)
+        if order is Order.STR:
+            some = ~np.isin(kinds, _NO_TEXT)
+        else:
+            some = (kinds == Kind.STRING) | ((kinds == Kind.LANG) & (order is Order.TAGGED))
+        return Told(_scattered(terms, some, _characters, order), ~some)
+
+
+def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: Pool) -> Placed:
+    """Where rows are among borders."""
+    if col.x(slot) not in frame:
+        return Placed.of(Told.of(column(frame, slot, pool), order), borders)
+    codes, first = group(frame[col.x(slot)], frame[col.y(slot)])
+    names = [name for name in frame.columns if col.is_slot(name) and int(name[1:]) == slot]
+    some = frame.select(names).take(first)
+    d, exact, none = Placed.of(Told.of(column(some, slot, pool), order), borders)
+    return Placed(d[codes], exact[codes], none[codes])
+
+
+class Placed(NamedTuple):
+    """Of each term its number: i is the i-th of the borders, half a number less is before it. Which
+    are ``exact``; which are ``none``, as in ``Told``.
+    """
+
+    d: Doubles
+    exact: Bools
+    none: Bools
+
+    @staticmethod
+    def of(told: Told, borders: pl.Series) -> Placed:
+        """That of terms by what they are told by."""
+        found = np.zeros(len(told.texts))
+        exact = told.texts.is_not_null().to_numpy()
+        at = np.flatnonzero(exact)
+        if len(at):
+            texts = told.texts.gather(at)
+            left = borders.search_sorted(texts, "left").to_numpy().astype(np.int64)
+            right = borders.search_sorted(texts, "right").to_numpy().astype(np.int64)
+            found[at] = left - 0.5 * (left == right)
+        return Placed(found, exact, told.none)
+
+
+def none_of(n: int) -> pl.Series:
+    """So many texts that tell nothing."""
+    return pl.Series([None], dtype=pl.Binary).new_from_index(0, n)
+
+
+def _scattered(terms: Column, some: Bools, of: _Read, order: Order) -> pl.Series:
+    """What is read of some of the terms, null for the others."""
+    at = np.flatnonzero(some)
+    if not len(at):
+        return none_of(terms.n)
+    own = of(terms if len(at) == terms.n else gather(terms, at), order).cast(pl.Binary)
+    if len(at) == terms.n:
+        return own
+    back = np.full(terms.n, -1, np.int64)
+    back[at] = np.arange(len(at))
+    rows = pl.Series(back)
+    return own.gather(rows.set(rows < 0, None))
+
+
+def _characters(terms: Column, order: Order) -> pl.Series:
+    """The characters of strings, or of what STR() makes of terms."""
+    if order is not Order.STRING:
+        terms = string_function(Function.STR, [terms])
+    return lexical_forms.lexicals(terms.texts())
+
+
+def _times(terms: Column, order: Order) -> pl.Series:
+    """The lexical forms of dates and dateTimes that are ordered as these are."""
+    text = terms.texts().str.extract(_WRITTEN[order], 1)
+    day = text.str.slice(0, 10)
+    there = (day.str.to_date("%Y-%m-%d", strict=False).is_not_null()) & (day >= "0001")
+    fine = text.str.contains(".", literal=True).fill_null(False)
+    short = text.str.strip_chars_end("0").str.strip_suffix(".").zip_with(fine, text)
+    return pl.select(pl.when(there.fill_null(False)).then(short)).to_series()

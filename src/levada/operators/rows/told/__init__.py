@@ -1,1 +1,0 @@
-"""By what rows are told to be within ranges."""

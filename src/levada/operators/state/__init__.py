@@ -1,0 +1,1 @@
+"""State of windows: immutable runs, counters, retractions."""

@@ -1,0 +1,241 @@
+"""Frames in files, which say so when they have been altered (docs/architecture.md#state).
+
+    LVF2, the length of the head   8 bytes
+    xxh3 of the head               8 bytes
+    head     JSON: meta, where each frame lies, the xxh3 of its bytes
+    frames   64-byte aligned buffers
+    sums     of each large frame the xxh3 of each block of its bytes; the head has the xxh3 of them
+
+The head is checked when a file is opened, a frame when it is first asked for, of a large frame of
+which ``some`` rows are asked for only the blocks that have them: what an epoch does not touch costs
+nothing. Whatever is wrong is a ``CheckpointError`` that names the file.
+
+Cost: xxh3 at the speed of memory (10 to 40 GB/s), once where a frame is written and once in each
+process that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from levada.core.array_types import Longs, Words
+from levada.core.checksum_messages import ALTERED
+from levada.core.frame import Column, Described, Frame, aligned, frame_of, laid_out
+from levada.core.msgspec_warmup import prepared
+from levada.errors import unreadable
+from levada.kernels.text.xxh3 import hash_blocks, schedule
+
+_MAGIC = b"LVF2"
+_digest = xxhash.xxh3_64_intdigest
+_START = 16
+BLOCK = 13
+"""Bits of the bytes of a block: 8 KB."""
+LARGE = 1 << 17
+"""Bytes from which on the blocks of a frame are checked one by one."""
+MARKED = 12  # bytes that a mark needs
+
+
+class _Head(msgspec.Struct):
+    meta: Any
+    frames: list[tuple[Described, int]]  # with their hashes
+    size: int
+
+
+def checked_parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
+    """Frames and JSON-able ``meta`` as the consecutive buffers of a file."""
+    entries: list[tuple[Described, int]] = []
+    buffers: list[memoryview] = []
+    blocks: list[Words] = []
+    size = 0
+    for described, own in laid_out(frames):
+        if described.size < LARGE:
+            data = b"".join(own)
+            entries.append((described, _digest(data)))
+            buffers.append(memoryview(data))
+        else:
+            sums = sums_of(own)
+            entries.append((described, _digest(sums.data)))
+            blocks.append(sums)
+            buffers += own
+        size += described.size
+    buffers += [sums.view(np.uint8).data for sums in blocks]
+    count = sum(map(len, blocks))
+    head = msgspec.json.encode(_Head(meta, entries, size + 8 * count))
+    first = _MAGIC + len(head).to_bytes(4, "little") + _digest(head).to_bytes(8, "little") + head
+    return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
+
+
+def sums_of(buffers: Iterable[memoryview]) -> Words:
+    """The xxh3 of each block of consecutive buffers, by one call of a kernel.
+
+    >>> one, two = memoryview(bytes(10_000)), memoryview(bytes(20_000))
+    >>> bool((sums_of([one, two]) == sums_of([memoryview(bytes(30_000))])).all())
+    True
+    """
+    at, sizes = list[int](), list[int]()
+    for buffer in buffers:
+        at.append(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
+        sizes.append(buffer.nbytes)
+    return _sums(np.array(at, np.int64), np.array(sizes, np.int64))
+
+
+def _sums(at: Longs, size: Longs) -> Words:
+    """The sums of the blocks of pieces of memory, by their addresses and sizes."""
+    found = np.empty(-(-int(size.sum()) >> BLOCK), np.uint64)
+    hash_blocks(at, size, schedule(0), 1 << BLOCK, found)
+    return found
+
+
+class Some:
+    """A frame of which some rows are read. ``blocks``: of its bytes, if they are to be checked."""
+
+    def __init__(self, frame: Frame, blocks: _Blocks | None = None) -> None:
+        self._frame, self._blocks = frame, blocks
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that there are."""
+        return list(self._frame.columns)
+
+    def take(self, name: str, rows: Longs) -> Column:
+        """A column at some rows. Raises ``CheckpointError``."""
+        if self._blocks is not None:
+            self._blocks.check(name, rows)
+        return self._frame[name].take(rows)
+
+
+class _Blocks:
+    """The blocks of a large frame, each checked when a row of it is first asked for."""
+
+    def __init__(self, file: str, described: Described, data: npt.NDArray[np.uint8],
+                 sums: Words) -> None:  # fmt: skip
+        self._file, self._data, self._sums = file, data, sums
+        self._seen = np.zeros(len(sums), np.bool_)
+        self._columns = {name: (np.dtype(kind).itemsize, offset - described.start)
+                         for name, kind, offset in described.columns if offset >= 0}  # fmt: skip
+        values = [-at - 1 - described.start for _, _, at in described.columns if at < 0]
+        self._check(np.array(values, np.int64))
+
+    def check(self, name: str, rows: Longs) -> None:
+        """Checks the blocks with some rows of a column."""
+        if name in self._columns:  # else it is of one value
+            size, start = self._columns[name]
+            self._check(start + size * rows.astype(np.int64))
+
+    def _check(self, at: Longs) -> None:
+        asked = np.bincount(at >> BLOCK, minlength=len(self._seen)) > 0
+        blocks = np.flatnonzero(asked & ~self._seen)
+        if len(blocks):
+            starts = blocks << BLOCK
+            sizes = np.minimum(len(self._data) - starts, 1 << BLOCK)
+            sums = _sums(starts + self._data.__array_interface__["data"][0], sizes)
+            if (sums != self._sums[blocks]).any():
+                raise unreadable(self._file, ALTERED)
+            self._seen[blocks] = True
+
+
+class CheckedFrames(Mapping[str, Frame]):
+    """The frames of a file, each checked when it is first asked for."""
+
+    def __init__(self, name: str, head: _Head, rows: npt.NDArray[np.uint8]) -> None:
+        self._name = name
+        self._rows = rows
+        self._described = {d.name: (d, digest) for d, digest in head.frames}
+        self._found: dict[str, Frame] = {}
+        self._some: dict[str, Some] = {}
+
+    def __getitem__(self, name: str) -> Frame:
+        found = self._found.get(name)
+        if found is None:
+            described, digest = self._described[name]
+            own = self._bytes_of(described).data
+            if _digest(sums_of([own]).data if described.size >= LARGE else own) != digest:
+                raise unreadable(self._name, ALTERED)
+            found = self._found[name] = frame_of(described, self._rows)
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each frame, as they lie in the file."""
+        return {name: described.size for name, (described, _) in self._described.items()}
+
+    def some(self, name: str) -> Some:
+        """A frame of which some rows are asked for."""
+        described, digest = self._described[name]
+        if name in self._found or described.size < LARGE:
+            return Some(self[name])
+        found = self._some.get(name)
+        if found is None:
+            sums = self._sums(described)
+            if _digest(sums.data) != digest:
+                raise unreadable(self._name, ALTERED)
+            blocks = _Blocks(self._name, described, self._bytes_of(described), sums)
+            found = self._some[name] = Some(frame_of(described, self._rows), blocks)
+        return found
+
+    def _bytes_of(self, described: Described) -> npt.NDArray[np.uint8]:
+        return self._rows[described.start : described.start + described.size]
+
+    def _sums(self, described: Described) -> Words:
+        """The sums of a large frame: they lie behind all frames, in the order of these."""
+        large = [d for d, _ in self._described.values() if d.size >= LARGE]
+        first = sum(_many(d) for d in large if d.start < described.start)
+        end = max(d.start + d.size for d, _ in self._described.values())
+        own = self._rows[end + 8 * first : end + 8 * (first + _many(described))]
+        return own.view("<u8")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._described
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._described)
+
+    def __len__(self) -> int:
+        return len(self._described)
+
+
+def mark(first: bytes | memoryview) -> str:
+    """Eight digits that follow from all that a file of frames holds, by its first buffer; "" for
+    other files. A name that has them cannot be that of another file.
+
+    >>> mark(checked_parts({"a": Frame({"x": np.arange(3)})})[0])
+    '30c6cb98'
+    >>> mark(b"a line")
+    ''
+    """
+    return bytes(first[8:12]).hex() if first[:4] == _MAGIC else ""
+
+
+def unpack_checked(data: npt.NDArray[np.uint8], name: str) -> tuple[CheckedFrames, Any]:
+    """The frames and meta of the file ``name`` from its bytes, without copying. Raises
+    ``CheckpointError``.
+
+    >>> blob = b"".join(checked_parts({"a": Frame({"x": np.arange(3)})}, meta=1))
+    >>> frames, meta = unpack_checked(np.frombuffer(blob, np.uint8), "state/1")
+    >>> frames["a"]["x"].tolist(), meta
+    ([0, 1, 2], 1)
+    """
+    start = data[:_START].tobytes()
+    end = _START + int.from_bytes(start[4:8], "little")
+    if not start.startswith(_MAGIC) or end > len(data):
+        raise unreadable(name, ALTERED if start else "it is empty")
+    if _digest(data[_START:end].data) != int.from_bytes(start[8:16], "little"):
+        raise unreadable(name, ALTERED)
+    head = msgspec.json.decode(data[_START:end].data, type=_Head)
+    rows = data[aligned(end) :]
+    if head.size > len(rows):
+        raise unreadable(name, "it is cut short")
+    return CheckedFrames(name, head, rows), head.meta
+
+
+def _many(described: Described) -> int:
+    """How many blocks a frame has."""
+    return -(-described.size >> BLOCK)
+
+
+prepared(_Head)

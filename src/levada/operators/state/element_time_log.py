@@ -1,0 +1,92 @@
+"""The instants of elements from epoch to epoch, as pieces that are appended
+(``operators.windowing.element_times`` says what they are for).
+
+What came in an epoch and still matters is one more piece. Pieces become one as ``due_together``
+says, and small ones at once; one of which less than half matters goes with the new rows. So the
+bytes of an epoch follow from what is new: a time is rewritten about log2 n times, and what is kept
+is at most some times what matters. More may be kept than matters: it changes nothing that is asked.
+
+Where triples are counted, what goes gives its number to the time behind it that stays, in whichever
+piece that lies: as a row of its own, since rows of one time add up.
+
+Cost: a look at all that is kept, and a write of what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.event_time import MAX, Times, distinct, in_sorted
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.windowing.element_times import (
+    Seen,
+    alike,
+    as_sums,
+    below,
+    fresh_of,
+    handed_on,
+)
+
+FEW = register(f"{__name__}.FEW", 64)
+"""So many rows are one piece."""
+
+
+class KeptTimes:
+    """The times of one stream while a stage runs: what is kept under ``key``, and what has
+    arrived. ``w`` is the stream's watermark.
+    """
+
+    def __init__(
+        self, state: State, key: str, arrived: Sequence[Frame], w: int, *, counted: bool
+    ) -> None:
+        self._state, self._key, self._w, self._counted = state, key, w, counted
+        kept = [state.whole(piece) for piece in state.pieces(key)]
+        self._new = fresh_of(kept, arrived, counted=counted)
+        self.seen: Seen = below([*kept, self._new], w, counted=counted)
+
+    def keep(self, matters: npt.NDArray[np.bool_]) -> None:
+        """Keeps what waits, and of what has come up the times that matter, and the last one."""
+        matters = matters.copy()
+        matters[-1:] = True
+        wanted = self.seen.ts[matters]
+        pieces: list[Piece] = []
+        loose = [self._new]
+        for piece in self._state.pieces(self._key):
+            rows = self._state.frame(piece)
+            if 2 * np.count_nonzero(self._stays(wanted, rows["ts"])) >= rows.n:
+                pieces.append(piece)
+            else:
+                loose.append(rows)
+        pieces = self._append(pieces, loose, wanted)
+        if (first := _due(pieces)) < len(pieces) - 1:
+            frames = [self._state.frame(piece) for piece in pieces[first:]]
+            pieces = self._append(pieces[:first], frames, wanted)
+        self._state.replace(self._key, pieces)
+
+    def _append(self, pieces: list[Piece], loose: Sequence[Frame], wanted: Times) -> list[Piece]:
+        """What stays of the loose rows as one more piece."""
+        rows = alike(loose, counted=self._counted)
+        stays = self._stays(wanted, rows["ts"])
+        rows, gone = rows.where(stays), rows.where(~stays)
+        if gone.n and self._counted:
+            there = [self._state.frame(piece)["ts"] for piece in pieces]
+            left = distinct(np.concatenate([rows["ts"], *there]))
+            rows = alike([rows, handed_on(gone, left)], counted=True)
+        rows = as_sums(rows, self._w)
+        return [*pieces, self._state.put({"": rows}, rows.n, (MAX, 0, 0))] if rows.n else pieces
+
+    def _stays(self, wanted: Times, ts: Times) -> npt.NDArray[np.bool_]:
+        stays: npt.NDArray[np.bool_] = (ts >= self._w) | in_sorted(wanted, ts)
+        return stays
+
+
+def _due(pieces: Sequence[Piece]) -> int:
+    """From which piece on they are to become one."""
+    younger = np.cumsum([piece.rows for piece in reversed(pieces)])
+    small = int(np.searchsorted(younger, FEW, side="right"))
+    return min(due_together(pieces), len(pieces) - small)

@@ -1,0 +1,84 @@
+"""Rows that wait, in the order of a column, until its value is up: an instant that a watermark
+reaches (``runtime/task/pending``), a number of a stream that comes
+(``operators/interval/by_number/narrow``).
+
+An epoch's rows are one more piece, in order; what is up is cut off a piece where it lies: the piece
+stays as it is, its ``low`` says from which value on its rows still wait, and it goes when none
+does. Pieces become one as ``due_together`` says, so there are about log2 n of them, and a row is
+rewritten about as often, however long it waits; those of ``MOST_ROWS`` stay as they are. So an
+epoch costs by the rows that are new and those that are up, and a look into each piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from levada.core.event_time import MAX
+from levada.core.frame import Frame, concat
+from levada.core.size_thresholds import register
+from levada.kernels.keyed.radix_sort import in_order
+from levada.operators.state.state_parts import Piece, State, due_together
+
+MOST_ROWS = register(f"{__name__}.MOST_ROWS", 1 << 20)
+"""A piece with so many rows is put together with no other."""
+
+
+def ordered(rows: Frame, column: str) -> Frame:
+    """Rows in the order of a column."""
+    values = rows[column]
+    return rows if (values[1:] >= values[:-1]).all() else rows.take(in_order(values))
+
+
+class InTurn(NamedTuple):
+    """The rows that wait under a key of the state, in the order of a column of integers; ``living``
+    leaves out those of nobody.
+    """
+
+    state: State
+    key: str
+    column: str
+    living: Callable[[Frame], Frame] = lambda rows: rows
+
+    def come_up(self, below: int) -> list[Frame]:
+        """Takes the rows out whose value is less than ``below``."""
+        up, kept = list[Frame](), list[Piece]()
+        for piece in self.state.pieces(self.key):
+            if piece.low >= below:
+                kept.append(piece)
+                continue
+            rows = self.state.frame(piece)
+            first, last = np.searchsorted(rows[self.column], (piece.low, below)).tolist()
+            self.state.touched += last - first
+            if last < rows.n:
+                kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=below))
+            up.append(self.state.own(piece, rows.slice(first, last)))
+        self.state.replace(self.key, kept)
+        return [rows for rows in up if rows.n]
+
+    def wait(self, rows: Frame) -> None:
+        """Adds the rows of an epoch."""
+        if not rows.n:
+            return
+        pieces = [*self.state.pieces(self.key), self._put(rows)]
+        large = [i + 1 for i, piece in enumerate(pieces) if piece.rows >= MOST_ROWS]
+        first = large[-1] if large else 0
+        first += due_together(pieces[first:])
+        if first < len(pieces):
+            left = self.living(concat([self._left(piece) for piece in pieces[first:]]))
+            pieces[first:] = [self._put(left)] if left.n else []
+        self.state.replace(self.key, pieces)
+
+    def _left(self, piece: Piece) -> Frame:
+        """The rows of a piece that still wait."""
+        self.state.touched += piece.rows
+        rows = self.state.frame(piece)
+        return self.state.own(piece, rows.slice(rows.n - piece.rows, rows.n))
+
+    def _put(self, rows: Frame) -> Piece:
+        rows = ordered(rows, self.column)
+        values = rows[self.column]
+        return self.state.put({"": rows}, rows.n, (MAX, int(values[0]), int(values[-1])))

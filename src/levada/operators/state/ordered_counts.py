@@ -1,0 +1,168 @@
+"""Counts of values by group in the order of the values: the best ones are read without looking at
+the others.
+
+As ``windows/state/tallies``: an epoch's changes are one piece, a value stands as often as its rows
+in all pieces say, two pieces become one when the younger has half as many rows. In a piece the rows
+of a group lie together, the best first; a directory says where.
+
+What stands no longer would be looked at again and again where the best values leave first. So
+whoever has read the first rows of a group may *take* them: they do not count any more, and what was
+left of them is written anew by who took them. How many of a group have been taken from a piece is a
+tally, which ends with the piece. Cost: the rows read; a row is taken once, rewritten some times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Longs, Words
+from levada.core.event_time import MAX
+from levada.core.frame import Frame, concat
+from levada.core.frozen import frozen
+from levada.core.row_ranges import ranges, starts_segment
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.radix_sort import in_order
+from levada.operators.state import counters
+from levada.operators.state.state_parts import Piece, State
+
+Order = Callable[[Frame], Longs]
+Texts = Callable[[Frame], Mapping[str, Frame]]
+_ADDED = partial(counters.add, by=(), sums=(col.COUNT,))
+
+
+def _no_texts(rows: Frame) -> Mapping[str, Frame]:
+    return {}
+
+
+@frozen
+class First:
+    """The first rows of some groups in all pieces: each with its group's place ``of`` and its
+    piece; in order of these.
+
+    ``cut``: the last row of a group from a piece that has more of it.
+    """
+
+    rows: Frame
+    of: Longs
+    piece: Longs
+    cut: Longs
+
+
+def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | None:
+    """Of each of these distinct groups up to ``wanted`` rows of each piece, the best ones; None if
+    there are none.
+    """
+    rows, of, piece, cut = [], [], [], []
+    n = 0
+    for number, one in enumerate(state.pieces(key)):
+        at, places = _entries(state, one, k, h)
+        directory = state.frame(one, ".dir")
+        taken = _take(state, key, one, k[at], h[at])
+        left = directory[col.COUNT][places] - taken
+        counts = np.minimum(left, wanted[at])
+        rows.append(state.frame(one).take(ranges(directory[col.AT][places] + taken, counts)))
+        of.append(np.repeat(at, counts))
+        piece.append(np.full(rows[-1].n, number, np.int64))
+        cut.append((np.cumsum(counts) - 1 + n)[(left > counts) & (counts > 0)])
+        n += rows[-1].n
+        state.touched += rows[-1].n
+    return First(concat(rows), *map(np.concatenate, (of, piece, cut))) if n else None
+
+
+def take(state: State, key: str, found: First, rows: Longs, groups: Frame) -> None:
+    """Takes these rows, which are the first of their ``groups`` (#k, #h, g) in their pieces."""
+    for number in np.unique(found.piece[rows]):
+        of, counts = np.unique(found.of[rows[found.piece[rows] == number]], return_counts=True)
+        piece = state.pieces(key)[int(number)]
+        _count(state, key, piece, groups.take(of), counts.astype(np.int64))
+
+
+def insert(
+    state: State,
+    key: str,
+    rows: Frame,
+    by: tuple[str, ...],
+    order: Order,
+    *,
+    texts: Texts = _no_texts,
+) -> None:
+    """Adds an epoch's changes ``#n`` of the values ``by`` of groups #k, #h, which are in order:
+    groups together, best rows first.
+
+    ``order`` puts rows in that order. ``texts`` are kept with them, where nothing else keeps them.
+    """
+    if not rows.n:
+        return
+    pieces, size, older = list(state.pieces(key)), rows.n, []
+    while pieces and pieces[-1].rows <= 2 * size:
+        size += pieces[-1].rows
+        older.append(_left(state, key, pieces.pop()).select(rows.columns))
+    if older:
+        rows = counters.add(concat([*older, rows]), by, (col.COUNT,))
+        rows = rows.take(order(rows))
+    if rows.n:
+        pieces.append(
+            state.put({"": rows, ".dir": _directory(rows), **texts(rows)}, rows.n, (MAX, 0, 0))
+        )
+    state.replace(key, pieces)
+
+
+def _directory(rows: Frame) -> Frame:
+    k, h = rows[col.KEY], rows[col.CHECK]
+    at = np.flatnonzero(starts_segment(k, h))
+    directory = Frame(
+        {
+            col.KEY: k[at],
+            col.CHECK: h[at],
+            col.PLACE: rows[col.PLACE][at],
+            col.AT: at,
+            col.COUNT: np.diff(np.append(at, rows.n)),
+        },
+        len(at),
+    )
+    return directory.take(in_order(directory[col.KEY]))
+
+
+def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Longs]:
+    """Which of the groups a piece has, and their places in its directory."""
+    directory = state.frame(piece, ".dir")
+    begins = np.searchsorted(directory[col.KEY], k, "left")
+    counts = np.searchsorted(directory[col.KEY], k, "right") - begins
+    at = np.repeat(np.arange(len(k)), counts)
+    places = ranges(begins, counts)
+    same = directory[col.CHECK][places] == h[at]
+    if (groups := state.groups(piece)) is not None:
+        same &= groups[directory[col.PLACE][places]]
+    return at[same], places[same]
+
+
+def _left(state: State, key: str, piece: Piece) -> Frame:
+    """The rows of a piece that goes, without those that were taken."""
+    directory, rows = state.own(piece, state.frame(piece, ".dir")), state.frame(piece)
+    state.touched += rows.n
+    taken = _take(state, key, piece, directory[col.KEY], directory[col.CHECK])
+    some = np.flatnonzero(taken)
+    _count(state, key, piece, directory.take(some), -taken[some])
+    keep = np.ones(rows.n, np.bool_)
+    keep[ranges(directory[col.AT], taken)] = False
+    return state.own(piece, rows.where(keep))
+
+
+def _take(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
+    found = counters.find(state, f"{key}.taken", *_of_piece(piece, k, h))
+    return counters.sum_(found, len(k), col.COUNT)
+
+
+def _count(state: State, key: str, piece: Piece, groups: Frame, more: Longs) -> None:
+    k, h = _of_piece(piece, groups[col.KEY], groups[col.CHECK])
+    columns = {col.KEY: k, col.CHECK: h, col.PLACE: groups[col.PLACE], col.COUNT: more}
+    counters.insert(state, f"{key}.taken", Frame(columns, len(k)), _ADDED)
+
+
+def _of_piece(piece: Piece, k: Words, h: Words) -> tuple[Words, Words]:
+    """Keys of groups in a piece, whose name no other has."""
+    return combine(k, h, np.full(len(k), int(piece.name), np.uint64), np.zeros(len(k), np.uint64))

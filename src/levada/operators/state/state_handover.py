@@ -1,0 +1,181 @@
+"""A move is a list: the state of a partition under another group table, from the lists of those who
+had its groups (Parallel windowed joins, W16; docs/architecture.md#state).
+
+The new owner lists the pieces of each old one, restricted to the groups that it takes from it; what
+is in files stays as it is. Rows in a restricted piece count only if their group is in its set: who
+looks rows up tests those that are found, who reads all of them leaves the others out, and what is
+put together from it is restricted no more. A group's rows are in one list before and in one after,
+in the same order; but a piece may hold rows of a group that has left and come back since, in newer
+pieces: it is its set that says that these are nobody's.
+
+Whoever gets groups notes of each piece that it has by itself which groups it had till then: in the
+piece is nothing of others. So who takes groups later takes no piece that cannot have any of them.
+
+A piece that several old owners list stands once in the new list, restricted to what is taken of
+all of them: else lists would grow by the number of owners at each move. All new owners go by the
+old lists in the same order, so what they share later stands in the same order everywhere.
+
+What follows from other pieces (``FOLLOWS``) is taken from nobody; its operator makes it again.
+What all partitions have alike comes from one of them (the instants of elements, rows that have gone
+to all); texts come from all, since no text says whose it is.
+
+Cost: by the number of pieces; no row is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from levada.core.array_types import Bools
+from levada.operators.state.key_group_sets import decode, encode
+from levada.operators.state.state_parts import ALIKE, FOLLOWS, TERMS, TIMES, Head, Piece
+
+ALL = ""  # of a set: all groups that there are
+PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
+
+
+class Taken(NamedTuple):
+    """Of an old owner's groups those that are taken over (None: all that it had), and which it had
+    (None: that is not known).
+    """
+
+    groups: Bools | None
+    had: Bools | None = None
+
+
+class Part(NamedTuple):
+    """What one old owner had: its list, the file that this is in, and which of its groups are taken
+    over; ``joins``: the same of nodes that have or had divided groups.
+    """
+
+    head: Head
+    file: str
+    taken: Taken
+    joins: Mapping[int, Taken] = {}
+
+    def of(self, key: str) -> Taken:
+        """What is taken over of what is kept under a key."""
+        words = key.split(".")
+        number = words[1] if words[0] == PENDING else words[0]
+        whole = not self.joins or not number.isdigit()
+        return self.taken if whole else self.joins.get(int(number), self.taken)
+
+
+def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
+    """The list of a new owner. ``alike``: from whom it takes what all have alike;
+    ``parts``: from whom it takes groups, in the order of their numbers.
+    """
+    sets = Sets()
+    found: dict[str, list[Piece]] = {}
+    for part in parts:
+        for key, pieces in part.head.pieces.items():
+            if not _is_alike(key) and FOLLOWS not in key:
+                own = found.setdefault(key, [])
+                if key == TERMS:
+                    own += _texts(part, own, pieces)
+                else:
+                    _merge(own, _rows(part, part.of(key), pieces, sets), sets)
+    if alike is not None:
+        same = {key: pieces for key, pieces in alike.head.pieces.items() if _is_alike(key)}
+        found |= {key: list(_named(alike, pieces)) for key, pieces in same.items()}
+        if any(key.endswith(ALIKE) for key in same):
+            there = found.setdefault(TERMS, [])
+            there += _texts(alike, there, alike.head.pieces.get(TERMS, ()))
+    serial = max((part.head.serial for part in (*parts, *([alike] if alike else []))), default=0)
+    return Head({key: pieces for key, pieces in found.items() if pieces}, serial, sets.texts[1:])
+
+
+def _is_alike(key: str) -> bool:
+    return key.startswith(TIMES) or key.endswith(ALIKE)
+
+
+class Sets:
+    """The sets of a list, by their places; the first is that of all groups there are."""
+
+    def __init__(self) -> None:
+        self.texts = [ALL]
+        self._places = {ALL: 0}
+
+    def place(self, text: str) -> int:
+        """The place of a set."""
+        at = self._places.setdefault(text, len(self.texts))
+        if at == len(self.texts):
+            self.texts.append(text)
+        return at
+
+    def union(self, a: int, b: int) -> int:
+        """The place of the union of two sets of groups, each of which is restricted."""
+        assert a, "a piece that is wholly somebody's is in one list"
+        assert b, "a piece that is wholly somebody's is in one list"
+        return self.place(encode(decode(self.texts[a]) | decode(self.texts[b])))
+
+
+def _named(part: Part, pieces: Iterable[Piece]) -> Iterable[Piece]:
+    """The pieces with the file that each is in."""
+    return (p if p.file else msgspec.structs.replace(p, file=part.file) for p in pieces)
+
+
+def _texts(part: Part, known: Sequence[Piece], pieces: Iterable[Piece]) -> list[Piece]:
+    """The tables that are not listed yet."""
+    there = {(p.file, p.name) for p in known}
+    return [p for p in _named(part, pieces) if (p.file, p.name) not in there]
+
+
+def _merge(own: list[Piece], more: Iterable[Piece], sets: Sets) -> None:
+    """Adds another owner's pieces: where one is listed already, and in this order, to that; so the
+    order of both lists stays.
+    """
+    at = 0
+    places = {(p.file, p.name): i for i, p in enumerate(own)}
+    out = list(own)
+    shift = 0  # of places behind what has been put in
+    for piece in more:
+        there = places.get((piece.file, piece.name), -1)
+        if there >= 0 and there + shift >= at:
+            at = there + shift
+            union = sets.union(out[at].kept, piece.kept)
+            out[at] = msgspec.structs.replace(piece, kept=union)
+        else:
+            out.insert(at, piece)
+            shift += 1
+        at += 1
+    own[:] = out
+
+
+def _rows(part: Part, taken: Taken, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
+    """The pieces restricted to what is taken over; those without any of it are left out."""
+    out: list[Piece] = []
+    new: dict[tuple[int, int], tuple[int, int] | None] = {}  # places of sets before -> now
+    for piece in _named(part, pieces):
+        own = piece.kept, piece.within
+        if own not in new:
+            new[own] = _restricted(part.head, taken, *own, sets)
+        if (places := new[own]) is not None:
+            out.append(msgspec.structs.replace(piece, kept=places[0], within=places[1]))
+    return out
+
+
+def _restricted(
+    head: Head, taken: Taken, kept: int, within: int, sets: Sets
+) -> tuple[int, int] | None:
+    """The places among ``sets`` to which a piece of the old owner is restricted, and of which it
+    has rows; None: it has nothing of what is taken over.
+    """
+    known = head.sets[(kept or within) - 1] if kept or within else ALL
+    if taken.groups is not None:
+        left = taken.groups & decode(known) if known else taken.groups
+        if not left.any():
+            return None
+        text = encode(left)
+        is_whole = within and text == known
+        return (
+            (sets.place(ALL), sets.place(text)) if is_whole else (sets.place(text), sets.place(ALL))
+        )
+    if kept:
+        return sets.place(known), sets.place(ALL)
+    if not known and taken.had is not None:
+        known = encode(taken.had)
+    return sets.place(ALL), sets.place(known)

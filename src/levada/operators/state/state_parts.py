@@ -1,0 +1,288 @@
+"""State as immutable pieces: what a partition keeps from epoch to epoch
+(docs/architecture.md#state).
+
+A *piece* is one or more frames in a state file, with what must be known without opening it: how
+many rows, when all of them are dead, their first and last time. ``State`` is a partition's pieces
+while a stage runs: it opens files on demand (memory maps), takes new pieces, and finishes as one
+file whose head lists all pieces, old and new. Pieces never change; what an epoch does not touch
+costs nothing.
+
+Every row that is kept by key says which group it is of (``col.PLACE``), so that groups can move to
+another partition: a piece may be *restricted* to a set of groups (``moved/taken_over``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.operators.state.checksummed_frames import CheckedFrames, Some, checked_parts
+from levada.operators.state.key_group_sets import decode, encode
+
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+TERMS, TIMES = "terms", "times."
+"""Keys of what is kept of no group: texts, and the instants of elements."""
+FOLLOWS = "~"
+"""In a key, of what follows from what is kept under other keys: it does not move with groups, and
+counts for nobody.
+"""
+ALIKE = "="
+"""At the end of a key, of what all partitions have alike (``plan/sealed/joins.LinkedJoin``): who
+has none takes it from one of them.
+"""
+AGAIN = "+"
+"""In a key, of rows that are kept under another key as well, by which they count."""
+LARGE = register(f"{__name__}.LARGE", 4, least=2)
+"""What part of theta a piece has that gets a file of its own."""
+
+
+class Piece(msgspec.Struct, array_like=True, frozen=True):
+    """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
+    the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
+    ``depth``, ``prefix``: the range of keys that it was cut to; ``run``: what the pieces of one run
+    have in common (0: it is one by itself). ``within``: which of the sets has all groups of which
+    it has rows, where groups have come since it was written (0: none have, or ``kept`` says more).
+    """
+
+    file: str
+    name: str
+    rows: int
+    dead: int
+    low: int
+    high: int
+    level: int = 0
+    epochs: int = 1
+    bits: int = 0
+    longest: int = 0
+    kept: int = 0
+    depth: int = 0
+    prefix: int = 0
+    run: int = 0
+    within: int = 0
+
+
+class Bounded(NamedTuple):
+    """What makes state need little memory: a piece that is large for ``theta`` bytes is written at
+    once, by ``write``, which gives the name of a file of its own.
+    """
+
+    theta: int
+    write: Callable[[list[memoryview]], str]
+
+
+class Head(msgspec.Struct):
+    """The list of a partition's pieces, by what they belong to; ``sets`` of groups to which some
+    of them are restricted, or of which some of them have rows.
+    """
+
+    pieces: dict[str, list[Piece]]
+    serial: int = 0
+    sets: list[str] = []
+
+
+class State:
+    """A partition's state while one stage of one epoch runs; ``file`` is the name of the file that
+    ``head`` came from (none: it was put together from several).
+    """
+
+    def __init__(
+        self, head: Head | None, file: str, opener: Opener, bounded: Bounded | None = None
+    ) -> None:
+        self.file, self._bounded = file, bounded
+        self._written = list[str]()
+        self._sets = head.sets if head else []
+        pieces = head.pieces if head else {}
+        self._pieces: dict[str, list[Piece]] = {
+            key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some]
+            for key, some in pieces.items()
+        }
+        self._first = dict(self._pieces)
+        self._opener = opener
+        self._open: dict[str, Mapping[str, Frame]] = {}
+        self._new: dict[str, Frame] = {}
+        self._new_bytes = 0
+        self._serial = head.serial if head else 0
+        self.changed = head is not None and not file
+        self.touched = 0  # rows that were read one by one, looked up or written
+        self.settled = 0  # rows of runs that were put together since groups have come
+
+    def pieces(self, key: str) -> list[Piece]:
+        """The pieces of one operator input (or of the terms, times, ...), oldest first."""
+        return self._pieces.get(key, [])
+
+    def before(self, key: str) -> list[Piece]:
+        """The pieces of a key with which this epoch began, whatever has come since."""
+        return self._first.get(key, [])
+
+    def first_pieces(self, ending: str) -> list[Piece]:
+        """The pieces with which this epoch began, of all keys with this ending: also those that
+        have been replaced since.
+        """
+        return [p for key, pieces in self._first.items() if key.endswith(ending) for p in pieces]
+
+    def keys(self, prefix: str) -> list[str]:
+        """All keys with this prefix that have pieces."""
+        return [k for k in self._pieces if k.startswith(prefix)]
+
+    def frames(self, piece: Piece) -> Mapping[str, Frame]:
+        """All frames of the piece's file."""
+        if not piece.file:
+            return self._new
+        if piece.file not in self._open:
+            self._open[piece.file] = self._opener(piece.file)[0]
+        return self._open[piece.file]
+
+    def frame(self, piece: Piece, suffix: str = "") -> Frame:
+        """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
+        return self.frames(piece)[piece.name + suffix]
+
+    def some(self, piece: Piece, suffix: str = "") -> Some:
+        """The same of which some rows are read."""
+        frames, name = self.frames(piece), piece.name + suffix
+        return frames.some(name) if isinstance(frames, CheckedFrames) else Some(frames[name])
+
+    def own(self, piece: Piece, rows: Frame) -> Frame:
+        """Those of some rows of a piece that are this partition's."""
+        groups = self.groups(piece)
+        return rows if groups is None else rows.where(groups[rows[col.PLACE]])
+
+    def groups(self, piece: Piece) -> Bools | None:
+        """The groups whose rows of a piece are this partition's; None: all."""
+        return decode(self._sets[piece.kept - 1]) if piece.kept else None
+
+    def within(self, pieces: Iterable[Piece]) -> int:
+        """The place of the set of groups of which there are rows in some pieces; 0: not known."""
+        places = sorted({p.kept or p.within for p in pieces})
+        if not all(places) or len(places) < 2:
+            return places[0] if places else 0
+        text = encode(np.logical_or.reduce([decode(self._sets[at - 1]) for at in places]))
+        if text not in self._sets:
+            self._sets = [*self._sets, text]
+        return self._sets.index(text) + 1
+
+    def whole(self, piece: Piece) -> Frame:
+        """All rows of a piece, each of which counts as touched."""
+        self.touched += piece.rows
+        return self.own(piece, self.frame(piece))
+
+    def put(
+        self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int
+    ) -> Piece:
+        """A new piece of frames (by suffix; "" is the main one); ``span`` is (dead, low, high)."""
+        self._serial += 1
+        name = str(self._serial)
+        named = {name + suffix: frame for suffix, frame in frames.items()}
+        self.changed = True
+        self.touched += rows
+        size = _bytes(named)
+        if self._bounded is not None and size > self._bounded.theta // LARGE:
+            file = self._bounded.write(checked_parts(named))
+            self._written.append(file)
+            return Piece(file, name, rows, *span, **facts)
+        self._new.update(named)
+        self._new_bytes += size
+        return Piece("", name, rows, *span, **facts)
+
+    @property
+    def theta(self) -> int:
+        """The bytes that are much for a piece; 0: none are."""
+        return 0 if self._bounded is None else self._bounded.theta
+
+    @property
+    def held(self) -> int:
+        """The bytes of new pieces that are not in a file yet."""
+        return self._new_bytes
+
+    def is_new(self, piece: Piece) -> bool:
+        """Whether a piece came in this epoch."""
+        return not piece.file or piece.file in self._written
+
+    def in_vain(self) -> list[str]:
+        """The files of pieces that were written, and are listed no more."""
+        named = set(self.files())
+        return [file for file in self._written if file not in named]
+
+    def replace(self, key: str, pieces: Iterable[Piece]) -> None:
+        """Sets the pieces of a key."""
+        kept = list(pieces)
+        if kept != self._pieces.get(key, []):
+            self.changed = True
+            if kept:
+                self._pieces[key] = kept
+            else:
+                self._pieces.pop(key, None)
+
+    def drop_dead(self, key: str, horizon: int) -> list[Piece]:
+        """Drops the pieces that are dead at ``horizon``; returns what is left."""
+        pieces = self.pieces(key)
+        left = [p for p in pieces if p.dead > horizon]
+        if len(left) != len(pieces):
+            self.replace(key, left)
+        return left
+
+    def files(self) -> list[str]:
+        """The older files that the pieces refer to."""
+        return sorted({p.file for pieces in self._pieces.values() for p in pieces if p.file})
+
+    def first_files(self) -> set[str]:
+        """The files that a state needs which came from one file, as this epoch began."""
+        return {self.file, *(p.file for pieces in self._first.values() for p in pieces)}
+
+    def finish(self) -> list[memoryview]:
+        """The new state file's buffers: the list of all pieces, and the frames of the new ones
+        (their ``file`` stays "").
+        """
+        live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
+        assert all(map(self._has_place, self._pieces)), "rows in state know their group"
+        frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
+        return checked_parts(
+            frames, msgspec.to_builtins(Head(self._pieces, self._serial, self._sets))
+        )
+
+    def _has_place(self, key: str) -> bool:
+        """Whether the new rows that are kept under a key say of which group they are."""
+        of_none = key == TERMS or key.startswith(TIMES)
+        new = (p.name for p in self._pieces[key] if not p.file)
+        return of_none or all(col.PLACE in self._new[name] for name in new)
+
+
+def _bytes(frames: Mapping[str, Frame]) -> int:
+    return sum([c.nbytes for frame in frames.values() for c in frame.columns.values()])
+
+
+def due_together(pieces: Sequence[Piece]) -> int:
+    """Which of the pieces, oldest first, are to become one: from here on (their number: none).
+
+    Four or more, of which the oldest has no more rows than all others. So there are about log2 n
+    pieces, and a row is rewritten about as often, however much is kept. What was put together in
+    parts (``run``) counts as one.
+    """
+    first, many, own, younger = len(pieces), 0, 0, 0
+    for i in range(len(pieces) - 1, -1, -1):
+        own += pieces[i].rows
+        if i and pieces[i].run and pieces[i].run == pieces[i - 1].run:
+            continue
+        many += 1
+        if many >= 4 and own <= younger:
+            first = i
+        younger, own = younger + own, 0
+    return first
+
+
+def read_head(meta: Any) -> Head:
+    """The head of a state file from its meta."""
+    return msgspec.convert(meta, Head)
+
+
+def span_of(
+    low: np.ndarray[Any, np.dtype[np.int64]], dead: np.ndarray[Any, np.dtype[np.int64]]
+) -> tuple[int, int, int]:
+    """(dead, low, high) of rows with these first times and ends."""
+    return int(dead.max()), int(low.min()), int(low.max())

@@ -1,0 +1,1 @@
+"""Incremental operators on rows with event times: joins, count windows, sessions."""

@@ -1,0 +1,338 @@
+"""A join of many inputs by one key whose form is chosen while it runs: in one step, or two at a
+time with what is joined on the way kept as state (``join_forms``; CQELS Cloud, C27).
+
+    one step -> two at a time   what is kept is made of the rows of before, which are in state
+    two at a time -> one step   what is kept is dropped
+
+The runs of the inputs are the same in both forms, so a change loses no row and meets none twice,
+and each partition makes its own. All inputs came by one key, so in both forms new rows meet those
+of their keys alone: of runs that others have written these are read, and all of them where what is
+kept is made. What is kept *follows from* the runs of the inputs: it does not move with groups, and
+is made again where the figures say so. In a node whose groups are divided each new row meets others
+in one partition only, so it is one step.
+
+Invariant: what is kept of some inputs is the join of all of their rows in state; without figures
+nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.event_time import MAX
+from levada.core.frame import Frame, concat
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.errors import ExcessError
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.row_limit import most_rows
+from levada.operators.rows import route_rows as r
+from levada.operators.rows.join_pairs import Pairs, batched
+from levada.operators.state import lsm_runs
+from levada.operators.state.lsm_runs import Horizons, Run, arranged, living, rows_of
+from levada.operators.state.state_parts import FOLLOWS, State
+from levada.operators.windowed.join_strategy_cost import Figures, choose
+from levada.operators.windowed.multiway_inputs import Input, inputs_of, matches
+from levada.operators.windowed.multiway_join import at_once, keep
+from levada.operators.windowed.windowed_join import Side, meet, paired
+from levada.operators.windowing.window_intervals import outer, quarter
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import Layout, Span
+
+Node = PlanNode[s.AdaptiveJoin]
+Order = tuple[int, ...]
+LATER = 100  # epochs until a form that needed too much may be chosen again
+# so many theta may be made at once of what is kept, where memory is bounded
+PARTS = register(f"{__name__}.PARTS", 8)
+_NO_KEYS = {name: np.empty(0, np.uint64) for name in (col.KEY, col.CHECK)}
+
+
+class _TooMuchError(Exception):
+    """More would be made of what is kept than memory is for it."""
+
+
+def adaptive(node: Node, inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
+    made = list(adaptive_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, a part at a time. Raises ``ExcessError``."""
+    horizons = env.horizons(node)
+    sides = inputs_of(node, env, inputs, horizons)
+    if not any(side.new.rows.n for side in sides):
+        return
+    looks = [matches(sides, i) for i in range(len(sides))]
+    figures = _recall(env.state, node)
+    figures = figures.after(looks, [side.new.rows.n for side in sides])
+    has, wanted = figures.order, _wanted(node, figures, env)
+    order = _settle(node, sides, wanted, has, env=env)
+    chain = _chain(node, sides, order, env) if order else None
+    if chain is None:
+        _forget(env.state, node)
+        order = ()
+        yield from at_once(node, sides, env, looks)
+    else:
+        yield from _last(chain, env)
+        _keep_chain(chain, env, horizons)
+    keep(node, sides, env, horizons)
+    # what was too much is not tried again soon
+    epochs = -LATER if wanted and not order else figures.epochs
+    figures = replace(figures, order=order, epochs=epochs)
+    _remember(env.state, node, figures)
+    two = figures.two(order) if order else figures.best()[0]
+    told = [1, bool(order), has != order, figures.one / 1e3, two / 1e3]
+    env.forms[str(node.id)] = [round(figure) for figure in told]
+
+
+def _wanted(node: Node, figures: Figures, env: Env) -> Order:
+    """As what it is to be joined."""
+    if env.place.division.of(node.id):
+        return ()
+    order = choose(figures)
+    return order if figures.largest(order) < most_rows(node, env.limits) / 4 else ()
+
+
+def _settle(
+    node: Node, sides: Sequence[Input], wanted: Order, has: Order, *, env: Env
+) -> Order:  # fmt: skip
+    """Makes of the state what this form needs; () if that would be too much."""
+    if wanted == has:
+        return wanted
+    _forget(env.state, node)
+    if wanted and not _built(node, sides, wanted, env):
+        _forget(env.state, node)
+        return ()
+    return wanted
+
+
+# -- what is kept --
+
+
+def _key(node: Node, some: Order) -> str:
+    """Where the join of these inputs is kept."""
+    return f"{node.id}.{FOLLOWS}" + "-".join(map(str, some))
+
+
+def _forget(state: State, node: Node) -> None:
+    for key in state.keys(f"{node.id}.{FOLLOWS}"):
+        state.replace(key, [])
+
+
+def _recall(state: State, node: Node) -> Figures:
+    """The figures of before; none where nothing is known, or groups have moved since."""
+    pieces = state.pieces(_key(node, ()))
+    if not pieces:
+        return Figures.none(len(node.step.keys))
+    told = state.frame(pieces[0])["f"]
+    order = tuple([int(i) for i in told[2 : 2 + int(told[1])]])
+    rest = told[2 + len(node.step.keys) :]
+    return Figures(order, int(told[0]), float(rest[0]), rest[1:].copy())
+
+
+def _remember(state: State, node: Node, figures: Figures) -> None:
+    places = [*figures.order, *[-1] * (len(node.step.keys) - len(figures.order))]
+    told = np.array([figures.epochs, len(figures.order), *places, figures.one, *figures.rows])
+    frame = Frame({"f": told, col.PLACE: np.zeros(len(told), np.uint16)})
+    state.replace(_key(node, ()), [state.put({"": frame}, 0, (MAX, 0, 0))])
+
+
+# -- two at a time --
+
+
+@frozen
+class _Joined:
+    """A join of two in the chain: of what, and where it is kept."""
+
+    node: PlanNode[s.Join]
+    left: Side
+    right: Side
+    key: str
+
+
+def _chain(node: Node, sides: Sequence[Input], order: Order, env: Env) -> list[_Joined] | None:
+    """All joins but what the last one makes; None if one would make too much."""
+    left, found = _side_of(sides[order[0]]), list[_Joined]()
+    horizon = env.horizons(node).now
+    try:
+        for size in range(2, len(order) + 1):
+            both, right = node.known(_pair_of, order[:size]), _side_of(sides[order[size - 1]])
+            found.append(_Joined(both, left, right, _key(node, order[:size])))
+            if size < len(order):
+                old = lsm_runs.live(env.state, found[-1].key, horizon)
+                left = Side(
+                    _run(_made(found[-1], env, keyed=True), both, env.state.theta),
+                    old,
+                    both.layout,
+                    (),
+                )
+    except (ExcessError, _TooMuchError):
+        return None
+    return found
+
+
+def _side_of(side: Input) -> Side:
+    return Side(side.new, side.held[:-1], side.layout, ())
+
+
+def _made(both: _Joined, env: Env, *, keyed: bool) -> Iterator[Frame]:
+    """The new rows of a join of two."""
+    node, left, right = both.node, both.left, both.right
+    yield from _paired(both, partial(_all_pairs, node, left, right, env), env, keyed=keyed)
+
+
+def _all_pairs(node: PlanNode[s.Join], left: Side, right: Side, env: Env) -> Iterator[Pairs]:
+    yield from meet(node.step, left.new, right.met(env.state), turned=False)
+    yield from meet(node.step, right.new, left.old, turned=True)
+
+
+def _paired(
+    both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: Env, *, keyed: bool
+) -> Iterator[Frame]:  # fmt: skip
+    node, layouts = both.node, (both.left.layout, both.right.layout)
+    for found in batched(node, pairs, env):
+        rows = paired(node, node.step, found, layouts, keyed=keyed)
+        if rows is not None and rows.n:
+            yield rows
+
+
+def _last(chain: Sequence[_Joined], env: Env) -> Iterator[Frame]:
+    yield from _made(chain[-1], env, keyed=False)
+
+
+def _keep_chain(chain: Sequence[_Joined], env: Env, horizons: Horizons) -> None:
+    """Keeps what has been joined on the way."""
+    for both, above in pairwise(chain):
+        if above.left.new.rows.n:
+            _insert(both, above.left.new, env, horizons)
+
+
+def _insert(both: _Joined, run: Run, env: Env, horizons: Horizons) -> None:
+    most, alive = quarter(both.node.windows), both.node.alive
+    lsm_runs.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
+
+
+def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
+    """Rows of a join, which have their keys, as a run. Raises ``_TooMuchError``."""
+    found, size = list[Frame](), 0
+    for rows in made:
+        found.append(rows)
+        size += sum(column.nbytes for column in rows.columns.values())
+        if theta and size > PARTS * theta:
+            raise _TooMuchError
+    rows = concat(found) if found else r.empty(both.layout).with_(**_NO_KEYS)
+    start, end = outer(rows, both.layout, both.windows)
+    return arranged(rows.with_(**{col.BEGIN: start, col.END: end}))
+
+
+# -- from one step to two at a time --
+
+
+def _built(node: Node, sides: Sequence[Input], order: Order, env: Env) -> bool:
+    """Makes what is kept of the rows of before; False if one of its joins would be too much."""
+    horizons = env.horizons(node)
+    key, layout = f"{node.id}.{order[0]}", sides[order[0]].layout
+    try:
+        for size in range(2, len(order)):
+            both = node.known(_pair_of, order[:size])
+            right = sides[order[size - 1]]
+            # all of it, in place of what the new rows of this epoch can meet
+            old = lsm_runs.live(env.state, f"{node.id}.{order[size - 1]}", horizons.now)
+            met = Side(right.new, old, right.layout, ())
+            joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
+            pairs = partial(_old_pairs, key, joined, env, horizons.now)
+            made = _run(_paired(joined, pairs, env, keyed=True), both, env.state.theta)
+            for part in _in_time(made.rows, quarter(both.windows)):
+                _insert(joined, arranged(part), env, Horizons(horizons.now, horizons.now))
+            key, layout = joined.key, both.layout
+    except (ExcessError, _TooMuchError):
+        return False
+    return True
+
+
+def _old_pairs(key: str, both: _Joined, env: Env, horizon: int) -> Iterator[Pairs]:
+    """Pairs of rows that both are in state."""
+    for piece in env.state.drop_dead(key, horizon):
+        rows = living(rows_of(env.state, piece), horizon, both.node.alive)
+        if rows.n:
+            yield from meet(both.node.step, arranged(rows), both.right.old, turned=False)
+
+
+def _in_time(rows: Frame, most: int) -> Iterator[Frame]:
+    """Rows in parts, none of which spans more than ``most``, the oldest first."""
+    begin = rows[col.BEGIN]
+    part = (begin - begin.min(initial=MAX)) // max(most, 1)
+    for each in np.unique(part).tolist():
+        yield rows.where(part == each)
+
+
+# -- the joins of two as nodes --
+
+
+def _pair_of(node: Node, some: Order) -> PlanNode[s.Join]:
+    """The join of some inputs, the last one with what is joined of the others."""
+    whole = len(some) == len(node.step.keys)
+    left = _layout(node, some[:-1])
+    windows = _windows(node, some)
+    step = s.Join((), (), tuple(_out(node, some)), (), tuple(_sides(node, some)), (False, False))
+    return replace(
+        cast("PlanNode[s.Join]", node),
+        step=step,
+        layout=node.layout if whole else _layout(node, some),
+        input_layouts=(left, node.input_layouts[some[-1]]),
+        windows=node.windows.pick(windows),
+    )
+
+
+def _slots(node: Node, some: Order) -> list[int]:
+    """Which slots of the result come from these inputs."""
+    return [n for n, (i, _) in enumerate(node.step.out) if i in some]
+
+
+def _windows(node: Node, some: Order) -> list[int]:
+    """Which windows of the result rows of these inputs have."""
+    return [w for w, at in enumerate(node.step.windows) if any(at[i] >= 0 for i in some)]
+
+
+def _out(node: Node, some: Order) -> Iterator[tuple[int, int]]:
+    """Of each slot of a join of two the side and the slot there."""
+    before, last = some[:-1], some[-1]
+    left = _slots(node, before)
+    for n in _slots(node, some):
+        i, at = node.step.out[n]
+        yield (1, at) if i == last else (0, at if len(before) == 1 else left.index(n))
+
+
+def _sides(node: Node, some: Order) -> Iterator[tuple[int, int]]:
+    """Of each window of a join of two its place in both sides, -1 where it is not."""
+    before, last = some[:-1], some[-1]
+    left = _windows(node, before)
+    for w in _windows(node, some):
+        at = node.step.windows[w]
+        joined = left.index(w) if w in left else -1
+        yield at[before[0]] if len(before) == 1 else joined, at[last]
+
+
+def _layout(node: Node, some: Order) -> Layout:
+    """The columns of what is joined of some inputs; of one they are its own."""
+    if len(some) == 1:
+        return node.input_layouts[some[0]]
+    slots = tuple([node.layout.slots[n] for n in _slots(node, some)])
+    return Layout(slots, tuple([_span(node, some, w) for w in _windows(node, some)]))
+
+
+def _span(node: Node, some: Order, w: int) -> Span:
+    """Which times of a window what is joined of some inputs has."""
+    places = [(i, node.step.windows[w][i]) for i in some if node.step.windows[w][i] >= 0]
+    spans = [(node.input_layouts[i].windows[at], node.step.raw[i]) for i, at in places]
+    prev = any(span.prev or raw for span, raw in spans)
+    return Span(len(spans) > 1 or any(span.hi for span, _ in spans), prev)

@@ -1,0 +1,237 @@
+"""Static rows that are kept once, and the joins that read them where they are
+(``plan/physical/shared/arranged``).
+
+    out = new rows x arrangement
+
+All rows of a member of an arrangement come in one epoch, the first one of those who asked for it,
+and are there before anybody's rows look for them. So new rows of the other side meet what is kept,
+by the key and the member of the *arrangement*, and are themselves kept for nothing but what makes
+them a set. What a join keeps of static data is nothing, however many join with them. Of what is
+kept for relaxed joins whose queries want other static rows some more come with each newcomer that
+wants some; a join meets those that its own picks want.
+
+Invariant: rows that meet are in one partition, since both sides are placed by the same terms.
+Cost of an epoch: by its new rows and the result, a probe for each run of the arrangement, of which
+there are about log2 n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Ints
+from levada.core.event_time import MAX, MIN
+from levada.core.frame import Column, Frame, concat
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows import route_rows as r
+from levada.operators.rows import shared_input_filter
+from levada.operators.rows.join_pairs import Pairs, batched
+from levada.operators.state import lsm_runs
+from levada.operators.state.state_parts import State
+from levada.operators.windowed.deduplicate import as_set, pick
+from levada.operators.windowed.split_heavy_keys import own
+from levada.operators.windowed.windowed_join import (
+    horizons_of,
+    longest,
+    meet,
+    paired,
+    project,
+    reach,
+    shown,
+)
+from levada.operators.windowing.window_intervals import by_weight
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.sharing_demand import Shares
+
+Join = PlanNode[s.ArrangedJoin]
+
+
+def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps the rows of members that are new. None go on: joins read them here."""
+    _keep(node, inputs, env)
+    return None
+
+
+def arrange_distinct(node: PlanNode[s.ArrangeDistinct], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps them once each."""
+    _keep(node, inputs, env, once=True)
+    return None
+
+
+def relaxed_static(node: PlanNode[s.RelaxedStatic], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps those that are not there yet. What nobody wants any more goes with others that come,
+    if it is more than half.
+    """
+    rows, key = _arriving(node, inputs), _key(node.id)
+    if rows is None:
+        return None
+    there = [lsm_runs.rows_of(env.state, piece) for piece in env.state.pieces(key)]
+    if not there:
+        lsm_runs.add_lasting(env.state, key, lsm_runs.arranged(rows), node.alive)
+        return None
+    old = concat(there)
+    kept = node.alive[old["op"]]
+    if env.shares is not None:
+        wanted = shared_input_filter.wanted(node, 1, old, env.shares, env.pool)
+        kept = kept if wanted is None else kept & wanted
+    few = 2 * np.count_nonzero(kept) < old.n
+    old = old.where(kept) if few else old
+    both = concat([old, rows.select(old.columns)])
+    _, first = group(*_whole(both, len(node.step.kept)))
+    new = first[first >= old.n]
+    if few:
+        left = both.take(np.concatenate([np.arange(old.n), new]))
+        env.state.replace(key, lsm_runs.put(env.state, lsm_runs.arranged(left)) if left.n else [])
+    elif len(new):
+        lsm_runs.add_lasting(env.state, key, lsm_runs.arranged(rows.take(new - old.n)), node.alive)
+    return None
+
+
+def _whole(rows: Frame, slots: int) -> r.Key:
+    """What tells rows that are kept apart: their keys and what else they have."""
+    k, h = rows[col.KEY], rows[col.CHECK]
+    for i in range(slots):
+        k, h = combine(k, h, rows[col.x(i)], rows[col.y(i)])
+    return k, h
+
+
+def _keep(node: PlanNode[s.Arrange], inputs: Inputs, env: Env, *, once: bool = False) -> None:
+    rows = _arriving(node, inputs, once=once)
+    if rows is not None:
+        lsm_runs.add_lasting(env.state, _key(node.id), lsm_runs.arranged(rows), node.alive)
+
+
+def _arriving(node: PlanNode[s.Arrange], inputs: Inputs, *, once: bool = False) -> Frame | None:
+    """The rows of members that are there, as they are kept; None: there are none."""
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    if not node.alive.all():
+        frame = frame.where(node.alive[frame["op"]])
+    if not frame.n:
+        return None
+    if once:
+        frame = frame.take(group(*r.key_of(frame, (*step.keys, *step.kept)))[1])
+    columns: dict[str, Column] = {"op": frame["op"], col.PLACE: frame[col.PLACE]}
+    for i, (at, facets) in enumerate(zip(step.kept, node.layout.slots, strict=True)):
+        columns |= r.renumber(frame, at, i, facets)
+    begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
+    return lsm_runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
+
+
+def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows."""
+    made = list(arranged_join_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
+    step, at = node.step, 1 - node.step.arranged
+    assert inputs[step.arranged] is None, "rows of an arrangement are read where they are"
+    if inputs[at] is None:
+        return
+    new = own(node, _arrived(node, at, inputs, env), env)
+    old = arranged_rows(node, step.arranged, step.reads, env.state)
+
+    def found() -> Iterator[Pairs]:
+        return _wanted(node, meet(step, new, old, turned=at == 1), env)
+
+    for pairs in batched(node, found, env):
+        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+            yield joined
+
+
+def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
+    """Without those of static rows that are kept for others, or that nobody wants any more."""
+    shares, at = env.shares, node.step.arranged
+    if not node.step.relaxed or shares is None:
+        return found
+    if not isinstance(shares.plan.nodes[node.inputs[at]].step, s.RelaxedStatic):
+        return found
+    return (_of_picks(node, pairs, shares, env.pool) for pairs in found)
+
+
+def _of_picks(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs:
+    a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
+    there, row, op = (b, j, a["op"][i]) if node.step.arranged else (a, i, b["op"][j])
+    keep = shared_input_filter.wanted(
+        node, node.step.arranged, there.take(row).with_(op=op), shares, pool
+    )
+    return pairs if keep is None else Pairs(a, i[keep], b, j[keep])
+
+
+def _key(arrangement: int) -> str:
+    """Under which key its rows are kept."""
+    return f"{arrangement}.arranged"
+
+
+def arranged_rows(
+    node: PlanNode, at: int, reads: Sequence[int], state: State
+) -> list[lsm_runs.Run]:
+    """The rows of the arrangement that a join reads, as those of its input ``at``."""
+    layout, found = node.input_layouts[at], list[lsm_runs.Run]()
+    for piece in state.pieces(_key(node.inputs[at])):
+        run = lsm_runs.open_(state, piece)
+        columns = {name: run.rows[name] for name in ("op", col.PLACE)}
+        for i, (slot, facets) in enumerate(zip(reads, layout.slots, strict=True)):
+            columns |= r.renumber(run.rows, slot, i, facets)
+        found.append(replace(run, rows=Frame(columns, run.rows.n)))
+    return found
+
+
+def _arrived(node: Join, at: int, inputs: Inputs, env: Env) -> lsm_runs.Run:
+    """The new rows of the other side, a set, by the key and member of the arrangement."""
+    step, layout, horizons = node.step, node.input_layouts[at], horizons_of(node, inputs, env)
+    frame = inputs[at]
+    assert frame is not None, "there are new rows"
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    slots = step.left if at == 0 else step.right
+    key = whole = None
+    if step.raw[at]:
+        key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
+        old = lsm_runs.live(env.state, _side(node, at), horizons.now)
+        frame, kept = as_set(frame, key, all_of, old)
+        key, whole = pick(key, kept), pick(all_of, kept)[1]
+    table = node.known(project, tuple([pair[at] for pair in step.windows]), len(layout.windows))
+    start, end = reach(frame, layout, table)
+    if step.relaxed and env.shares is not None:
+        end = shared_input_filter.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
+    met = _met(node, frame, slots, key)
+    run = lsm_runs.arranged(lsm_runs.keyed(shown(frame, node, step, at), met, start, end, whole))
+    if key is not None:
+        rest = lsm_runs.keyed(frame.select(("op", col.PLACE)), key, start, end, whole)
+        seen = replace(run, rows=rest) if met is key else lsm_runs.arranged(rest)
+        lsm_runs.insert(
+            env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
+            ends=by_weight(table), alive=node.alive,
+        )  # fmt: skip
+    return run
+
+
+def _met(node: Join, frame: Frame, slots: Sequence[int], own: r.Key | None) -> r.Key:
+    """The key by which rows meet those of the arrangement; ``own``: that of the join, if known."""
+    readers = node.known(_readers)
+    if own is not None and readers is None:
+        return own
+    return r.key_of(frame if readers is None else frame.with_(op=readers[frame["op"]]), slots)
+
+
+def _side(node: Join, at: int) -> str:
+    return f"{node.id}.{at}"
+
+
+def _readers(node: Join) -> Ints | None:
+    """The member of the arrangement that each member reads; None: that of its own number."""
+    below: Ints = node.members.inputs[node.step.arranged]
+    same = np.array_equal(below[node.alive], np.flatnonzero(node.alive))
+    return None if same else below

@@ -1,0 +1,311 @@
+"""Count windows: the last n rows of a stream, or of each key of it, as changes of its content
+(docs/semantics.md#windows).
+
+A *sequence* is what is counted: all rows of a member, or those that agree in the key slots. Its
+rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
+the step, mostly 1): with number b*m it becomes the numbers above b*m - n. So number q enters with
+the first multiple of m that is not less than q, and leaves with the first that is not less than q +
+n; if these are one, it never was there. Over triples the content is a set: an occurrence
+*continues* an earlier one of its triple if that is still there when it enters; then neither does it
+enter nor does the earlier one leave. Over tuples, a bag, every row does both. A row has ``lo`` of
+its triple and ``hi`` of the instant of its change.
+
+The state is what can still be there or come in, by number (``windows/state/numbered``), and how
+many rows each sequence has had; over triples the latest number of each, and the numbers that are
+continued. Cost: the rows that are new and those that they push out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Ints, Longs, Places, Words
+from levada.core.event_time import MAX
+from levada.core.frame import Frame, concat
+from levada.core.frozen import frozen
+from levada.core.row_ranges import ranges, starts_segment
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.radix_sort import in_order
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows.constants import identities
+from levada.operators.rows.route_rows import gather, key_of
+from levada.operators.state import counters
+from levada.operators.state.numbered_rows import came, count, number
+from levada.operators.state.state_parts import State
+from levada.operators.windowed.count_sequences import Sequences, in_sequences
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+
+def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Frame | None:
+    """New rows of streams -> changes of their count windows."""
+    step, state, (frame,) = node.step, env.state, inputs
+    if frame is None:
+        return None
+    key = f"{node.id}.last"
+    sizes = _Sizes.of(node)
+    fresh = in_sequences(node, occurrences(node, frame, step.bag), env.pool, step.keys)
+    new = _New.of(state, key, fresh)
+    rows = fresh.rows.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
+    there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
+    rows = rows.where(there)
+    before = np.zeros(rows.n, np.int64) if step.bag else _continue_(node, state, key, rows, sizes)
+    rows = rows.with_(**{col.STOOD: (before > 0).astype(np.int8)})
+    stored = _due(state, key, rows, new, sizes)
+    out = _changes(
+        state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes=sizes
+    )
+    count(state, f"{key}.count", new.k, new.h, new.top - new.base, place=new.place)
+    _remember(node, state, key, rows, before, new=new)
+    if not step.bag:
+        _remember_latest(node, state, key, rows)
+    return out if out.n else None
+
+
+@frozen
+class _Sizes:
+    """Of each member how many occurrences its window holds, and after how many it changes."""
+
+    count: Longs
+    step: Longs
+
+    @staticmethod
+    def of(node: PlanNode) -> _Sizes:
+        """As the members' windows say."""
+        windows = [m.windows[0] for m in node.members]
+        return _Sizes(
+            *(np.array([getattr(w, name) for w in windows], np.int64) for name in ("count", "step"))
+        )
+
+    def enters(self, op: Ints, q: Longs) -> Longs:
+        """The number with which occurrence q enters."""
+        return self._up(op, q)
+
+    def leaves(self, op: Ints, q: Longs) -> Longs:
+        """The number with which it leaves."""
+        return self._up(op, q + self.count[op])
+
+    def since(self, op: Ints, last_: Longs) -> Longs:
+        """After number ``last_``: the greatest that is not there any more."""
+        kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
+        return kept
+
+    def _up(self, op: Ints, q: Longs) -> Longs:
+        if (self.step == 1).all():
+            return q
+        m = self.step[op]
+        up: Longs = -(-q // m) * m
+        return up
+
+
+@frozen
+class _New:
+    """An epoch's rows by sequence, each one's in order: the ``sequence``, number ``q`` and time
+    ``lo`` of each row.
+
+    Of each sequence its key ``k, h``, member ``op`` and group ``place``, its first row, at
+    ``starts``, and its last number before these rows, ``base``, and with them, ``top``.
+    """
+
+    sequence: Longs
+    q: Longs
+    lo: Longs
+    k: Words
+    h: Words
+    op: Ints
+    place: Places
+    starts: Longs
+    base: Longs
+    top: Longs
+
+    @staticmethod
+    def of(state: State, key: str, fresh: Sequences) -> _New:
+        """Rows by sequence are numbered on from those of before."""
+        k, h, starts = fresh.k, fresh.h, fresh.starts
+        of = fresh.of.astype(np.int64)
+        base = came(state, f"{key}.count", k, h)
+        q = (base - starts)[of] + np.arange(1, len(of) + 1)
+        op, place, ts = (fresh.rows[name] for name in ("op", col.PLACE, col.least(0)))
+        return _New(of, q, ts, k, h, op[starts], place[starts], starts, base, base + fresh.size)
+
+    def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
+        """The time of occurrence ``number`` of each sequence, and whether these rows have it."""
+        new = (number > self.base[of]) & (number <= self.top[of])
+        place = np.where(new, self.starts[of] + number - self.base[of] - 1, 0)
+        return self.lo[place], new
+
+
+def occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
+    """Equal triples of one ts are one occurrence; rows of tuples all stay."""
+    if bag:
+        return frame
+    k, h = key_of(frame, range(len(node.input_layouts[0].slots)))
+    k, h = combine(k, h, frame[col.least(0)].view(np.uint64), np.zeros(frame.n, np.uint64))
+    return frame.take(group(k, h)[1])
+
+
+def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
+    """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
+    all of it that are ever there.
+    """
+    codes, first = group(*_triple(node, rows))
+    latest = np.zeros(len(first), np.int64)
+    found = counters.find(state, f"{key}.latest", *_triple(node, rows.take(first)))
+    if found is not None:
+        np.maximum.at(latest, found[0], found[1][col.NUMBER])
+    order = in_order(codes)
+    previous = np.empty(rows.n, np.int64)
+    previous[order[1:]] = rows[col.NUMBER][order[:-1]]
+    new = order[starts_segment(codes[order])]
+    previous[new] = latest[codes[new]]
+    still = sizes.leaves(rows["op"], previous) > sizes.enters(rows["op"], rows[col.NUMBER])
+    return np.where((previous > 0) & still, previous, 0)
+
+
+def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    return key_of(rows, range(len(node.input_layouts[0].slots)))
+
+
+def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
+    """The rows of before that enter or leave with new ones, looked up by their numbers."""
+    m, size = sizes.step[new.op], sizes.count[new.op]
+    low, high = new.base // m * m, new.top // m * m
+    gone = np.maximum(low - size, 0)  # what has left by number ``low``
+    going = np.clip(high - size, gone, new.base)
+    waiting = np.where(high > low, np.clip(low, going, new.base), new.base)
+    begins, ends = np.concatenate([gone, waiting]), np.concatenate([going, new.base])
+    counts = ends - begins
+    of = np.repeat(np.tile(np.arange(len(m)), 2), counts)
+    if not len(of):
+        return None
+    q = ranges(begins + 1, counts)
+    found = counters.find(state, f"{key}.rows", *number(new.k[of], new.h[of], q))
+    if found is None:
+        return None
+    return found[1].with_(**{col.SEQUENCE: of[found[0]]}).select(like.columns)
+
+
+def _remember(
+    node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame, before: Longs, *, new: _New
+) -> None:
+    """What can still be there or come in, and which numbers are continued."""
+    left = _living_of(node, state, key)
+    of = rows[col.SEQUENCE]
+    plain = Frame({n: c for n, c in rows.columns.items() if n != col.SEQUENCE}, rows.n)
+    k, h = number(new.k[of], new.h[of], rows[col.NUMBER])
+    counters.insert(state, f"{key}.rows", left(plain.with_(**{col.KEY: k, col.CHECK: h})), left)
+    on = np.flatnonzero(before)
+    if not len(on):
+        return
+    some = rows.select(("op", col.PLACE)).take(on).with_(**{col.NUMBER: before[on]})
+    k, h = number(new.k[of[on]], new.h[of[on]], before[on])
+    counters.insert(state, f"{key}.on", some.with_(**{col.KEY: k, col.CHECK: h}), left)
+
+
+def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame) -> None:
+    """The latest number of each triple."""
+    left = _living_of(node, state, key)
+
+    def newest(many: Frame) -> Frame:
+        """Of each triple the last row: pieces are put together from the oldest on."""
+        many = left(many)
+        codes, first = group(many[col.KEY], many[col.CHECK])
+        at = np.empty(len(first), np.int64)
+        at[codes] = np.arange(many.n)
+        return many.take(at)
+
+    k, h = _triple(node, rows)
+    plain = rows.select(("op", col.PLACE, col.NUMBER)).with_(**{col.KEY: k, col.CHECK: h})
+    counters.insert(state, f"{key}.latest", newest(plain), newest)
+
+
+def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callable[[Frame], Frame]:
+    """Of rows with ``#q`` those that have not left by their sequences' last numbers; of queries
+    that are gone none.
+    """
+    keys, sizes = node.step.keys, _Sizes.of(node)
+
+    def living(rows: Frame) -> Frame:
+        if not rows.n:
+            return rows
+        k, h = key_of(rows, keys)
+        codes, first = group(k, h)
+        last = came(state, f"{key}.count", k[first], h[first])
+        since = sizes.since(rows["op"][first], last)
+        return rows.where(node.alive[rows["op"]] & (rows[col.NUMBER] > since[codes]))
+
+    return living
+
+
+def _changes(
+    state: State, key: str, rows: Frame, before: Longs, new: _New, *, sizes: _Sizes
+) -> Frame:
+    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new; where
+    both are, one row that ends.
+
+    ``before``: what the last of these rows, the new ones, continue.
+    """
+    op, q, of = rows["op"], rows[col.NUMBER], rows[col.SEQUENCE]
+    begin, comes = new.instants(of, sizes.enters(op, q))
+    end, goes = new.instants(of, sizes.leaves(op, q))
+    entering = comes & (rows[col.STOOD] == 0)
+    if len(on := np.flatnonzero(before)):
+        goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
+    leaving = np.flatnonzero(goes)
+    found = counters.find(
+        state, f"{key}.on", *number(new.k[of[leaving]], new.h[of[leaving]], q[leaving])
+    )
+    if found is not None:
+        leaving = np.delete(leaving, found[0])
+    until = np.full(rows.n, MAX, np.int64)
+    until[leaving] = end[leaving]
+    starting = np.flatnonzero(entering & (begin < until))
+    plus = weighted_row(rows, starting, begin[starting], 1)
+    going = leaving[~entering[leaving]]
+    minus = weighted_row(rows, going, end[going], -1)
+    return concat([plus.with_(u=until[starting]), minus.with_(u=np.full(minus.n, MAX, np.int64))])
+
+
+def _one(of: Longs, q: Longs) -> Longs:
+    """Sequence and number as one integer."""
+    both: Longs = (of << 40) | q
+    return both
+
+
+def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
+    """These rows as changes at these instants."""
+    plain = rows.visible().take(at)
+    return plain.with_(hi0=instant.astype(np.int64), w=np.full(plain.n, weight, np.int8))
+
+
+def select(node: PlanNode[s.Select], inputs: Inputs, env: Env) -> Frame | None:
+    """A triple pattern over rows s, p, o: the members' constants and repeated variables."""
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    constants = node.known(identities, env.pool.seed)
+    keep = np.ones(frame.n, bool)
+    first: dict[int, int] = {}
+    for position, slot in enumerate(step.positions):
+        x, y = frame[col.x(position)], frame[col.y(position)]
+        if slot < 0:
+            wanted = constants[frame["op"], position]
+            keep &= (x == wanted[:, 0]) & (y == wanted[:, 1])
+        elif slot in first:
+            keep &= (x == frame[col.x(first[slot])]) & (y == frame[col.y(first[slot])])
+        else:
+            first[slot] = position
+    rows = np.flatnonzero(keep)
+    columns = {
+        n: c[rows]
+        for n, c in frame.columns.items()
+        if n in ("op", "w", col.PLACE) or col.is_time(n)
+    }
+    for i, slot in enumerate(step.kept):
+        columns.update(gather(frame, rows, first[slot], i, node.layout.slots[i]))
+    return Frame(columns, len(rows))

@@ -1,0 +1,82 @@
+"""Occurrences: what makes the content of a window a set (docs/glossary.md).
+
+Equal triples of one time are one occurrence: later copies are dropped. Each occurrence gets
+``prev``, the greatest earlier time of an equal row, from the runs and from its own batch: it counts
+only from where that one has left. So the occurrences of a triple count one after the other and
+never together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.frame import Frame
+from levada.kernels.keyed.previous_occurrence import latest, previous_within
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows import shared_input_filter
+from levada.operators.rows.route_rows import Key, key_of
+from levada.operators.state import lsm_runs
+from levada.operators.windowing.window_intervals import outer, quarter
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.steps import Occur
+
+Kept = npt.NDArray[np.int64] | None
+
+
+def pick(key: Key, kept: Kept) -> Key:
+    """The keys of these rows."""
+    return key if kept is None else (key[0][kept], key[1][kept])
+
+
+def as_set(frame: Frame, key: Key, whole: Key, old: list[lsm_runs.Run]) -> tuple[Frame, Kept]:
+    """The occurrences among new raw rows of one window (index 0), with ``prev0``; and which rows
+    they are (None: all).
+
+    ``key`` is the key by which the runs are in bucket order, ``whole`` the key of the whole row.
+    """
+    ts = frame[col.least(0)]
+    prev, duplicate = previous_within(key[0], whole[1], ts)
+    for run in old:
+        if not run.range.depth:
+            np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
+            continue
+        at = np.flatnonzero(run.range.holds(key[0]))
+        mine = latest(run.range.rest(key[0][at]), whole[1][at], ts[at], run.occurrences())
+        prev[at] = np.maximum(prev[at], mine)
+    found = frame.with_(prev0=prev)
+    if not duplicate.any():
+        return found, None
+    kept = np.flatnonzero(~duplicate)
+    return found.take(kept), kept
+
+
+def _quarter(node: PlanNode[Occur]) -> int:
+    return quarter(node.windows)
+
+
+def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
+    """New raw rows -> occurrences; remembered as long as they can be somebody's ``prev``."""
+    layout, (frame,) = node.input_layouts[0], inputs
+    if frame is None:
+        return None
+    state, horizons = env.state, env.horizons(node)
+    key = key_of(frame, range(len(layout.slots)))
+    side = f"{node.id}.0"
+    rows, kept = as_set(frame, key, key, lsm_runs.live(state, side, horizons.now))
+    s, e = outer(rows, layout, node.windows)
+    if node.step.relaxed and env.shares is not None:
+        e = shared_input_filter.ends(node, 0, rows, e, shares=env.shares, pool=env.pool)
+    stored = rows.select(("op", col.PLACE))
+    key = pick(key, kept)
+    new = lsm_runs.keyed(stored, key, s, e, key[1])
+    lsm_runs.insert(
+        state,
+        side,
+        lsm_runs.arranged(new),
+        node.known(_quarter),
+        horizon=horizons.next,
+        alive=node.alive,
+    )
+    return rows

@@ -1,0 +1,146 @@
+"""What a join of many inputs costs in one step, and two at a time; which of both it is to be.
+
+Two at a time what is joined of some inputs is kept as state, so that rows of the others meet it
+with one probe; in one step it is found again and again, and kept nowhere. Which is less follows
+from how many rows each *set* of inputs makes in an epoch: for each input, its new rows times the
+mean of the products of what these match in the others (``multiway_inputs.matches``), so keys with
+many rows in several inputs count as they are.
+
+    one step    each new row probes others in turn, as do the combinations on the way
+    two         each new row probes once; what is kept is made, written, merged, and probes, too
+
+Two at a time it is in the order that costs least. Figures are of late: each epoch counts for a
+third of what is remembered, and in proportion to its rows.
+
+Invariant: the choice follows from the epochs alone, so a replay makes the same.
+(CQELS Cloud, C26, C27.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from levada.core.array_types import Doubles
+from levada.core.frozen import frozen
+
+PROBE, CARRY, STORE = 100.0, 60.0, 500.0
+"""Nanoseconds: a probe of an input; a combination on the way; a row that is kept."""
+FIRST = 3  # epochs that are looked at before the first choice
+GAIN = 1.1  # so many times better another form must be at the first choice
+AGAIN = 2.0  # and so many times later
+FADE = 0.3
+MOST = 6  # inputs, of whose sets figures are kept
+
+
+@frozen
+class Figures:
+    """What is known of a join. ``order``: as what it is joined, () for one step. ``epochs`` that
+    were looked at. By set of inputs (bits): how many ``rows`` are new in an epoch in their join;
+    ``one``: what one step costs in an epoch (ns).
+    """
+
+    order: tuple[int, ...]
+    epochs: int
+    one: float
+    rows: Doubles
+
+    @staticmethod
+    def none(inputs: int) -> Figures:
+        """Nothing is known yet: it is one step."""
+        return Figures((), 0, 0.0, np.zeros(1 << inputs))
+
+    def after(self, looks: Sequence[Doubles], new: Sequence[int]) -> Figures:
+        """With another epoch, which has so many new rows of each input."""
+        one, rows = _one(looks, new), _rows(looks, new)
+        if self.epochs:
+            one = self.one + FADE * (one - self.one)
+            rows = self.rows + FADE * (rows - self.rows)
+        return Figures(self.order, self.epochs + 1, one, rows)
+
+    def two(self, order: Sequence[int]) -> float:
+        """What two at a time costs in an epoch (ns), in this order."""
+        some, cost, left = 1 << order[0], 0.0, float(self.rows[1 << order[0]])
+        for at, i in enumerate(order[1:], 2):
+            cost += PROBE * (left + float(self.rows[1 << i]))
+            some |= 1 << i
+            left = float(self.rows[some])
+            if at < len(order):
+                cost += STORE * left
+        return cost
+
+    def best(self) -> tuple[float, tuple[int, ...]]:
+        """What two at a time costs at least, and in which order."""
+        inputs = len(self.rows).bit_length() - 1
+        least: dict[int, tuple[float, tuple[int, ...]]] = {
+            1 << a | 1 << b: (self.two((a, b)), (a, b)) for a, b in combinations(range(inputs), 2)
+        }
+        for size in range(3, inputs + 1):
+            least = dict(self._longer(least, inputs, size))
+        (found,) = least.values()
+        return found
+
+    def _longer(
+        self, least: dict[int, tuple[float, tuple[int, ...]]], inputs: int, size: int
+    ) -> Iterator[tuple[int, tuple[float, tuple[int, ...]]]]:
+        """The best orders of sets with one input more."""
+        for some in (sum(1 << i for i in of) for of in combinations(range(inputs), size)):
+            ways = ((*least[some & ~(1 << i)][1], i) for i in range(inputs) if some & 1 << i)
+            yield some, min((self._kept(way), way) for way in ways)
+
+    def _kept(self, order: tuple[int, ...]) -> float:
+        """What joining these costs, kept as long as there are others."""
+        whole = 1 << len(order) == len(self.rows)
+        last = 0.0 if whole else float(self.rows[sum(1 << i for i in order)])
+        return self.two(order) + STORE * last
+
+    def largest(self, order: Sequence[int]) -> float:
+        """The most rows that are kept new in an epoch, of one of its joins of two."""
+        sets = (sum(1 << i for i in order[:size]) for size in range(2, len(order)))
+        return max((float(self.rows[some]) for some in sets), default=0.0)
+
+
+def choose(figures: Figures) -> tuple[int, ...]:
+    """As what a join is to go on: the order of its joins of two, or () for one step."""
+    now = figures.order
+    if figures.epochs < FIRST or figures.one <= 0:
+        return now
+    two, order = figures.best()
+    own = figures.two(now) if now else figures.one
+    least, best = min((figures.one, ()), (two, order))
+    first = figures.epochs == FIRST and not now
+    return best if best != now and own > least * (GAIN if first else AGAIN) else now
+
+
+def _one(looks: Sequence[Doubles], new: Sequence[int]) -> float:
+    """What one step costs (ns): each input probes those first that match least."""
+    cost = 0.0
+    for i, (look, rows) in enumerate(zip(looks, new, strict=True)):
+        if not rows:
+            continue
+        others = sorted((j for j in range(len(looks)) if j != i), key=look.mean(axis=0).__getitem__)
+        made, left = np.ones(len(look)), float(rows)
+        for at, j in enumerate(others, 2):
+            cost += PROBE * left
+            made = made * look[:, j]
+            left = rows * float(made.mean())
+            cost += CARRY * left if at < len(looks) else 0.0  # results are made in each form
+    return cost
+
+
+def _rows(looks: Sequence[Doubles], new: Sequence[int]) -> Doubles:
+    """By set of inputs, how many rows are new in their join."""
+    inputs = len(looks)
+    found = np.zeros(1 << inputs)
+    for i, (look, rows) in enumerate(zip(looks, new, strict=True)):
+        if not rows:
+            continue
+        made = {1 << i: np.ones(len(look))}
+        for j in range(inputs):
+            if j != i:
+                made |= {some | 1 << j: each * look[:, j] for some, each in made.items()}
+        for some, each in made.items():
+            found[some] += rows * float(each.mean())
+    return found

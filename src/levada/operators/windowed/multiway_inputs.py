@@ -1,0 +1,168 @@
+"""The inputs of a join of many, their runs and their new rows, and how many rows of the others some
+of these match.
+
+A sample of new rows probes the largest run of each other input, and what is found is scaled to all
+rows of that; so keys that are skewed count as they are, and nothing is kept for it. Of runs of
+which there is only what new rows can meet nothing can be scaled: each of these is probed. What is
+told follows from the epoch and the state alone, so a replay says the same. (CQELS Cloud, C26.)
+
+Cost: ``SAMPLE`` probes for each two inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Doubles, Longs, Words
+from levada.core.event_time import Times
+from levada.core.frame import Frame
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows import route_rows as r
+from levada.operators.state import lsm_runs
+from levada.operators.state.lsm_runs import Run
+from levada.operators.state.restricted_lookup import Wanted
+from levada.operators.windowed.deduplicate import as_set, pick
+from levada.operators.windowing.window_intervals import outer
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import Layout, slot_columns
+
+SAMPLE = register(f"{__name__}.SAMPLE", 128)  # new rows of an input that are looked at
+MOST = register(f"{__name__}.MOST", 1 << 18)  # pairs that are looked at, at most
+
+
+class Few(NamedTuple):
+    """Some rows as probes: their keys and instants."""
+
+    k: Words
+    h: Words
+    s: Times
+    e: Times
+
+
+@frozen
+class Input:
+    """An input's runs, the new one last, and where the rows of each begin when all are counted
+    through.
+    """
+
+    held: list[Run]
+    starts: Longs
+    layout: Layout
+
+    @property
+    def new(self) -> Run:
+        """The rows of this epoch."""
+        return self.held[-1]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.starts[-1])
+
+    def met(self, *, new: bool) -> Iterator[tuple[int, Run]]:
+        """The runs with the numbers of their first rows; with the new one or without."""
+        many = len(self.held) if new else len(self.held) - 1
+        return ((int(self.starts[i]), self.held[i]) for i in range(many) if self.held[i].rows.n)
+
+
+def inputs_of(
+    node: PlanNode[s.MultiwayJoin], env: Env, inputs: Inputs, horizons: lsm_runs.Horizons
+) -> list[Input]:
+    """All inputs; of runs that others have written what the new rows of this epoch can meet."""
+    came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
+    found = []
+    for i, own in enumerate(came):
+        meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
+        wanted = Wanted([(key[0], rows) for rows, key in meet])
+        found.append(_input(node, env, i, own, horizons, wanted=wanted))
+    return found
+
+
+def _came(
+    node: PlanNode[s.MultiwayJoin], i: int, frame: Frame | None
+) -> tuple[Frame, r.Key]:  # fmt: skip
+    """The new rows of an input, with their keys."""
+    frame = r.empty(node.input_layouts[i]) if frame is None else frame
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    return frame, r.key_of(frame, node.step.keys[i])
+
+
+def _input(
+    node: PlanNode[s.MultiwayJoin], env: Env, i: int, came: tuple[Frame, r.Key],
+    horizons: lsm_runs.Horizons, *, wanted: Wanted,
+) -> Input:  # fmt: skip
+    (frame, key), layout, whole = came, node.input_layouts[i], None
+    old = lsm_runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    if node.step.raw[i]:
+        all_of_it = r.key_of(frame, range(len(layout.slots)))
+        frame, kept = as_set(frame, key, all_of_it, old)
+        key, whole = pick(key, kept), pick(all_of_it, kept)[1]
+    width = len(layout.windows)
+    places = node.step.row_windows(i, width) or ()
+    start, end = outer(frame, layout, node.windows.pick(places))
+    new = lsm_runs.arranged(lsm_runs.keyed(_shown(node, i, frame), key, start, end, whole))
+    every = [*old, new]
+    starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)
+    return Input(every, starts, layout)
+
+
+def _shown(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
+    """What the result takes of an input: what it shows of slots, and times; keys are in the #
+    columns.
+    """
+    shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
+             for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
+    kept = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
+    return Frame(kept, frame.n)
+
+
+def matches(sides: Sequence[Input], i: int) -> Doubles:
+    """How many rows of each input there are for one of a few new rows of input ``i``, spread over
+    all: a row for each of these, with 1 for itself.
+    """
+    new = sides[i].new.buckets
+    at = np.linspace(0, max(len(new.k) - 1, 0), min(SAMPLE, len(new.k))).astype(np.intp)
+    few = Few(new.k[at], new.h[at], new.s[at], new.ends[at])
+    found = np.ones((len(at), len(sides)))
+    for j, side in enumerate(sides):
+        if j != i and len(at):
+            found[:, j] = _matched(few, side, new=j > i)
+    return found
+
+
+def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
+    """The other inputs, those first that have the fewest rows for one; () if one has none."""
+    others = [j for j in range(len(sides)) if j != i]
+    if not len(look) or any(not list(sides[j].met(new=j > i)) for j in others):
+        return ()
+    many = look.mean(axis=0)
+    return tuple(sorted(others, key=lambda j: (many[j], sides[j].rows, j)))
+
+
+def _matched(few: Few, side: Input, *, new: bool) -> Doubles:
+    """How many rows of an input there are for each of a few, by its largest run, and by those of
+    which there is only a part.
+    """
+    there = [run for _, run in side.met(new=new)]
+    whole = [run for run in there if not run.is_part]
+    found = sum((_of_run(few, run) for run in there if run.is_part), np.zeros(len(few.k)))
+    if whole:
+        largest = max(whole, key=lambda run: run.rows.n)
+        found += _of_run(few, largest) * (sum(run.rows.n for run in whole) / largest.rows.n)
+    return found
+
+
+def _of_run(few: Few, run: Run) -> Doubles:
+    found, _ = run.met(*few, MOST)
+    probed = len(few.k) if len(found) <= MOST else int(found[-1]) + 1
+    many = np.bincount(found, minlength=len(few.k)).astype(np.float64)
+    many[probed:] = many[:probed].mean()  # what was not looked at
+    return many

@@ -1,0 +1,312 @@
+"""The incremental windowed join of many inputs by one key: new rows of each input meet the runs of
+all others, with nothing kept of what is joined on the way (CQELS Cloud, C24 to C29).
+
+    out = sum over i:  old_1 x .. x old_(i-1)  x  new_i  x  (old + new)_(i+1) x .. x (old + new)_n
+
+so each combination is found once, by the first of its rows that is new. Keys, times and sets are as
+in ``join``: a combination counts while all its rows do, and as intervals lie on a line, it is
+enough that what has been joined so far, narrowed to the instants that it has in common, meets the
+next row.
+
+The order is that of the epoch: who matches least comes first (``multiway_inputs``). A combination
+is a number of a row for each input until all are joined.
+
+Cost: by the new rows, and by what is joined on the way; never by the window. Memory: ``PART``
+combinations of each step at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.array_types import Doubles, Ints, Longs, Words
+from levada.core.event_time import Times
+from levada.core.frame import Column, Frame, concat
+from levada.core.frozen import frozen
+from levada.core.query_limits import QueryLimits
+from levada.core.size_thresholds import register
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.row_limit import most_rows, too_many
+from levada.operators.rows import route_rows as r
+from levada.operators.rows.compensation_filter import unhidden
+from levada.operators.state import lsm_runs
+from levada.operators.state.lsm_runs import Run
+from levada.operators.windowed.multiway_inputs import Input, inputs_of, matches, order_of
+from levada.operators.windowed.split_heavy_keys import own_here
+from levada.operators.windowing.window_intervals import exact, quarter
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import Layout, slot_columns
+
+PART = register(f"{__name__}.PART", 1 << 18)  # combinations in one piece
+PROBES = register(f"{__name__}.PROBES", 1 << 14)  # probe rows at a time
+# that are tried first: how many rows there are for one shows by them
+FEW_PROBES = register(f"{__name__}.FEW_PROBES", 256)
+Rows = npt.NDArray[np.intp]
+Node = PlanNode[s.MultiwayJoin] | PlanNode[s.LinkedJoin]
+
+
+@frozen
+class Found:
+    """Combinations of rows: their key, the instants that they have in common, and by input the
+    numbers of their rows.
+    """
+
+    k: Words
+    h: Words
+    s: Times
+    e: Times
+    rows: dict[int, Longs]
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+
+def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
+    made = list(multiway_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``PART`` at a time. Raises ``ExcessError``."""
+    horizons = env.horizons(node)
+    sides = inputs_of(node, env, inputs, horizons)
+    yield from at_once(node, sides, env)
+    keep(node, sides, env, horizons)
+
+
+def at_once(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env,
+    looks: Sequence[Doubles] = (),
+) -> Iterator[Frame]:  # fmt: skip
+    """The new result rows in one step; ``looks``: what each input ``matches``, if that is known.
+    Raises ``ExcessError``.
+    """
+    for found in _all(node, sides, env, looks):
+        read = [ReadRows.of(side, found.rows[i]) for i, side in enumerate(sides)]
+        if (rows := counting(node, put_together(node, read, len(found)))).n:
+            yield rows
+
+
+def keep(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, horizons: lsm_runs.Horizons
+) -> None:
+    """Keeps the new rows of each input."""
+    for i, side in enumerate(sides):
+        if side.new.rows.n:
+            lsm_runs.insert(
+                env.state,
+                f"{node.id}.{i}",
+                side.new,
+                quarter(node.windows),
+                horizon=horizons.next,
+                alive=node.alive,
+            )
+
+
+def _all(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, looks: Sequence[Doubles]
+) -> Iterator[Found]:
+    """All new combinations. Raises ``ExcessError``."""
+    total = 0
+    for i, side in enumerate(sides):
+        look = looks[i] if looks else matches(sides, i)
+        for found in _of_new(node, sides, i, env, order_of(sides, i, look)):
+            total += len(found)
+            if total > most_rows(node, env.limits):
+                raise too_many(node, members_of(side, found.rows[i]), env.limits)
+            yield found
+
+
+def _of_new(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], i: int, env: Env,
+    order: Sequence[int],
+) -> Iterator[Found]:  # fmt: skip
+    """The combinations whose first new row is of input ``i``, by probing others in an order."""
+    parts: Iterable[Found] = (of_rows(node, sides[i], i, env),) if order else ()
+    for j in order:
+        met = meet(parts, list(sides[j].met(new=j > i)), j)
+        parts = together(bounded(node, sides[i], i, met, env.limits))
+    return iter(parts) if order else iter(())
+
+
+def of_rows(node: PlanNode, side: Input, i: int, env: Env) -> Found:
+    """The new rows of an input that meet others here, as combinations of one: in the order of
+    buckets, so that large runs are read from front to back.
+    """
+    b, order = side.new.buckets, side.new.order
+    keep = own_here(node, side.new, env)
+    at = np.arange(len(order)) if keep is None else np.flatnonzero(keep[order])
+    number = side.starts[-2] + order[at].astype(np.int64)
+    return Found(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
+
+
+def meet(parts: Iterable[Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[Found]:
+    """Combinations with each row of input ``j`` that has their key and counts with them, so many at
+    a time that they make some ``PART`` new ones.
+    """
+    for part in parts:
+        for start, run in met:
+            at, piece = 0, min(PROBES, PART // run.rows.n + FEW_PROBES)
+            while at < len(part):
+                found = _meet_run(sliced(part, at, at + piece), start, run, j)
+                yield found
+                at += piece
+                # what follows is as dense as what was
+                piece = min(PROBES, max(piece * PART // max(len(found), 1), 1))
+
+
+def _meet_run(part: Found, start: int, run: Run, j: int) -> Found:
+    b = run.stored
+    probes, places = run.met(part.k, part.h, part.s, part.e)
+    if run.groups is not None:
+        keep = run.groups[run.rows[col.PLACE][run.at(places)]]
+        probes, places = probes[keep], places[keep]
+    left = taken(part, probes.astype(np.intp))
+    begin = b.s[places]
+    end = b.e[places] if len(b.e) == len(b.s) else begin + b.longest
+    number = start + run.order[places].astype(np.int64)
+    s_, e = np.maximum(left.s, begin), np.minimum(left.e, end)
+    return Found(left.k, left.h, s_, e, {**left.rows, j: number})
+
+
+def taken(found: Found, at: Rows) -> Found:
+    """The combinations at these places."""
+    rows = {i: number[at] for i, number in found.rows.items()}
+    return Found(found.k[at], found.h[at], found.s[at], found.e[at], rows)
+
+
+def sliced(found: Found, first: int, end: int) -> Found:
+    """The combinations from one place to another."""
+    cut = slice(first, end)
+    rows = {i: number[cut] for i, number in found.rows.items()}
+    return Found(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
+
+
+def together(parts: Iterable[Found]) -> Iterator[Found]:
+    """Small parts as larger ones: of each run there are some, and each costs a probe of all runs of
+    the next input.
+    """
+    some: list[Found] = []
+    rows = 0
+    for part in parts:
+        if rows and rows + len(part) > PART:
+            yield _one(some)
+            some, rows = [], 0
+        if len(part):
+            some.append(part)
+            rows += len(part)
+    if some:
+        yield _one(some)
+
+
+def _one(parts: Sequence[Found]) -> Found:
+    if len(parts) == 1:
+        return parts[0]
+    every = [(p.k, p.h, p.s, p.e) for p in parts]
+    k, h, s_, e = (np.concatenate(each) for each in zip(*every, strict=True))
+    rows = {i: np.concatenate([p.rows[i] for p in parts]) for i in parts[0].rows}
+    return Found(k, h, s_, e, rows)
+
+
+def bounded(
+    node: PlanNode, side: Input, i: int, parts: Iterable[Found], limits: QueryLimits
+) -> Iterator[Found]:
+    """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
+    total, most = 0, most_rows(node, limits)
+    for part in parts:
+        total += len(part)
+        if total > most:
+            raise too_many(node, members_of(side, part.rows[i]), limits)
+        yield part
+
+
+def members_of(side: Input, number: Longs) -> Ints:
+    """The members of new rows."""
+    members: Ints = side.new.rows["op"][number - side.starts[-2]]
+    return members
+
+
+def put_together(node: Node, read: Sequence[ReadRows], n: int, at: int = 0) -> Frame:
+    """The result rows of ``n`` combinations, which are where those of input ``at`` are."""
+    step, layout = node.step, node.layout
+    columns: dict[str, Column] = {name: read[at].column(name) for name in ("op", col.PLACE)}
+    for out, (i, at) in enumerate(step.out):
+        for name in slot_columns(out, layout.slots[out]):
+            columns[name] = read[i].column(f"{name[0]}{at}")
+    for w, places in enumerate(step.windows):
+        columns.update(times_of(layout, w, read, places))
+    return Frame(columns, n)
+
+
+@frozen
+class ReadRows:
+    """Rows of an input by their numbers: of each run which ones, and where they go (``order``)."""
+
+    side: Input
+    parts: list[tuple[Run, Longs]]
+    order: Rows | None
+
+    @staticmethod
+    def of(side: Input, number: Longs) -> ReadRows:
+        """The rows of these numbers."""
+        run = (np.searchsorted(side.starts, number, "right") - 1).astype(np.int16)
+        if (run == run[:1]).all():
+            at = int(run[0]) if len(run) else len(side.held) - 1
+            return ReadRows(side, [(side.held[at], number - side.starts[at])], None)
+        order = np.argsort(run, kind="stable")
+        ends = np.searchsorted(run[order], np.arange(len(side.held) + 1))
+        cuts = [(i, order[a:b]) for i, (a, b) in enumerate(pairwise(ends.tolist())) if b > a]
+        return ReadRows(
+            side, [(side.held[i], number[rows] - side.starts[i]) for i, rows in cuts], order
+        )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.side.new.rows
+
+    def column(self, name: str) -> Column:
+        """A column; a value facet that a typed column leaves out follows from the others."""
+        parts = [_column(run.rows, name).take(rows) for run, rows in self.parts]
+        if self.order is None:
+            return parts[0]
+        out = np.empty(len(self.order), parts[0].dtype)
+        out[self.order] = np.concatenate(parts)
+        return out
+
+
+def _column(frame: Frame, name: str) -> Column:
+    return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
+
+
+def times_of(
+    layout: Layout, w: int, read: Sequence[ReadRows], places: tuple[int, ...]
+) -> dict[str, Column]:
+    """min of lo, max of hi, max of prev over the inputs that carry the window."""
+    own = [(rows, rows.side.layout.windows[at], at)
+           for rows, at in zip(read, places, strict=True) if at >= 0]  # fmt: skip
+    least = [rows.column(col.least(at)) for rows, _, at in own]
+    columns: dict[str, Column] = {col.least(w): np.minimum.reduce(least)}
+    if layout.windows[w].hi:
+        names = [(rows, col.greatest(at) if span.hi else col.least(at)) for rows, span, at in own]
+        columns[col.greatest(w)] = np.maximum.reduce([rows.column(n) for rows, n in names])
+    if layout.windows[w].prev:
+        prevs = [rows.column(col.earlier(at)) for rows, _, at in own if col.earlier(at) in rows]
+        columns[col.earlier(w)] = np.maximum.reduce(prevs)
+    return columns
+
+
+def counting(node: Node, joined: Frame) -> Frame:
+    """The rows that count at some instant: outer instants are wider than exact ones for windows on
+    close or in the past, and for repeated triples.
+    """
+    on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
+    if on_event and not any(w.prev for w in node.layout.windows):
+        return joined
+    start, end = exact(unhidden(node, joined), node.layout, node.windows)
+    return joined.where(start < end)

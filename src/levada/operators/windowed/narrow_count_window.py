@@ -1,0 +1,112 @@
+"""What a query's own count window has of rows that are joined by their numbers, as changes at
+instants: the end of what queries with count windows of any length share (``windows/numbers``; CQELS
+Cloud, C33).
+
+A row comes for the last n elements when its triples are there, or when an earlier coming of one has
+left them, and goes n elements after the first of its triples. When these numbers come the second
+input says: one row for each instant of the stream, which all partitions have. Until then rows wait,
+those that are to come and those that are to go (``windows/state/in_turn``). What comes and goes
+within one instant was never there. So what comes out is what a join over the query's own count
+window gives: rows of weight +1, with their end where that is known, and else ended by one of weight
+-1.
+
+Cost: by the rows that come and go; an instant costs a search, whoever waits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Longs
+from levada.core.event_time import MAX, Times
+from levada.core.frame import Frame, concat
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.state.ordered_buffer import InTurn
+from levada.operators.windowing import count_axis
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+
+class Came(NamedTuple):
+    """The numbers that are new, by instants: the last ``number`` at each time ``ts``, ascending."""
+
+    number: Longs
+    ts: Times
+
+    @property
+    def top(self) -> int:
+        """The last number of all."""
+        return int(self.number[-1])
+
+    def at(self, number: Longs) -> Times:
+        """When these new numbers came; MAX: they have not come yet."""
+        return np.append(self.ts, MAX)[np.searchsorted(self.number, number)]
+
+
+def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: Env) -> Frame | None:
+    """Rows with numbers, and when numbers came -> the rows of each member's window, as changes."""
+    rows, instants = inputs
+    if instants is None:
+        assert rows is None or not rows.n, "rows come with the instants of their numbers"
+        return None
+    order = np.argsort(instants[col.greatest(count_axis.LAST)], kind="stable")
+    came = Came(instants[col.greatest(count_axis.LAST)][order], instants[col.least(0)][order])
+    begin, end = _waiting(node, "begin", env), _waiting(node, "end", env)
+    fresh = [] if rows is None else [_counting(node, rows)]
+    found = [*begin.come_up(came.top + 1), *fresh]
+    going = end.come_up(came.top + 1)
+    made = [_ended(node, part, came) for part in going]
+    if found:
+        both = concat(found)
+        coming = both.where(both[col.NUMBER] <= came.top)
+        later = both.where(both[col.NUMBER] > came.top)
+        made.append(_begun(node, coming, came))
+        begin.wait(later)
+        stays = coming.with_(**{col.NUMBER: coming[col.END]})
+        stays = stays.where(stays[col.NUMBER] > came.top)
+        end.wait(stays)
+    out = concat(made) if made else None
+    return out if out is not None and out.n else None
+
+
+def _waiting(node: PlanNode[s.Narrow], what: str, env: Env) -> InTurn:
+    def living(rows: Frame) -> Frame:
+        return rows.where(node.alive[rows["op"]])
+
+    return InTurn(env.state, f"{node.id}.{what}", col.NUMBER, living)
+
+
+def _counting(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
+    """The rows that count for their member at some number: with the one at which they begin and the
+    one at which they end.
+    """
+    start = node.windows.start.max(axis=0)
+    s_, e = count_axis.exact(rows, node.input_layouts[0], node.windows, start)
+    counts = (rows[col.least(0)] >= start[rows["op"]]) & (s_ < e)
+    names = [n for n in rows.columns if n == "op" or col.is_slot(n)]
+    plain = rows.select((*names, col.PLACE, col.least(0)))
+    return plain.with_(**{col.NUMBER: s_, col.END: e}).where(counts)
+
+
+def _begun(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
+    """Rows that begin at numbers that have come, unless they end at that instant."""
+    begin, end = came.at(rows[col.NUMBER]), came.at(rows[col.END])
+    return _changed(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
+
+
+def _ended(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
+    """Rows that end at numbers that have come."""
+    never = np.full(rows.n, MAX, np.int64)
+    return _changed(node, rows, came.at(rows[col.NUMBER]), -1, never).where(node.alive[rows["op"]])
+
+
+def _changed(node: PlanNode, rows: Frame, at: Times, weight: int, until: Times) -> Frame:
+    """These rows as changes, in each of the query's windows, which are one."""
+    weights = np.full(rows.n, weight, np.int8)
+    times = {col.UNTIL: until}
+    for j in range(len(node.layout.windows)):
+        times |= {col.least(j): rows[col.least(0)], col.greatest(j): at}
+    return rows.visible().with_(**times, w=weights)

@@ -1,0 +1,207 @@
+"""The incremental windowed join of inputs that are joined by different variables (chains, circles)
+in one step: what is joined on the way is kept nowhere (CQELS Cloud, C24 to C29).
+
+    a.x = b.x, b.y = c.y:   new a meet b by x, what is found meets c by y; new c meet b by y, ..
+
+As in ``multiway`` each combination is found by the first of its rows that is new. What has been
+joined so far meets the next input by an arrangement of that one whose variables are all known, and
+what they share besides is compared. Inputs that all partitions have alike (``copied``) are probed
+as any other; since some input is not, and is there by one key, each combination is found in one
+partition, and is where the rows of that input are.
+
+The order is that of the epoch: a few new rows go ahead, and at each step who matches least is next.
+
+Cost: by the new rows, and by what is joined on the way; never by the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.frame import Column, Frame, concat
+from levada.core.size_thresholds import register
+from levada.kernels.keyed.bucket_layout import combine, mix
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.row_limit import most_rows, too_many
+from levada.operators.windowed.multiway_join import (
+    Found,
+    ReadRows,
+    bounded,
+    counting,
+    meet,
+    members_of,
+    of_rows,
+    put_together,
+    sliced,
+    taken,
+    together,
+)
+from levada.operators.windowed.replicated_inputs import Arranged, Node, Way, arranged_of, keep
+
+# new rows of an input that go ahead, and what is found for them
+SAMPLE = register(f"{__name__}.SAMPLE", 128)
+
+
+class Leg(NamedTuple):
+    """What is met next: which input, by which of its arrangements."""
+
+    input: int
+    way: int
+
+
+def linked(node: Node, inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
+    made = list(linked_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def linked_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, a part at a time. Raises ``ExcessError``."""
+    horizons = env.horizons(node)
+    sides = [arranged_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
+    total, whose = 0, node.step.copied.index(False)
+    for i in range(len(sides)):
+        for found, ways in _of_new(node, sides, i, env):
+            total += len(found)
+            if total > most_rows(node, env.limits):
+                raise too_many(node, members_of(sides[i].sides[0], found.rows[i]), env.limits)
+            read = [_read(sides, j, ways, found) for j in range(len(sides))]
+            if (rows := counting(node, put_together(node, read, len(found), whose))).n:
+                yield rows
+    keep(node, sides, env, horizons)
+
+
+def _read(sides: Sequence[Arranged], j: int, ways: dict[int, int], found: Found) -> ReadRows:
+    return ReadRows.of(sides[j].sides[ways[j]], found.rows[j])
+
+
+def _of_new(
+    node: Node, sides: Sequence[Arranged], i: int, env: Env
+) -> Iterator[tuple[Found, dict[int, int]]]:
+    """The combinations whose first new row is of input ``i``, and by which arrangement the rows of
+    each are numbered.
+    """
+    first = sides[i].sides[0]
+    if not first.new.rows.n:
+        return
+    new = of_rows(node, first, i, env)
+    legs, ways, parts = path(sides, i, new), {i: 0}, iter((new,))
+    for leg in legs:
+        parts = _met(sides, parts, leg, ways, i=i)
+        parts = together(bounded(node, first, i, parts, env.limits))
+        ways = {**ways, leg.input: leg.way}
+    if legs:
+        yield from ((found, ways) for found in parts)
+
+
+def _met(
+    sides: Sequence[Arranged], parts: Iterable[Found], leg: Leg, ways: dict[int, int], *, i: int
+) -> Iterator[Found]:
+    """What has been joined with the rows of one more input."""
+    target = sides[leg.input]
+    way = target.ways[leg.way]
+    rest = _rest(sides, leg, ways)
+    probes = (_keyed(sides, part, way, ways) for part in parts)
+    met = list(target.sides[leg.way].met(new=leg.input > i))
+    for found in meet(probes, met, leg.input):
+        yield _agreeing(sides, found, rest, {**ways, leg.input: leg.way}) if rest else found
+
+
+def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tuple[int, int]]:
+    """The variables that an input shares with what has been joined beside those by which it is met,
+    each with the input that has it.
+    """
+    target = sides[leg.input]
+    left = [v for v in target.slots if v not in target.ways[leg.way]]
+    having = [(v, next((j for j in ways if v in sides[j].slots), -1)) for v in left]
+    return [(v, j) for v, j in having if j >= 0]
+
+
+def _keyed(sides: Sequence[Arranged], part: Found, way: Way, ways: dict[int, int]) -> Found:
+    """Combinations with the key of these variables."""
+    read = {j: _read(sides, j, ways, part) for j in ways}
+    op = next(iter(read.values())).column("op")
+    none = np.zeros(len(part) if not way else 0, np.uint64)
+    (x, y), *more = [_identity(sides, read, v) for v in way] or [(none, none)]
+    k, h = mix(x, y, op)
+    for x, y in more:
+        k, h = combine(k, h, x, y)
+    return replace(part, k=k, h=h)
+
+
+def _identity(
+    sides: Sequence[Arranged], read: dict[int, ReadRows], variable: int
+) -> tuple[Column, Column]:
+    j = next(j for j in read if variable in sides[j].slots)
+    slot = sides[j].slots[variable]
+    return read[j].column(col.x(slot)), read[j].column(col.y(slot))
+
+
+def _agreeing(
+    sides: Sequence[Arranged], found: Found, rest: Sequence[tuple[int, int]], ways: dict[int, int]
+) -> Found:
+    """The combinations whose last input has the values that others have."""
+    last = next(reversed(ways))
+    keep_ = np.ones(len(found), np.bool_)
+    for variable, j in rest:
+        one, other = (
+            _identity(sides, {at: _read(sides, at, ways, found)}, variable) for at in (j, last)
+        )
+        keep_ &= (one[0] == other[0]) & (one[1] == other[1])
+    return found if keep_.all() else taken(found, np.flatnonzero(keep_))
+
+
+def path(sides: Sequence[Arranged], i: int, new: Found) -> list[Leg]:
+    """In which order, and how, new rows of an input meet the others; [] if one has no rows."""
+    others = {j for j in range(len(sides)) if j != i}
+    if any(not list(sides[j].sides[0].met(new=j > i)) for j in others):
+        return []
+    some, ways, legs = _few(new), {i: 0}, list[Leg]()
+    while others:
+        looks = [_look(sides, some, Leg(j, a), ways, i=i)
+                 for j in sorted(others) for a in _open(sides, j, ways)]  # fmt: skip
+        _, leg, some = min(looks, key=lambda look: (look[0], look[1]))
+        legs.append(leg)
+        ways = {**ways, leg.input: leg.way}
+        others.remove(leg.input)
+    return legs
+
+
+def _open(sides: Sequence[Arranged], j: int, ways: dict[int, int]) -> list[int]:
+    """The arrangements of an input whose variables are all known; the longest ones."""
+    known = {v for at in ways for v in sides[at].slots}
+    there = [a for a, way in enumerate(sides[j].ways) if known.issuperset(way)]
+    most = max((len(sides[j].ways[a]) for a in there), default=0)
+    return [a for a in there if len(sides[j].ways[a]) == most]
+
+
+def _look(
+    sides: Sequence[Arranged], some: Found, leg: Leg, ways: dict[int, int], *, i: int
+) -> tuple[float, Leg, Found]:
+    """How many rows there are for one of a few combinations, by the largest run of an input; and a
+    few of what is found.
+    """
+    side = sides[leg.input].sides[leg.way]
+    met = list(side.met(new=leg.input > i))
+    largest = max(met, key=lambda at: at[1].rows.n)
+    probes = _keyed(sides, some, sides[leg.input].ways[leg.way], ways)
+    found = list(meet([probes], [largest], leg.input)) if len(some) else []
+    rows = sum(run.rows.n for _, run in met)
+    many = sum(map(len, found)) / max(len(some), 1) * (rows / largest[1].rows.n)
+    return many, leg, _few(next(together(found), _none(some, leg.input)))
+
+
+def _none(some: Found, j: int) -> Found:
+    none = sliced(some, 0, 0)
+    return replace(none, rows={**none.rows, j: np.empty(0, np.int64)})
+
+
+def _few(found: Found) -> Found:
+    """A few of all, spread over them."""
+    at = np.linspace(0, max(len(found) - 1, 0), min(SAMPLE, len(found))).astype(np.intp)
+    return taken(found, at)

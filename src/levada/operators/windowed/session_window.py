@@ -1,0 +1,168 @@
+"""Session windows: elements less than a gap apart are one session, which ends a gap after its last
+element (docs/semantics.md#windows).
+
+Which session a row belongs to, and whether that has ended, follows from the times of all elements
+of the stream (``windows/element_times``), so every partition knows it of its own rows. On content
+change a row comes in at its time (+1) and is taken back when its session ends (-1, ``hi`` is the
+end). On close it comes in at the end, which it then carries in place of its time. Over triples a
+session is a set: the first coming of a triple is the one that counts.
+
+The state is the rows of the sessions that have not ended: at a watermark each member has one at
+most, so all that is kept of it ends at one instant, which is known without a look at the rows.
+Those of triples lie in order of their keys (``windows/state/tallies``).
+
+Cost: the new rows, which of triples are looked up; when sessions end the rows of all that are open.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.frame import Frame, concat
+from levada.kernels.keyed.bucket_layout import combine
+from levada.kernels.keyed.hash_groups import group
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows.route_rows import empty, key_of
+from levada.operators.state import counters
+from levada.operators.state.state_parts import State, due_together
+from levada.operators.windowing.element_times import NOTHING, ElementTimes, session_ends
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+_FOREVER = (MAX, 0, 0)  # rows of open sessions live until they are taken out
+
+
+def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None:
+    """New rows, and rows whose session has ended by now -> what comes into and goes out of the
+    windows.
+    """
+    step, state, (frame,) = node.step, env.state, inputs
+    element_times, progress = env.element_times, env.progress
+    key = f"{node.id}.open"
+    if frame is None and not state.pieces(key):
+        return None
+    was, now = (w[node.windows.stream[0]] for w in (progress.old, progress.new))
+    open_until = _open_until(node, element_times, progress.old)
+    # for others no times are kept
+    rows = empty(node.input_layouts[0]) if frame is None else frame.where(node.alive[frame["op"]])
+    ends = _ends(node, rows, element_times)
+    if not step.bag:
+        rows, ends = _as_set(node, state, key, rows, ends, open_until=open_until)
+    gone = _ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
+    over = ends <= now[rows["op"]]
+    _keep(node, state, key, rows.where(~over), step.bag)
+    old = open_until[gone["op"]]
+    last, until = concat([gone, _plain(rows.where(over))]), np.concatenate([old, ends[over]])
+    out = last.with_(lo0=until) if step.ended else _changing(rows, last, until)
+    return out if out.n else None
+
+
+def _times(node: PlanNode, number: int, element_times: ElementTimes) -> Times:
+    """The times of all elements that count for a schedule."""
+    schedule = node.schedules.distinct[number]
+    ts = element_times.get(schedule.streams[0], NOTHING).ts
+    return ts[ts >= max(schedule.start, schedule.windows[0].start)]
+
+
+def _alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.int64]:
+    """For each schedule the first that says the same."""
+    return node.schedules.families.alike(
+        {stream: seen.ts for stream, seen in element_times.items()}
+    )
+
+
+def _open_until(node: PlanNode, element_times: ElementTimes, old: Times) -> Times:
+    """The end of each member's last session at the ``old`` watermark, as far as times are known;
+    MIN if there was none.
+
+    The last time below the watermark is known for certain; of earlier ones others of the stream's
+    windows keep some and not all.
+    """
+    of_schedule = np.full(len(node.schedules.distinct), MIN, np.int64)
+    same = _alike(node, element_times)
+    for number in np.unique(same).tolist():
+        schedule = node.schedules.distinct[number]
+        ts = _times(node, number, element_times)
+        last = int(np.searchsorted(ts, old[schedule.streams[0]])) - 1
+        if last >= 0:
+            of_schedule[number] = session_ends(ts[last:], schedule.windows[0].range)[0]
+    until: Times = of_schedule[same[node.schedules.of_member]]
+    return until
+
+
+def _ends(node: PlanNode, rows: Frame, element_times: ElementTimes) -> Times:
+    """The end of each new row's session, as far as the stream's times are known."""
+    ends = np.empty(rows.n, np.int64)
+    of = _alike(node, element_times)[node.schedules.of_member[rows["op"]]]
+    for number in np.unique(of).tolist():
+        at = np.flatnonzero(of == number)
+        ts = _times(node, number, element_times)
+        ends[at] = session_ends(ts, node.schedules.distinct[number].windows[0].range)[
+            np.searchsorted(ts, rows[col.least(0)][at])
+        ]
+    return ends
+
+
+def _as_set(
+    node: PlanNode, state: State, key: str, rows: Frame, ends: Times, *, open_until: Times
+) -> tuple[Frame, Times]:  # fmt: skip
+    """Of new rows the first coming of each triple in each session, with its key; not what the open
+    one has already.
+    """
+    k, h = key_of(rows, range(len(node.input_layouts[0].slots)))
+    first = np.sort(group(*combine(k, h, ends.view(np.uint64), np.zeros(rows.n, np.uint64)))[1])
+    rows = rows.with_(**{col.KEY: k, col.CHECK: h}).take(first)
+    ends = ends[first]
+    on = np.flatnonzero(ends == open_until[rows["op"]])
+    known = counters.find(state, key, rows[col.KEY][on], rows[col.CHECK][on])
+    if known is None:
+        return rows, ends
+    left = np.delete(np.arange(rows.n), on[known[0]])
+    return rows.take(left), ends[left]
+
+
+def _ended(
+    node: PlanNode, state: State, key: str, ending: npt.NDArray[np.bool_], bag: bool
+) -> Frame:
+    """Takes out the rows of the members whose session ends; without any, nothing is read."""
+    pieces = state.pieces(key)
+    nothing = empty(node.input_layouts[0])
+    if not pieces or not ending.any():
+        return nothing
+    rows = concat([state.whole(p) for p in pieces])
+    gone = ending[rows["op"]]
+    state.replace(key, [])
+    _keep(node, state, key, rows.where(~gone & node.alive[rows["op"]]), bag)
+    return _plain(rows.where(gone))
+
+
+def _keep(node: PlanNode, state: State, key: str, rows: Frame, bag: bool) -> None:
+    """Rows of open sessions, beside those that are kept."""
+    if not rows.n:
+        return
+    if not bag:
+        counters.insert(state, key, rows, lambda same: same)
+        return
+    pieces = [*state.pieces(key), state.put({"": rows}, rows.n, _FOREVER)]
+    if (start := due_together(pieces)) < len(pieces):
+        both = concat([state.whole(p) for p in pieces[start:]])
+        pieces[start:] = [state.put({"": both}, both.n, _FOREVER)]
+    state.replace(key, pieces)
+
+
+def _changing(rows: Frame, last: Frame, until: Times) -> Frame:
+    """+1 for each new row at its time, -1 for each whose session has ended, at its end."""
+    plus = _plain(rows)
+    return concat(
+        [
+            plus.with_(hi0=plus["lo0"], w=np.ones(plus.n, np.int8)),
+            last.with_(hi0=until, w=np.full(last.n, -1, np.int8)),
+        ]
+    )
+
+
+def _plain(rows: Frame) -> Frame:
+    return rows.visible()

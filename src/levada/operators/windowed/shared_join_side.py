@@ -1,0 +1,257 @@
+"""Rows of streams that several joins have as a side, kept once (``plan/physical/shared/streams``).
+
+    out = new rows x (arrangement before + new rows there)  +  old rows x new rows there
+
+The arrangement makes its rows a set, keeps them as a join would its side, and leaves the new ones
+where joins find them (``Env.arrived``). What it had before is what the epoch began with: pieces do
+not change, so it does not matter that the new rows are among those of now. A join keeps the rows of
+its other side by the key and the member of the *arrangement*, so a new row there looks once for the
+partners of all members that read it, however many they are.
+
+Invariants: the windows of an arrangement are those of each join that reads it, so a row is there as
+long as it would be in the join; rows that meet are in one partition, since both are placed by the
+same terms. What is kept for relaxed joins is what any pick above any of them wants, as long as one
+does; of the pairs that such a join finds those go on that its own picks want, while they do.
+Cost: of the arrangement by its new rows; of a join by the new rows of both sides and the result, a
+probe per run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import chain
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.event_time import Times
+from levada.core.frame import Column, Frame, concat
+from levada.core.frozen import frozen
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows import route_rows as r
+from levada.operators.rows import shared_input_filter
+from levada.operators.rows.join_pairs import Pairs, batched
+from levada.operators.state import lsm_runs
+from levada.operators.state.restricted_lookup import Wanted
+from levada.operators.windowed.deduplicate import as_set, pick
+from levada.operators.windowed.split_heavy_keys import own
+from levada.operators.windowed.windowed_join import longest, meet, paired, project, reach, shown
+from levada.operators.windowing.window_intervals import by_weight, outer, quarter
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.row_layout import Layout
+from levada.plan.execution.shared_join_nodes import is_alone
+from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.window_table import WindowTable
+
+Join = PlanNode[s.StreamJoin]
+
+
+def arrange_stream(node: PlanNode[s.ArrangeStream], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps new rows; they are what goes on."""
+    return _arranged(node, inputs, env, lambda _, end: end)
+
+
+def relaxed_stream(node: PlanNode[s.RelaxedStream], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps new rows, each as long as some pick wants it."""
+
+    def ends(rows: Frame, end: Times) -> Times:
+        if env.shares is None:
+            return end
+        return shared_input_filter.ends(node, 0, rows, end, shares=env.shares, pool=env.pool)
+
+    return _arranged(node, inputs, env, ends)
+
+
+def _arranged(
+    node: PlanNode[s.ArrangeStream],
+    inputs: Inputs,
+    env: Env,
+    until: Callable[[Frame, Times], Times],
+) -> Frame | None:
+    """Keeps new rows ``until`` then, as far as that is before they end."""
+    step, layout, (frame,) = node.step, node.input_layouts[0], inputs
+    if frame is None:
+        return None
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    state, side, horizons = env.state, f"{node.id}.0", env.horizons(node)
+    key, whole = r.key_of(frame, step.keys), None
+    if step.raw:
+        all_of = r.key_of(frame, range(len(layout.slots)))
+        old = lsm_runs.live(state, side, horizons.now, Wanted([(key[0], frame)]))
+        frame, kept = as_set(frame, key, all_of, old)
+        key, whole = pick(key, kept), pick(all_of, kept)[1]
+    if not frame.n:
+        return None
+    table = node.windows.pick(range(len(layout.windows)))
+    start, end = outer(frame, layout, table)
+    rows = _renumbered(frame, node.layout, step.kept)
+    run = lsm_runs.keyed(rows, key, start, until(frame, end), whole)
+    new = env.arrived[node.id] = lsm_runs.arranged(run)
+    lsm_runs.insert(
+        state, side, new, quarter(table), horizon=horizons.next, ends=by_weight(table),
+        alive=node.alive,
+    )  # fmt: skip
+    return rows
+
+
+@frozen
+class Met:
+    """What a join meets in an epoch: the runs of the side that it keeps, ``new`` and ``old``, and
+    those of the arrangement, ``there`` of before and those that have ``come``.
+    """
+
+    new: lsm_runs.Run | None
+    old: Sequence[lsm_runs.Run]
+    there: Sequence[lsm_runs.Run]
+    come: Sequence[lsm_runs.Run]
+
+
+def stream_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows."""
+    made = list(stream_join_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
+    step, at = node.step, 1 - node.step.arranged
+    met = _met(node, at, inputs[at], env)
+
+    def found() -> Iterator[Pairs]:
+        both = [(run, met.old, at == 0) for run in met.come]
+        if met.new is not None:
+            both.append((met.new, [*met.there, *met.come], at == 1))
+        pairs = (meet(step, own(node, new, env), old, turned=t) for new, old, t in both)
+        return _wanted(node, _living(node, at, chain.from_iterable(pairs)), env)
+
+    for pairs in batched(node, found, env):
+        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+            yield joined
+    if met.new is not None:
+        table = _windows(node, at)
+        lsm_runs.insert(
+            env.state, _side(node, at), met.new, longest(node),
+            horizon=env.horizons(node).next, ends=by_weight(table), alive=node.alive,
+        )  # fmt: skip
+
+
+def _living(node: Join, at: int, found: Iterator[Pairs]) -> Iterator[Pairs]:
+    """Without those of members that are gone: rows of the other side are kept here until they end,
+    and new rows of the arrangement are for whoever has some.
+    """
+    if node.alive.all():
+        return found
+    kept = ((p, node.alive[(p.b if at else p.a)["op"][p.j if at else p.i]]) for p in found)
+    return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
+
+
+def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
+    """Without those of rows of the arrangement that others want, or want longer."""
+    shares = env.shares
+    if not node.step.relaxed or shares is None or not node.known(_takes, shares, env.pool.seed):
+        return found
+    return (_while_wanted(node, pairs, shares, env.pool) for pairs in found)
+
+
+def _while_wanted(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs:
+    a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
+    at = node.step.arranged
+    there, others = (a, b) if at == 0 else (b, a)
+    row, other = (i, j) if at == 0 else (j, i)
+    met = _timed(others).take(other)
+    some = there.take(row).with_(op=met["op"])
+    begin, end = reach(some, node.input_layouts[at], _windows(node, at))
+    end = shared_input_filter.left(node, at, some, end, shares=shares, pool=pool)
+    began, _ = reach(met, node.input_layouts[1 - at], _windows(node, 1 - at))
+    keep = end > np.maximum(begin, began)
+    return Pairs(a, i[keep], b, j[keep])
+
+
+def _timed(rows: Frame) -> Frame:
+    """Rows without their terms."""
+    return Frame({n: c for n, c in rows.columns.items() if not col.is_slot(n)}, rows.n)
+
+
+def _takes(node: Join, shares: Shares, seed: int) -> bool:
+    """Whether some of what an arrangement has is not what the picks of a join want, since it has
+    other readers.
+    """
+    at = node.step.arranged
+    if is_alone(shares.plan, node, at):
+        return False
+    readers = node.members.inputs[at][node.alive]
+    kept = shares.plan.nodes[node.inputs[at]].windows.at(readers)
+    own = _windows(node, at).at(np.flatnonzero(node.alive))
+    same = all(np.array_equal(getattr(own, f.name), getattr(kept, f.name)) for f in fields(own))
+    return not same or shared_input_filter.wants_less(node, at, shares, seed)
+
+
+def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
+    step, state, now = node.step, env.state, env.horizons(node).now
+    below = node.inputs[step.arranged]
+    arrived = env.arrived.get(below)
+    come = [] if arrived is None else [_seen(node, arrived)]
+    wanted = [(run.rows[col.KEY], run.rows) for run in come]
+    if frame is not None and not node.alive.all():
+        frame = frame.where(node.alive[frame["op"]])
+    if frame is None or not frame.n:
+        if not come:  # of both sides only rows of members that are gone
+            return Met(None, (), (), ())
+        return Met(None, lsm_runs.live(state, _side(node, at), now, Wanted(wanted)), (), come)
+    slots = step.left if at == 0 else step.right
+    key = _key(node, frame, slots)
+    mine = [(key[0], frame)]
+    met = Wanted([*wanted, *mine] if step.raw[at] else wanted)
+    old = lsm_runs.live(state, _side(node, at), now, met)
+    there = lsm_runs.before(state, f"{below}.0", now, Wanted(mine))
+    new = _new(node, at, frame, key, old, env=env)
+    return Met(new, old, [_seen(node, run) for run in there], come)
+
+
+def _new(
+    node: Join, at: int, frame: Frame, key: r.Key, old: list[lsm_runs.Run], *, env: Env
+) -> lsm_runs.Run:  # fmt: skip
+    """New rows of the side that a join keeps, by the key and member of the arrangement."""
+    step, layout, whole = node.step, node.input_layouts[at], None
+    if step.raw[at]:
+        all_of = r.key_of(frame, range(len(layout.slots)))
+        frame, kept = as_set(frame, key, all_of, old)
+        key, whole = pick(key, kept), pick(all_of, kept)[1]
+    start, end = reach(frame, layout, _windows(node, at))
+    if step.relaxed and env.shares is not None:
+        end = shared_input_filter.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
+    return lsm_runs.arranged(lsm_runs.keyed(shown(frame, node, step, at), key, start, end, whole))
+
+
+def _key(node: Join, frame: Frame, slots: Sequence[int]) -> r.Key:
+    """The key of rows by the member of the arrangement that their own member reads."""
+    readers = node.members.inputs[node.step.arranged]
+    return r.key_of(frame.with_(op=readers[frame["op"]]), slots)
+
+
+def _windows(node: Join, at: int) -> WindowTable:
+    """Those of its side."""
+    columns = tuple([pair[at] for pair in node.step.windows])
+    return node.known(project, columns, len(node.input_layouts[at].windows))
+
+
+def _side(node: Join, at: int) -> str:
+    return f"{node.id}.{at}"
+
+
+def _seen(node: Join, run: lsm_runs.Run) -> lsm_runs.Run:
+    """A run of the arrangement as one of the join's input."""
+    layout = node.input_layouts[node.step.arranged]
+    return replace(run, rows=_renumbered(run.rows, layout, node.step.reads))
+
+
+def _renumbered(rows: Frame, layout: Layout, slots: Sequence[int]) -> Frame:
+    """Rows with these slots as those of a layout, and all that they have besides."""
+    columns: dict[str, Column] = {n: c for n, c in rows.columns.items() if not col.is_slot(n)}
+    for i, (at, facets) in enumerate(zip(slots, layout.slots, strict=True)):
+        columns |= r.renumber(rows, at, i, facets)
+    return Frame(columns, rows.n)

@@ -1,0 +1,63 @@
+"""A heavy key's work in several partitions: which of them has a new row meet the others (Parallel
+windowed joins, W54).
+
+The partitions that share a divided group have all rows of it, of both sides, and so the same state:
+occurrences, repeats and what waits are the same in each. A pair is found by its newer row, so it is
+enough that each new row meets others in one of them: that which a hash of the row says. Probing
+and what follows from pairs is divided; receiving and keeping rows is not, which pays where a key
+has many partners, since pairs grow by the square.
+
+Invariant: whichever partition asks, a row is one partition's, and it is one of those that share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Longs
+from levada.core.frame import Frame
+from levada.operators.operator_context import Env
+from levada.operators.state.lsm_runs import Run, arranged
+from levada.operators.state.retractions import whole_key
+from levada.plan.execution.key_group_table import Heavy
+from levada.plan.execution.plan import PlanNode
+
+_HALF = np.uint64(32)
+
+
+def own(node: PlanNode, new: Run, env: Env) -> Run:
+    """The new rows of a side that meet others here."""
+    keep = own_here(node, new, env)
+    return new if keep is None else arranged(new.rows.where(keep))
+
+
+def own_here(node: PlanNode, new: Run, env: Env) -> Bools | None:
+    """Which new rows of a side meet others here; None: all."""
+    heavy = env.place.division.of(node.id)
+    return own_rows(new.rows, heavy, env.place.partition) if heavy else None
+
+
+def own_rows(rows: Frame, heavy: Sequence[Heavy], partition: int) -> Bools | None:
+    """Which new rows this partition has meet others; None: all."""
+    group = rows[col.PLACE]
+    keep = np.ones(rows.n, np.bool_)
+    for h in heavy:
+        at = np.flatnonzero(group == h.group)
+        if len(at):
+            keep[at] = np.array(h.parts)[_lots(rows.take(at), len(h.parts))] == partition
+    return None if keep.all() else keep
+
+
+def _lots(rows: Frame, many: int) -> Longs:
+    """Of each row a number below ``many``, by what it shows and when it was."""
+    shown = {n for n in rows.columns if n == col.WHOLE or _tells(n)}
+    _, h = whole_key(rows, rows.columns.keys() - shown)
+    return (((h >> _HALF) * np.uint64(many)) >> _HALF).astype(np.int64)
+
+
+def _tells(name: str) -> bool:
+    """Whether a column says what a row is, or when it was."""
+    return (col.is_slot(name) and name[0] in "xm") or name.startswith("lo")

@@ -1,0 +1,81 @@
+"""What static data alone say, kept: answers that are evaluated once, and right sides that are there
+at every report alike.
+
+``once`` turns the answer of a part that reads no window, whose rows are of the timeless report,
+into rows of static data. Where these may be replaced the answer is remembered, and a new one is
+told as what it changes: with weights, at the instant of the replacement. ``lasting`` keeps the
+right side of a join of report rows as one run; static rows come in one epoch, whole.
+
+Cost: ``lasting`` by the new left rows and what they meet; ``once`` nothing, but at a replacement
+both answers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.core.event_time import MAX, MIN, Times
+from levada.core.frame import Frame, concat
+from levada.kernels.keyed.hash_groups import group
+from levada.operators.operator_context import Env, Inputs
+from levada.operators.rows import route_rows as r
+from levada.operators.state import lsm_runs
+from levada.operators.state.state_parts import State
+from levada.operators.windowing.zset import consolidate, expand
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+ALWAYS = MIN + 1  # the event time of what was there before all elements
+
+
+def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: Env) -> Frame | None:
+    """New answers of the members that are answered in this epoch."""
+    step, state, (frame,) = node.step, env.state, inputs
+    if not step.weighted:
+        return None if frame is None else _plain(frame)
+    answered = env.answered(node)
+    if not answered.any():
+        return None
+    key = f"{node.id}.once"
+    now = _plain(r.empty(node.input_layouts[0]) if frame is None else frame)
+    known = concat([now.slice(0, 0), *(state.whole(p) for p in state.pieces(key))])
+    reread = answered[known["op"]]
+    left = concat([known.where(~reread & node.alive[known["op"]]), now])
+    state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
+    changed = _difference(node, known.where(reread), now)
+    return changed.with_(lo0=_instants(node, env)[changed["op"]]) if changed.n else None
+
+
+def _instants(node: PlanNode, env: Env) -> Times:
+    """From when on what this epoch reads of static data is there, for each member: for those that
+    read it first, always.
+    """
+    first = node.fresh if env.statics.first else np.zeros(len(node.members), np.bool_)
+    instant = env.statics.instant
+    return np.where(first, ALWAYS, ALWAYS if instant is None else instant)
+
+
+def _plain(rows: Frame) -> Frame:
+    return rows.drop("r", "w")
+
+
+def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
+    """What is there now and was not as often, with +1, and what was, with -1; as often as that."""
+    both = concat([before, now])
+    sign = np.repeat(np.array([-1, 1], np.int8), [before.n, now.n])
+    _, first, change = consolidate(*r.key_of(both, range(len(node.layout.slots))), sign)
+    return expand(both.take(first), change)
+
+
+def lasting(node: PlanNode[s.ReportJoin], state: State, frame: Frame | None) -> lsm_runs.Run | None:
+    """The right side, with what has come to it."""
+    step = node.step
+    key = f"{node.id}.lasting"
+    if frame is not None and frame.n:
+        if not step.kind.pairs and step.condition is None:  # each is met once
+            seen = (*step.right, *(at for _, at in step.fills))
+            frame = frame.take(group(*r.key_of(frame, seen))[1])
+        begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
+        keyed = lsm_runs.keyed(frame, r.key_of(frame, step.right), begin, end, None)
+        lsm_runs.together(state, key, lsm_runs.arranged(keyed), node.alive)
+    return lsm_runs.as_one(state, key)

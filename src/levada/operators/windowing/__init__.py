@@ -1,0 +1,1 @@
+"""Event times to window instants: intervals, report times, row versions."""

@@ -1,0 +1,139 @@
+"""How many reports are due at once: rows times reports, before any of them is made.
+
+Windows on close report at a rate, one in a step, while they hold something. So what intervals of
+time have at that rate follows from their lengths: one sum says whether it is too much for an epoch,
+and only then a sort of their ends says up to which instant it is not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.core.array_types import Doubles, Longs
+from levada.core.event_time import Times
+from levada.errors import ExcessError, ManyReportsError
+
+MOST_REPORTS = 500_000
+"""How many pairs of a row and a report an epoch may have in any case."""
+MOST_OF_A_ROW = 16
+"""How many reports the rows of an epoch may have each, on the average, however many rows it has."""
+
+
+def most_reports(rows: int) -> int:
+    """How many pairs an epoch may have with so many rows; one that ends early has half of them."""
+    return max(MOST_REPORTS, MOST_OF_A_ROW * rows)
+
+
+LEAST_SECONDS, MOST_SECONDS = 1, 100
+"""Of event time, for which a query may have so many report rows in any case, and at most."""
+
+
+def most_at_rate(rate: int, span: Times, rows: Doubles) -> Doubles:
+    """How many report rows a query may have of ``span`` ms of event time that were read at once, at
+    this rate (a second): as many as ``MOST_OF_A_ROW`` for each of its rows in any case.
+
+    >>> most_at_rate(1000, np.array([10, 2500]), np.array([1.0, 1.0])).tolist()
+    [1000.0, 2500.0]
+    """
+    at_rate = rate * np.clip(span / 1000, LEAST_SECONDS, MOST_SECONDS)
+    most: Doubles = np.maximum(at_rate, MOST_OF_A_ROW * rows)
+    return most
+
+
+def check_rate(made: Doubles, rows: Doubles, span: Times, rate: int) -> None:
+    """Raises ``ExcessError`` for a member that has ``made`` more report rows of its ``rows`` than
+    it may have of ``span`` ms: all that were read at once, also if several epochs make them.
+
+    >>> check_rate(np.array([900.0]), np.array([1.0]), np.array([10]), 1000)
+    """
+    over = made > most_at_rate(rate, span, rows)
+    if over.any():
+        member = int(np.where(over, made, 0).argmax())
+        raise too_often(
+            int(made[member]), int(span[member]), rate, member=member, says="would make"
+        )
+
+
+def too_often(made: int, span: int, rate: int, *, says: str, member: int = -1) -> ExcessError:
+    """The error of a query with too many report rows of ``span`` ms."""
+    seconds = f"{max(span / 1000, 0.001):,.3f}".rstrip("0").rstrip(".")
+    return ExcessError(
+        f"It {says} {made:,} rows in reports of {seconds} s of event time that were read at once; "
+        f"the limit is {rate:,} a second.",
+        limit="rate",
+        member=member,
+    )
+
+
+def check_reports(start: Times, end: Times, rate: Doubles, longest: int) -> None:
+    """Raises ``ManyReportsError`` if [start, end) at these rates (reports a ms) have too many.
+
+    ``longest``: of the steps; an epoch that ends early goes that far, so that it makes a report.
+
+    >>> check_reports(np.array([0]), np.array([1000]), np.array([0.001]), 1000)
+    """
+    counts = start < end
+    start, end, rate = start[counts], end[counts], rate[counts]
+    most = most_reports(len(start))
+    if ((end - start) * rate).sum() <= most:
+        return
+    at = np.concatenate([start, end])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    slope = np.cumsum(np.concatenate([rate, -rate])[order])
+    made = np.append(0.0, np.cumsum(slope[:-1] * np.diff(at)))
+    first, last = int(at[0]), int(at[-1]) - 1
+    until = max(int(np.interp(most // 2, made, at)), first + longest)
+    if until < last:
+        raise ManyReportsError(
+            f"An epoch would make more than {most:,} reports of rows.",
+            until=until,
+            width=until - first,
+            end=last,
+        )
+
+
+def check_due(start: Times, end: Times, rate: float, most: int) -> None:
+    """Raises ``ExcessError`` if there are more than ``most`` reports in the instants of any of
+    [start, end) at a rate (0: there may be as many as there are).
+
+    >>> check_due(np.array([0, 500]), np.array([1000, 1500]), 0.001, 1)
+    """
+    counts = start < end
+    start, end = start[counts], end[counts]
+    if not most or int((end - start).sum()) * rate <= most:
+        return
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    fresh = np.maximum(start, np.append(start[0], end[:-1]))
+    due = int(np.maximum(end - fresh, 0).sum() * rate)
+    if due > most:
+        raise ExcessError(
+            f"It would make {due:,} reports of what was read at once; the limit is {most:,}.",
+            limit="reports",
+        )
+
+
+def check_listed(times: Times, at: Longs, rows: int) -> None:
+    """Raises ``ManyReportsError`` if ``rows`` rows have too many reports: so many of them are
+    ``at`` each of these instants, which are in no order.
+
+    An epoch that ends early goes beyond the first instant: what reports on change there is made
+    once the watermark is above it, so an end at it would make nothing, and the next one neither.
+
+    >>> check_listed(np.array([0, 10]), np.array([3, 3]), 3)
+    """
+    most = most_reports(rows)
+    if at.sum() <= most:
+        return
+    order = np.argsort(times, kind="stable")
+    times, made = times[order], np.cumsum(at[order])
+    first, last = int(times[0]), int(times[-1])
+    until = max(int(times[np.searchsorted(made, most // 2)]), first + 1)
+    if until < last:
+        raise ManyReportsError(
+            f"An epoch would make more than {most:,} reports of rows.",
+            until=until,
+            width=until - first,
+            end=last,
+        )

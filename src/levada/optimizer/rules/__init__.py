@@ -1,1 +1,0 @@
-"""The optimizer's rules, a file each: algebra in, equivalent algebra out."""

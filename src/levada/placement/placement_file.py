@@ -1,0 +1,238 @@
+"""Placements by the names of tasks: carried from the graph that was learned from to another, and as
+files.
+
+    {"levada": "placement", "machines": 12, "placer": "refined", "predicted": 0.0143,
+     "machine": {"14": 3, ...}}
+
+``predicted`` is the share that is to cross machines, where the file says it, and ``between`` that
+of the rows which each machine is to send to each, row by row, of up to ``MOST_TOLD`` machines.
+
+Groups of keys have names that say of how many each is one, such as ``group 17/4096``. Finer groups
+nest in coarser ones (``levada.group_of``), so what is placed by 4,096 groups is a placement of
+65,536, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from levada.core.array_types import Ints
+from levada.core.frozen import frozen
+from levada.errors import UsageError
+from levada.placement.cost import between
+from levada.placement.send_graph import SendGraph, add
+
+if TYPE_CHECKING:
+    from levada.placement.placers import Placer
+    from levada.placement.problem import Problem
+
+KIND = "placement"
+FINEST = 1 << 16
+MOST_TOLD = 16
+_GROUP = re.compile(r"group (\d{1,6})/(\d{1,6})")
+
+
+def named(graph: SendGraph, place: Ints) -> dict[str, int]:
+    """The machine of each task, by its name."""
+    return dict(zip(graph.tasks, place.tolist(), strict=True))
+
+
+def learned(placer: Placer, slices: Sequence[SendGraph], problem: Problem) -> Ints:
+    """Where the problem's tasks go if the slices before are all that the placer sees of them; tasks
+    that are in none of them go where ``uniform`` has them.
+
+    >>> from levada.placement.problem import Problem
+    >>> graph = SendGraph(("1", "2"), *np.array([[0], [1]], np.int32), np.array([7]))
+    >>> new = SendGraph(("1", "2", "9"), *np.array([[0], [1]], np.int32), np.array([7]))
+    >>> learned(lambda problem: np.array([4, 4]), [graph], Problem(new, 6)).tolist()
+    [4, 4, 3]
+    """
+    # here: a run that goes by a placement needs no placer
+    from levada.placement.baseline_placers import uniform
+
+    before = add(slices)
+    place = named(before, placer(replace(problem, graph=before, before=None)))
+    usual = named(problem.graph, uniform(problem))
+    return np.array([place.get(t, usual[t]) for t in problem.graph.tasks], np.int32)
+
+
+def write(
+    path: Path,
+    graph: SendGraph,
+    place: Ints,
+    machines: int,
+    placer: str,
+    *,
+    predicted: float | None = None,
+    vain: bool = False,
+) -> None:
+    """Writes a placement file; ``predicted``: the share that is to cross machines; ``vain``: no
+    placement of the graph is better than lots (``cost.in_vain``).
+    """
+    whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
+    whole |= {} if predicted is None else {"predicted": predicted}
+    whole |= {"vain": True} if vain else {}
+    told = told_between(graph, place, machines)
+    whole |= {"between": told} if told else {}
+    whole["machine"] = named(graph, place)
+    try:
+        path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def told_between(graph: SendGraph, place: Ints, machines: int) -> list[list[float]]:
+    """What each machine is to send to each, as a share of all rows, to a hundredth of a percent;
+    [] of more machines than are told.
+    """
+    if machines > MOST_TOLD:
+        return []
+    found: list[list[float]] = np.round(between(graph, place, machines), 4).tolist()
+    return found
+
+
+def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
+    """The machine of each task of a graph, -1 of those that the file does not have, and how many of
+    these there are; raises UsageError if the file is no placement on so many machines.
+    """
+    found = read_file(path)
+    if found.machines != machines:
+        raise UsageError(
+            f"{path} is a placement on {found.machines} machines, and there are {machines}.",
+            hint="Place anew, or say as many machines.",
+        )
+    machine = found.machine
+    place = np.array([machine.get(task, -1) for task in graph.tasks], np.int32)
+    return place, int((place < 0).sum())
+
+
+@frozen
+class Placement:
+    """What a placement file says: on how many machines, the machine of each task by its name, the
+    share that is ``predicted`` to cross machines (-1: it does not say), and what each machine is to
+    send to each (() as well). ``vain``: no placement of its graph is better than lots.
+    """
+
+    machines: int
+    machine: Mapping[str, int]
+    predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
+    vain: bool = False
+
+
+def read_file(path: Path) -> Placement:
+    """A placement from its file; raises UsageError that names the task that is wrong."""
+    hint = "Give a file that levada place has written."
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no placement: {error}.", hint=hint) from error
+    found = whole.get("machine") if isinstance(whole, dict) else None
+    if not isinstance(found, dict) or whole.get("levada") != KIND:
+        raise UsageError(f"{path} is no placement: it has no machines of tasks.", hint=hint)
+    machines = whole.get("machines")
+    if type(machines) is not int or machines < 1:
+        raise UsageError(f"{path} is a placement on {machines!r} machines.", hint=hint)
+    for task, at in found.items():
+        if type(at) is not int or not 0 <= at < machines:
+            raise UsageError(
+                f"{path}: task {task} is on machine {at!r}; there are 0 to {machines - 1}."
+            )
+    predicted = whole.get("predicted", -1.0)
+    if "predicted" in whole and not _is_share(predicted):
+        raise UsageError(f"{path}: the share that it predicts is {predicted!r}.", hint=hint)
+    if type(vain := whole.get("vain", False)) is not bool:
+        raise UsageError(f"{path}: vain is true or false, and not {vain!r}.", hint=hint)
+    given = whole.get("between", [])
+    rows = given if isinstance(given, list) else [given]
+    if rows and not (
+        len(rows) == machines
+        and all(isinstance(row, list) and len(row) == machines for row in rows)
+        and all(_is_share(share) for row in rows for share in row)
+    ):
+        raise UsageError(
+            f"{path}: what it predicts between machines are not {machines} rows of {machines} "
+            "shares.",
+            hint=hint,
+        )
+    return Placement(machines, found, float(predicted), tuple(map(tuple, rows)), vain)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and type(value) is not bool and 0 <= value <= 1
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in whole:
+            raise ValueError(f"{key} is in it twice")
+        whole[key] = value
+    return whole
+
+
+def check_groups(groups: int) -> int:
+    """A number of groups that 65,536 are a multiple of; raises UsageError if it is none."""
+    if not 1 <= groups <= FINEST or FINEST % groups:
+        raise UsageError(
+            f"There cannot be {groups:,} groups.", hint="Say a power of two up to 65,536."
+        )
+    return groups
+
+
+def group_name(group: int, groups: int) -> str:
+    """The name of a group.
+
+    >>> group_name(17, 4096)
+    'group 17/4096'
+    """
+    return f"group {group}/{groups}"
+
+
+def finest(machine: Mapping[str, int], path: str) -> Ints:
+    """The machine of each of the 65,536 groups, -1 of those of which nothing is said. Raises
+    UsageError for groups that there are not, or that are said twice.
+
+    >>> finest({"group 1/2": 3, "a reader": 0}, "p.json")[[0, 32_767, 32_768, 65_535]].tolist()
+    [-1, -1, 3, 3]
+    """
+    found = np.full(FINEST, -1, np.int32)
+    for name, at in machine.items():
+        if (match := _GROUP.fullmatch(name)) is None:
+            continue
+        group, groups = int(match[1]), int(match[2])
+        if not 1 <= groups <= FINEST or FINEST % groups or group >= groups:
+            raise UsageError(
+                f"{path}: there is no {name}; a checkpoint has {FINEST:,} groups.",
+                hint="Give a placement of groups that levada graph export has named.",
+            )
+        own = slice(group * FINEST // groups, (group + 1) * FINEST // groups)
+        if (found[own] >= 0).any():
+            raise UsageError(f"{path}: groups of {name} are in it twice.")
+        found[own] = at
+    return found
+
+
+def group_number(name: str) -> int:
+    """The number of a group by its name.
+
+    >>> group_number("group 17/4096")
+    17
+    """
+    found = _GROUP.fullmatch(name)
+    assert found is not None, f"{name} is a group"
+    return int(found[1])
+
+
+def is_group(name: str) -> bool:
+    """Whether a task's name is that of a group."""
+    return _GROUP.fullmatch(name) is not None

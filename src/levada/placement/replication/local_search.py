@@ -1,0 +1,147 @@
+"""Local search over plans: replicas move, change places, and, if wanted, change what they do.
+
+Simulated annealing on the model's tuples/s. Plans whose slowest replica is the same differ little
+to the model, so replicas that are busy all the time cost a hundredth; a plan that needs too much of
+some resource counts by what it has of it. A step that changes nothing is not taken, so that a model
+that sees no distances keeps the places that it was given. The answer is never worse than the start.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.placement.replication.branch_and_bound import SLACK
+from levada.placement.replication.model_arrays import Arrays, Problem
+from levada.placement.replication.numba_cache import compiled
+from levada.placement.replication.throughput_models import Model, Work, demand, evaluate
+
+HOT, COLD = 0.03, 0.0002
+"""What part of its tuples/s a step may lose, at first and at last."""
+NO_LIMIT = 1 << 40
+
+
+class _Schedule(NamedTuple):
+    seed: int
+    steps: int
+    replicate: bool
+    moves: int
+
+
+def refine(
+    model: Model,
+    given: Problem,
+    counts: Longs,
+    *,
+    seed: int,
+    steps: int = 100_000,
+    replicate: bool = False,
+    moves: int = NO_LIMIT,
+) -> Longs:
+    """A plan at least as good; ``replicate`` may also change how many replicas each operator has,
+    ``moves`` is how many replicas may stand elsewhere, or be new, at the end.
+    """
+    wide = np.zeros((given.operators, given.places + 1), np.int64)
+    wide[:, :-1] = counts
+    found = _anneal(model, given.arrays, wide, _Schedule(seed, steps, replicate, moves))
+    return found[:, :-1].copy()
+
+
+@compiled
+def _pick(counts: Longs) -> tuple[int, int]:
+    """An operator and a place where it has a replica, drawn operator first."""
+    o = np.random.randint(counts.shape[0])
+    at = np.random.randint(counts[o].sum())
+    for p in range(counts.shape[1]):
+        at -= counts[o, p]
+        if at < 0:
+            return o, p
+    return o, 0
+
+
+@compiled
+def _propose(a: Arrays, counts: Longs, replicate: bool) -> bool:
+    """Changes a plan by one step; False if that step cannot be taken (and is not)."""
+    places = counts.shape[1] - 1
+    o, p = _pick(counts)
+    q = np.random.randint(places)
+    room = counts[:, q].sum() < a.room[q]
+    draw = np.random.random()
+    if replicate and draw < 0.3:
+        other = np.random.randint(counts.shape[0])
+        if draw < 0.05:  # one more
+            if room:
+                counts[o, q] += 1
+            return bool(room)
+        if counts[o].sum() == 1:
+            return False
+        if draw < 0.08:  # one less
+            counts[o, p] -= 1
+            return True
+        if draw < 0.2 or p == q:
+            q, room = p, True
+        if other == o or not room:
+            return False
+        counts[o, p] -= 1
+        counts[other, q] += 1
+        return True
+    if draw < 0.65:
+        if p == q or not room:
+            return False
+        counts[o, p] -= 1
+        counts[o, q] += 1
+        return True
+    other, q = _pick(counts)
+    if other == o or p == q:
+        return False
+    counts[o, p] -= 1
+    counts[o, q] += 1
+    counts[other, q] -= 1
+    counts[other, p] += 1
+    return True
+
+
+@compiled
+def _values(model: Model, a: Arrays, counts: Longs, work: Work) -> tuple[float, float]:
+    """What steps are taken by, and what plans are kept by."""
+    taken, busy = work
+    throughput = evaluate(model, a, counts, work, False)
+    needed = demand(a, counts, taken)
+    full, n = 0.0, 0
+    for o in range(counts.shape[0]):
+        for p in range(counts.shape[1]):
+            if counts[o, p]:
+                full += counts[o, p] * min(busy[o, p], 1.0) ** 8
+                n += counts[o, p]
+    smooth = throughput * (1.0 - 0.01 * full / n) / max(needed, 1.0)
+    return smooth, throughput if needed <= SLACK else throughput * 1e-6 / needed
+
+
+@compiled
+def _anneal(model: Model, a: Arrays, start: Longs, schedule: _Schedule) -> Longs:
+    seed, steps, replicate, moves = schedule
+    np.random.seed(seed)
+    now = start.copy()
+    work = (np.zeros(now.shape), np.zeros(now.shape))
+    smooth, value = _values(model, a, now, work)
+    best, best_value = now.copy(), value
+    heat = HOT
+    cooling = (COLD / HOT) ** (1.0 / max(steps, 1))
+    trial = now.copy()
+    for _ in range(steps):
+        heat *= cooling
+        trial[:] = now
+        if not _propose(a, trial, replicate):
+            continue
+        if moves < NO_LIMIT and np.maximum(trial - start, 0).sum() > moves:
+            continue
+        next_smooth, next_value = _values(model, a, trial, work)
+        gain = next_smooth - smooth
+        if gain > 0 or (gain < 0 and np.random.random() < np.exp(gain / (heat * smooth))):
+            now[:] = trial
+            smooth = next_smooth
+            if next_value > best_value:
+                best, best_value = now.copy(), next_value
+    return best

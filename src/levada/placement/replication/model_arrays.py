@@ -1,0 +1,153 @@
+"""A graph on a machine, as the arrays that models and searches run over.
+
+Places have one more column than the machine has places: ``UNPLACED``, for replicas that a search
+has not placed yet. It is no distance from anywhere and holds everything, so what a model says of a
+plan with unplaced replicas is at least what it says of any way to place them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Bools, Doubles, Longs
+from levada.core.frozen import frozen
+from levada.core.machine_file import Machine
+from levada.errors import UsageError, near
+from levada.placement.replication.dataflow import Graph
+
+Distance = Literal["real", "farthest", "none"]
+FULL = 1e18
+"""An input rate that keeps every spout busy, tuples/s."""
+
+
+class Arrays(NamedTuple):
+    """Operators o, streams e by consumer (those of o: ``first[o]`` to ``first[o + 1]``), places p
+    and the one beyond them.
+    """
+
+    cost: Doubles  # [o] ns a tuple
+    memory: Doubles  # [o] bytes a tuple
+    flow: Doubles  # [o] tuples for each tuple of the spout to which most comes
+    sink: Bools  # [o]
+    first: Longs  # [o + 1]
+    source: Longs  # [e] the producer
+    selectivity: Doubles  # [e]
+    size: Doubles  # [e] bytes
+    lines: Doubles  # [e] cache lines of a tuple
+    latency: Doubles  # [p + 1, p + 1] ns
+    cores: Longs  # [p + 1]
+    room: Longs  # [p + 1] replicas that it holds
+    bandwidth: Doubles  # [p + 1, p + 1] bytes/s
+    rate: float  # tuples/s that come to the spout to which most comes
+    weight: Doubles  # [o] of a spout what comes to it by that; 0 of others
+
+
+@frozen
+class Problem:
+    """A graph, a machine, tuples/s that come to spouts."""
+
+    graph: Graph
+    machine: Machine
+    arrays: Arrays
+    turns: int = 1
+
+    @property
+    def places(self) -> int:
+        """How many places the machine has."""
+        return len(self.machine.places)
+
+    @property
+    def operators(self) -> int:
+        """How many operators the graph has."""
+        return len(self.graph.operators)
+
+    @property
+    def cores(self) -> int:
+        """All cores."""
+        return sum(self.machine.cores)
+
+    @property
+    def room(self) -> int:
+        """The most replicas."""
+        return self.cores * self.turns
+
+
+def problem(
+    graph: Graph,
+    machine: Machine,
+    rate: float | Mapping[str, float] = FULL,
+    distance: Distance = "real",
+    turns: int = 1,
+) -> Problem:
+    """``rate``: tuples/s that come to each spout, or to which how many. ``distance``: ``farthest``
+    has each replica as far as can be from all that feed it, where ever they are, ``none`` beside
+    them (what RLAS_fix(L) and RLAS_fix(U) believe). ``turns``: how many replicas may share a core,
+    for the model ``epochs``, where stages take turns. Raises ``UsageError``.
+
+    >>> from levada.placement.replication.example_applications import word_count
+    >>> from levada.core.machine_file import shipped
+    >>> [round(ns) for ns in problem(word_count(), shipped("server-a")).arrays.cost[2:4]]
+    [1613, 612]
+    """
+    rates = _rates(graph, rate)
+    fastest = max(rates.values())
+    weights = {name: own / fastest for name, own in rates.items()}
+    streams = sorted(graph.streams, key=lambda s: graph.place_of[s.consumer])
+    into = [graph.place_of[s.consumer] for s in streams]
+    arrays = Arrays(
+        cost=np.array([op.cycles / machine.clock for op in graph.operators]),
+        memory=np.array([op.memory for op in graph.operators], np.float64),
+        flow=np.array(graph.flow_of(weights)),
+        sink=np.array(graph.sinks),
+        first=np.searchsorted(into, np.arange(len(graph.operators) + 1)).astype(np.int64),
+        source=np.array([graph.place_of[s.producer] for s in streams], np.int64),
+        selectivity=np.array([s.selectivity for s in streams], np.float64),
+        size=np.array([s.size for s in streams], np.float64),
+        lines=np.array([math.ceil(s.size / machine.line) for s in streams], np.float64),
+        latency=_with_unplaced(_seen(machine.latency, distance), 0.0),
+        cores=np.array([*machine.cores, 1 << 40], np.int64),
+        room=np.array([*(turns * cores for cores in machine.cores), 1 << 40], np.int64),
+        bandwidth=_with_unplaced(machine.bandwidth, 1e300),
+        rate=fastest,
+        weight=np.array([weights.get(op.name, 0.0) for op in graph.operators]),
+    )
+    return Problem(graph, machine, arrays, turns)
+
+
+def _rates(graph: Graph, rate: float | Mapping[str, float]) -> dict[str, float]:
+    """What comes to each spout. Raises ``UsageError``."""
+    if not isinstance(rate, Mapping):
+        return dict.fromkeys(graph.spouts, float(rate))
+    for name, own in rate.items():
+        if name not in graph.spouts:
+            raise UsageError(
+                f"The graph {graph.name} has no spout {name}.", hint=near(name, graph.spouts)
+            )
+        if not (math.isfinite(own) and own > 0):
+            raise UsageError(
+                f"To the spout {name} of the graph {graph.name} come {own} tuples/s; it must be "
+                "more than 0."
+            )
+    if missing := [name for name in graph.spouts if name not in rate]:
+        raise UsageError(
+            f"Of the graph {graph.name} it is not said how many tuples/s come to the spout "
+            f"{missing[0]}.",
+            hint="Say it of each spout; FULL keeps one busy.",
+        )
+    return {name: float(rate[name]) for name in graph.spouts}
+
+
+def _seen(latency: Doubles, distance: Distance) -> Doubles:
+    if distance == "real":
+        return latency
+    return np.full_like(latency, latency.max() if distance == "farthest" else 0.0)
+
+
+def _with_unplaced(matrix: Doubles, value: float) -> Doubles:
+    wide = np.full((len(matrix) + 1, len(matrix) + 1), value)
+    wide[:-1, :-1] = matrix
+    return wide

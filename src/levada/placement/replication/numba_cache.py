@@ -1,0 +1,36 @@
+"""Compiled loops of this room, kept on disk between processes.
+
+numba's cache sees changes of a function's own file alone; here the stamp of each function is that
+of all files of the folder, since the search calls the models. ``NUMBA_DISABLE_JIT=1`` runs the same
+loops as Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+from levada.core.cache_folder import cache_compiled
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@cache
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def compiled(function: F) -> F:
+    """The function, compiled when it is first called."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    if dispatcher is not function and not numba.config.BOUNDSCHECK:
+        cache_compiled(dispatcher, _stamp())
+    return cast(F, dispatcher)

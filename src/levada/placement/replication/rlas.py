@@ -1,0 +1,285 @@
+"""RLAS: replication and placement together (BriskStream, Algorithm 1), and local search after.
+
+All operators start with one replica. They are placed; the first operator from the sinks up that
+gets more than it can take gets more replicas; again, until no core is left or nothing is
+over-supplied. A spout that could always take more gets one replica at a time. Where the paper stops
+because no placement keeps the constraints, ``coarse`` gives the busiest operator one more replica.
+A step that would pass the last core is cut there.
+
+The plans from which local search goes on are that one, and those of replications that give each
+operator its part of all cores, with tuples from beside and from far away. ``nodes`` and ``steps``
+bound the search, so that it is the same on every machine; ``seconds`` of ``clock``, if given, end
+it earlier, with the best plan so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
+from typing import Literal
+
+import numpy as np
+
+from levada.core.array_types import Doubles, Longs
+from levada.core.frozen import frozen
+from levada.errors import UsageError
+from levada.placement.replication.baseline_plans import (
+    check_room,
+    first_fit,
+    metis,
+    round_robin,
+)
+from levada.placement.replication.branch_and_bound import SLACK, Found, branch
+from levada.placement.replication.local_search import refine
+from levada.placement.replication.model_arrays import FULL, Arrays, Problem
+from levada.placement.replication.numba_cache import compiled
+from levada.placement.replication.throughput_models import (
+    PAPER,
+    SECOND,
+    Model,
+    _share_time,
+    demand,
+    evaluate,
+)
+
+UNIT = 5
+"""Replicas that are placed together where nobody says how many; finer units are never behind."""
+ENOUGH = 1 + 1e-6
+"""What gets so many times as much as it can take is a bottleneck."""
+
+
+@frozen
+class Search:
+    """How to search. ``ratio``: replicas that are placed together; ``step``: whether replicas grow
+    by what a bottleneck gets over what it takes (as printed), or to that many times as many.
+    """
+
+    ratio: int = UNIT
+    step: Literal["by", "to"] = "by"
+    best_fit: bool = True
+    coarse: bool = True
+    nodes: int = 2_000
+    steps: int = 100_000
+    seed: int = 0
+    seconds: float = math.inf
+    clock: Callable[[], float] = field(default=lambda: 0.0)
+
+
+@frozen
+class Plan:
+    """Replicas, operators by places; tuples/s that the model says; whether it keeps the
+    constraints.
+    """
+
+    counts: Longs
+    throughput: float
+    within: bool
+
+    @property
+    def replication(self) -> Longs:
+        """How many replicas each operator has."""
+        total: Longs = self.counts.sum(axis=1)
+        return total
+
+    def better(self, other: Plan | None) -> bool:
+        """Plans that keep the constraints come first."""
+        return other is None or (self.within, self.throughput) > (other.within, other.throughput)
+
+
+def judged(model: Model, given: Problem, counts: Longs) -> Plan:
+    """A plan with what the model says of it."""
+    wide = np.zeros((given.operators, given.places + 1), np.int64)
+    wide[:, :-1] = counts
+    work = np.zeros(wide.shape), np.zeros(wide.shape)
+    throughput = evaluate(model, given.arrays, wide, work, False)
+    return Plan(counts, throughput, demand(given.arrays, wide, work[0]) <= SLACK)
+
+
+def place(model: Model, given: Problem, replication: Longs, search: Search) -> Plan:
+    """Given replicas in the best places that are found: branch and bound, over the best of METIS'
+    cut, first fit and round robin. Raises ``UsageError`` if there are more replicas than cores.
+    """
+    return _place(model, given, replication, search)[0]
+
+
+def _place(model: Model, given: Problem, replication: Longs, search: Search) -> tuple[Plan, Found]:
+    check_room(given, replication)
+    simple = [rule(model, given, replication) for rule in (first_fit, round_robin)]
+    cut = metis(given, replication, search.seed)
+    best: Plan | None = None
+    for counts in simple + ([cut] if cut is not None else []):
+        plan = judged(model, given, counts)
+        best = plan if plan.better(best) else best
+    assert best is not None, "first fit always gives a plan"
+    found = branch(
+        model,
+        given,
+        replication,
+        (best.counts, best.throughput if best.within else 0.0),
+        ratio=search.ratio,
+        best_fit=search.best_fit,
+        nodes=search.nodes,
+    )
+    plan = judged(model, given, found.counts)
+    return (plan if plan.better(best) else best), found
+
+
+def rlas(model: Model, given: Problem, search: Search | None = None) -> Plan:
+    """The best replication and placement that are found. Raises ``UsageError`` if the machine has
+    fewer cores than the graph has operators.
+
+    >>> from levada.placement.replication.example_applications import word_count
+    >>> from levada.core.machine_file import shipped
+    >>> from levada.placement.replication.throughput_models import MODELS
+    >>> from levada.placement.replication.model_arrays import problem
+    >>> given = problem(word_count(), shipped("server-b"))
+    >>> plan = rlas(MODELS["sustainable"], given, Search(nodes=200, steps=2000))
+    >>> plan.within, int(plan.replication.sum()) <= 64
+    (True, True)
+    """
+    search = search or Search()
+    end = search.clock() + search.seconds
+    best = _searched(model, given, search)
+    left = end - search.clock()
+    if search.ratio < UNIT and left > 0:  # a plan of coarse units is one of fine ones, too
+        plan = _searched(model, given, replace(search, ratio=UNIT, seconds=left))
+        best = plan if plan.better(best) else best
+    return best
+
+
+def _searched(model: Model, given: Problem, search: Search) -> Plan:
+    end = search.clock() + search.seconds
+    best = scaled(model, given, search)
+    starts = [best.counts]
+    for cost in balances(given):
+        if search.clock() >= end:
+            return best
+        starts.append(place(model, given, balanced(given, cost), search).counts)
+    for i, counts in enumerate(starts):
+        if search.clock() >= end:
+            return best
+        seed = search.seed + i
+        found = refine(model, given, counts, seed=seed, steps=search.steps, replicate=True)
+        plan = judged(model, given, found)
+        best = plan if plan.better(best) else best
+    return best
+
+
+def scaled(model: Model, given: Problem, search: Search) -> Plan:
+    """Algorithm 1."""
+    best: Plan | None = None
+    end = search.clock() + search.seconds
+    for plan in _steps(model, given, search):
+        best = plan if plan.better(best) else best
+        if search.clock() >= end:
+            break
+    assert best is not None, "the first step always gives a plan"
+    return best
+
+
+def _steps(model: Model, given: Problem, search: Search) -> Iterator[Plan]:
+    if given.room < given.operators:
+        raise UsageError(
+            f"{given.machine.name} has {given.cores} cores for the {given.operators} operators of "
+            f"{given.graph.name}.",
+            hint="Each needs one at least.",
+        )
+    replication = np.ones(given.operators, np.int64)
+    while True:
+        plan = place(model, given, replication, search)
+        yield plan
+        left = given.room - int(replication.sum())
+        if left == 0 or not (plan.within or search.coarse):
+            return
+        ratios = oversupply(model, given, plan)
+        which = bottleneck(ratios) if plan.within else busiest(model, given, plan)
+        if which is None:
+            return
+        replication[which] += min(_more(given, which, replication, ratios, search.step), left)
+
+
+def _more(
+    given: Problem, which: int, replication: Longs, ratios: Doubles, step: Literal["by", "to"]
+) -> int:
+    spout = given.arrays.first[which] == given.arrays.first[which + 1]
+    if ratios[which] < ENOUGH or (spout and given.arrays.rate >= FULL):
+        return 1
+    ratio = min(float(ratios[which]), float(given.room))
+    if step == "by":
+        return math.ceil(ratio)
+    return max(math.ceil(int(replication[which]) * ratio) - int(replication[which]), 1)
+
+
+def bottleneck(ratios: Doubles) -> int | None:
+    """The first operator from the sinks up that gets more than it can take."""
+    over = np.flatnonzero(ratios > ENOUGH)
+    return int(over[-1]) if len(over) else None
+
+
+def busiest(model: Model, given: Problem, plan: Plan) -> int:
+    """The operator whose replicas are the largest pieces of work."""
+    times = np.zeros(given.operators)
+    wide = np.pad(plan.counts, ((0, 0), (0, 1)))
+    for o in range(given.operators):
+        times[o] = max(_share_time(given.arrays, wide, o, int(p)) for p in np.flatnonzero(wide[o]))
+    return int(times.argmax())
+
+
+def oversupply(model: Model, given: Problem, plan: Plan) -> Doubles:
+    """How many times what it can take each operator gets; of ``sustainable`` and ``epochs``, where
+    nobody gets more than the slowest takes, what all before it could give.
+    """
+    wide = np.pad(plan.counts, ((0, 0), (0, 1)))
+    work = np.zeros(wide.shape), np.zeros(wide.shape)
+    evaluate(model, given.arrays, wide, work, False)
+    return _oversupply(model, given.arrays, wide, work[0])
+
+
+@compiled
+def _oversupply(model: Model, a: Arrays, counts: Longs, taken: Doubles) -> Doubles:
+    operators, places = counts.shape
+    ratios = np.ones(operators)
+    able = np.empty(operators)  # what each and all before it can give, in tuples of a spout
+    for o in range(operators):
+        spout = a.first[o] == a.first[o + 1]
+        arrived = a.rate if spout else 0.0
+        before = a.rate if spout else 1e300
+        own = 1e300
+        for e in range(a.first[o], a.first[o + 1]):
+            s = a.source[e]
+            arrived += (taken[s] * counts[s]).sum() * a.selectivity[e]
+            before = min(before, able[s])
+        for p in range(places):
+            if counts[o, p]:
+                own = min(own, SECOND / max(_share_time(a, counts, o, p), 1e-300))
+        if model.kind == PAPER:
+            got = (taken[o] * counts[o]).sum()
+            ratios[o] = arrived / got if got > 0 else 1.0
+        else:
+            ratios[o] = before / own
+        able[o] = min(before, own)
+    return ratios
+
+
+def balances(given: Problem) -> list[Doubles]:
+    """ns of each operator for a tuple of each spout: with all from beside, with half of the mean
+    distance, and with all of it.
+    """
+    a = given.arrays
+    far = float(a.latency[:-1, :-1].mean())
+    fetch = np.zeros(given.operators)
+    for o in range(given.operators):
+        for e in range(a.first[o], a.first[o + 1]):
+            fetch[o] += a.flow[a.source[e]] * a.selectivity[e] * a.lines[e] * far
+    return [a.cost * a.flow + part * fetch for part in (0.0, 0.5, 1.0)]
+
+
+def balanced(given: Problem, cost: Doubles) -> Longs:
+    """All cores, each operator its part by cost and one at least: the next core always goes to the
+    operator whose replicas have most to do.
+    """
+    counts = np.ones(given.operators, np.int64)
+    for _ in range(given.room - given.operators):
+        counts[(cost / counts).argmax()] += 1
+    return counts

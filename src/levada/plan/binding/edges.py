@@ -1,0 +1,192 @@
+"""Edges and layouts of what is installed: which columns an operator's rows have, and how those of
+its inputs become them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from levada.plan.binding.leaves import is_static
+from levada.plan.binding.required_facets import Needs, add, input_needs, read_of_all
+from levada.plan.binding.slot_resolution import slots_of
+from levada.plan.execution.row_layout import NOTHING, Facet, Layout, Span
+from levada.plan.execution.shapes import TO_ALL, Edge, Shape
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL
+from levada.plan.sharing.per_leaf_times import window_of
+
+
+class Installed(NamedTuple):
+    """An operator in the topology: its shape, its member, and the names of its output slots."""
+
+    shape: Shape
+    member: int
+    names: tuple[str, ...]
+
+
+class Read(NamedTuple):
+    """What an operator reads of an input: ``names`` of its slots with their ``needs``, of which the
+    operator ``base`` below projections has ``wants``, by the names that they have there
+    (``source``).
+    """
+
+    names: tuple[str, ...]
+    needs: Needs
+    base: Op
+    source: dict[str, str]
+    wants: Needs
+
+
+def reads(op: Op, needs: Needs) -> list[Read]:
+    """What is read of each input of an operator of which ``needs`` are read."""
+    side_by_side = op.spec.side_by_side
+    wanted = [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
+    found = []
+    for child, child_needs in zip(op.inputs, wanted, strict=True):
+        names = (
+            tuple(child_needs)
+            if side_by_side
+            else tuple([v for v in child.variables if v in child_needs])
+        )
+        base, source = look_through(child)
+        wants: Needs = {}
+        for v, f in child_needs.items():
+            if v in source and f:
+                add(wants, source[v], f)
+        found.append(Read(names, child_needs, base, source, wants))
+    return found
+
+
+def base_of(op: Op) -> Op:
+    """The operator below projections."""
+    while isinstance(op.spec, p.Rename):
+        op = op.inputs[0]
+    return op
+
+
+def look_through(op: Op) -> tuple[Op, dict[str, str]]:
+    """The operator below projections, and for each name above its name there."""
+    source = {v: v for v in op.variables}
+    while isinstance(op.spec, p.Rename):
+        child = op.inputs[0]
+        inner = dict(zip(op.variables, op.spec.sources, strict=True))
+        there = set(child.variables)
+        source = {v: inner[n] for v, n in source.items() if inner.get(n) in there}
+        op = child
+    return op, source
+
+
+def union_needs(op: Op, needs: Needs) -> Needs:
+    """What all inputs of a union must have: what is read above, and by what they are exchanged.
+
+    With weights also all identities: those of a merge are joined by them, too, so that its parts
+    are there once.
+    """
+    by = {v for exchange in op.exchange for v in exchange or () if v}
+    if op.weighted or read_of_all(op):  # whole rows are compared
+        by = set(op.variables)
+    return {
+        v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING)
+        for v in op.variables
+        if v in needs or v in by
+    }
+
+
+def outputs_of(op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The names of an operator's output slots; ``ins``: those of its inputs."""
+    if is_static(op.spec):
+        # a static graph is a set: whole rows are told apart where they are read
+        return op.variables
+    if op.spec.passes_slots:
+        return ins[0]  # rows go through as they come
+    return tuple([v for v in op.variables if v in needs])
+
+
+def layout_of(op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -> Layout:
+    """The columns of an operator\'s rows."""
+    if op.spec.passes_slots:
+        facets = list(edges[0].layout.slots)
+    elif is_static(op.spec):
+        facets = [needs.get(v, NOTHING) | Facet.ID for v in names]
+    else:
+        facets = [needs.get(v, Facet.ID) for v in names]
+    if op.windows is None:
+        return Layout(tuple(facets), (), op.weighted, True)
+    if isinstance(op.spec, p.Union):
+        return Layout(tuple(facets), edges[0].layout.windows, op.weighted, False)
+    return Layout(
+        tuple(facets), tuple([_span(op, w, edges) for w in op.windows]), op.weighted, False
+    )
+
+
+def _span(op: Op, window: int, edges: list[Edge]) -> Span:
+    """Whether a window's rows need ``hi`` and ``prev``."""
+    if isinstance(op.spec, p.Numbered):
+        return Span(True, not op.spec.bag)
+    if isinstance(op.spec, p.Instants | p.Narrow):
+        return Span(True, False)
+    if isinstance(op.spec, p.ByWindow):
+        assert op.windows is not None, "event times"
+        places = places_of_windows(op)[op.windows.index(window)]
+        spans = [edges[0].layout.windows[at] for at in places]
+        return Span(len(spans) > 1 or any(b.hi for b in spans), any(b.prev for b in spans))
+    below = []
+    for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
+        if child.windows is not None and window in child.windows:
+            span = edge.layout.windows[child.windows.index(window)]
+            below.append(Span(span.hi, span.prev or op.spec.makes_set(i)))
+    if not below:
+        return Span(False, False)
+    several = isinstance(op.spec, p.Join | p.MultiwayJoin | p.LinkedJoin) and len(below) > 1
+    absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
+    own = several or absent or op.spec.has_instants
+    return Span(own or any(b.hi for b in below), any(b.prev for b in below))
+
+
+def places_of_windows(op: Op) -> tuple[tuple[int, ...], ...]:
+    """Where the windows that stand for each of an operator's are among those of its input."""
+    below = [window_of(w) for w in op.inputs[0].windows or ()]
+    return tuple([tuple([i for i, w in enumerate(below) if w == own]) for own in op.windows or ()])
+
+
+def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
+    """How an input\'s rows become an operator\'s: slot by slot, window by window."""
+    child = op.inputs[i]
+    places = {v: n for n, v in enumerate(installed.names)}
+    slots = tuple([places.get(read.source.get(v, ""), -1) for v in read.names])
+    base = installed.shape.layout
+    spans = base.windows
+    index: tuple[int, ...] = tuple(range(len(spans)))
+    if isinstance(op.spec, p.Union) and op.windows is not None:
+        assert child.windows is not None, "both inputs have event times"
+        index = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
+        spans = tuple([base.windows[n] if n >= 0 else Span(True, False) for n in index])
+    layout = Layout(tuple([read.needs[v] for v in read.names]), spans, base.weighted, base.report)
+    exchange = op.exchange[i]
+    by = (
+        None
+        if exchange is None
+        else TO_ALL
+        if exchange == ALL
+        else slots_of(filter(None, exchange), read.names)
+        if exchange != HOME
+        else ()
+    )
+    return Edge(slots, index, layout, by)
+
+
+def align(edges: list[Edge]) -> list[Edge]:
+    """The edges of a union, whose inputs must have the same columns."""
+    if all(e.layout == edges[0].layout for e in edges):
+        return edges
+    spans = tuple(
+        Span(any(w.hi for w in ws), any(w.prev for w in ws))
+        for ws in zip(*(e.layout.windows for e in edges), strict=True)
+    )
+    weighted = any(e.layout.weighted for e in edges)
+    layouts = [Layout(e.layout.slots, spans, weighted, e.layout.report) for e in edges]
+    return [
+        Edge(e.slots, e.windows, layout, e.exchange)
+        for e, layout in zip(edges, layouts, strict=True)
+    ]

@@ -1,0 +1,275 @@
+"""Physical operators -> shapes and members: names become slots, constants become parameters.
+
+``Installer`` makes of an operator and what is read of it its ``Shape`` and ``Member``, over what is
+installed of its inputs; ``Topology`` finds or makes the node and the member. Before that it numbers
+the operators of a query, so that those that several queries ask for are installed once, for all of
+them (``common``, ``batch``). Projections are no operators: they are in the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from levada.core.rdf_terms import Literal
+from levada.plan.binding.edges import (
+    Installed,
+    Read,
+    align,
+    base_of,
+    edge_of,
+    layout_of,
+    look_through,
+    outputs_of,
+    reads,
+)
+from levada.plan.binding.leaves import is_static
+from levada.plan.binding.member_timing import Timing
+from levada.plan.binding.recorded_plan import Intern, Template
+from levada.plan.binding.required_facets import Needs
+from levada.plan.binding.slot_resolution import slots_of
+from levada.plan.binding.steps import Steps
+from levada.plan.execution import steps as s
+from levada.plan.execution.row_layout import NOTHING, Facet
+from levada.plan.execution.shapes import Member, Shape
+from levada.plan.logical.nodes import Query
+from levada.plan.lowering.rdf_merge import PLACES
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL
+from levada.plan.sharing.common_subexpressions import Common, Form, Key, Numbered
+from levada.plan.sharing.numeric_literals import is_number
+
+
+class Place(NamedTuple):
+    """Where an operator stands in its query: the level's windows, its times."""
+
+    level: tuple[int, ...]
+    timing: Timing
+
+
+class Installer(Steps):
+    """Installs the operators of one query; ``intern`` makes of a (shape, member) pair what is
+    missing.
+
+    It gives the topology's own shape, so that two shapes over equal inputs are over the same ones,
+    and compare at once; and the index of the member.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        name: str,
+        start: int,
+        intern: Intern,
+        *,
+        show_empty: bool = False,
+        since: int = 0,
+        data: int = 0,
+        reread_graphs: Collection[str | None] = (),
+        apart: bool = False,
+    ) -> None:
+        super().__init__(
+            query,
+            name,
+            start,
+            show_empty=show_empty,
+            since=since,
+            data=data,
+            reread_graphs=reread_graphs,
+            apart=apart,
+        )
+        self.intern = intern
+        # what is installed below; None: it is recorded (its own method would make a cycle)
+        self.below: Callable[[Op, Needs], Installed] | None = None
+        self.numbers: dict[int, int] = {}
+        self.forms: dict[int, Form] = {}
+        self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
+        self.template: dict[tuple[int, tuple[tuple[str, Facet], ...]], Template] = {}
+
+    # -- numbers --
+
+    def number(self, op: Op, common: Common, found: Callable[[Op, Numbered, Place], None]) -> int:
+        """The number of an operator, after those of all below; ``found`` is told each one."""
+        if id(op) not in self.numbers:
+            if isinstance(op.spec, p.Applied):
+                form = self._form(op.inputs[0], common)
+                form = common.form((form,), form.once)
+                parameters: Key = op.spec.terms
+                member = Member()
+            else:
+                outer = self._go_below(op)
+                bases = [base_of(child) for child in op.inputs]
+                below = [self.number(base, common, found) for base in bases]
+                self.level, self.timing = outer
+                form, member = self._formed(op, [common.known[n].form for n in below], common)
+                parameters = (self._as_read(op, member), *below)
+            number = self.numbers[id(op)] = common.number(form, parameters)
+            found(op, Numbered(number, form, member), Place(self.level, self.timing))
+        return self.numbers[id(op)]
+
+    def _form(self, op: Op, common: Common) -> Form:
+        """The form of an operator in a tree that is installed with other terms; it stays for good,
+        since such trees are few.
+        """
+        if id(op) not in self.forms:
+            outer = self._go_below(op)
+            below = [self._form(base_of(child), common) for child in op.inputs]
+            self.level, self.timing = outer
+            form, member = self._formed(op, below, common)
+            self.forms[id(op)] = common.form((form, self._as_read(op, member)), form.once)
+        return self.forms[id(op)]
+
+    def _formed(self, op: Op, below: list[Form], common: Common) -> tuple[Form, Member]:
+        """The form of an operator over inputs of these forms, and what its member has."""
+        step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
+        if op.inputs:
+            # what needs none of its inputs says something as long as any of them does
+            sides = step.starving(len(op.inputs)) or tuple((i,) for i in range(len(below)))
+            once = all(any(below[i].once for i in side) for side in sides)
+        else:
+            once = is_static(op.spec) or isinstance(op.spec, p.Constant)
+        read = tuple([(form, *how_read(op, i)) for i, form in enumerate(below)])
+        typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
+        width = len(op.variables)
+        # which facets an expression reads follows from which of its constants are numbers
+        constants = () if isinstance(step, s.Match) else member.constants
+        numbers = tuple([isinstance(c, Literal) and is_number(c) for c in constants])
+        key = (step, op.stage, read, width, typed, op.weighted, op.windows is None, numbers)
+        return common.form(key, once, keeps=isinstance(step, s.Arrange)), member
+
+    def signature(self, op: Op) -> Key:
+        """What an operator does, whatever its variables are called, and all below it: a value that
+        those of other queries can be compared with.
+        """
+        if isinstance(op.spec, p.Applied):
+            return op.spec.terms, self.signature(op.inputs[0])
+        outer = self._go_below(op)
+        bases = [base_of(child) for child in op.inputs]
+        below = [(self.signature(base), *how_read(op, i)) for i, base in enumerate(bases)]
+        self.level, self.timing = outer
+        step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
+        return step, self._as_read(op, member), op.stage, op.weighted, tuple(below)
+
+    def _as_read(self, op: Op, member: Member) -> Member:
+        """A member as far as it is another: of static data that stay, by the version of the files,
+        whatever version of the plan reads them.
+        """
+        stays = member.since and not op.weighted and not member.reread_graphs
+        return member._replace(since=self.data) if stays else member
+
+    # -- installing --
+
+    def make(
+        self,
+        op: Op,
+        place: Place,
+        needs: Needs,
+        below: Callable[[Op], Installed],
+        found: Sequence[Read],
+    ) -> tuple[Installed, Shape]:
+        """Installs an operator of which this is read, and that reads what is ``found``, over what
+        is installed ``below``; also the shape of which it was to be.
+        """
+        self.level, self.timing = place
+        self.below = lambda base, _: below(base)
+        try:
+            if isinstance(op.spec, p.Applied):
+                installed = self._applied(op, needs)
+                return installed, installed.shape
+            shape, member, names = self._shaped(op, needs, found)
+            return Installed(*self.intern(shape, member), names), shape
+        finally:
+            self.below = None
+
+    def _recorded(self, op: Op, needs: Needs) -> Installed:
+        """Takes an operator and all below it down."""
+        key = (id(op), tuple(sorted(needs.items())))
+        if key not in self.done:
+            self.done[key] = self._install(op, needs)
+        return self.done[key]
+
+    def _applied(self, op: Op, needs: Needs) -> Installed:
+        """What was recorded of the tree below where the same of it was read, with other terms.
+
+        All identities are read of it: below they are compared anyway, and so fewer shapes do for
+        more patterns.
+        """
+        assert isinstance(op.spec, p.Applied), "a tree and terms"
+        (tree,) = op.inputs
+        names = dict(zip(op.variables, tree.variables, strict=True))
+        wants = {names[v]: needs.get(v, NOTHING) | Facet.ID for v in op.variables}
+        key = (id(tree), tuple(sorted(wants.items())))
+        if key not in self.template:
+            outer = self.intern, self.below
+            template = self.template[key] = Template()
+            self.intern, self.done, self.below = template.intern, {}, None
+            template.names = self._recorded(tree, wants).names
+            self.intern, self.below = outer
+        template = self.template[key]
+        shown = dict(zip(tree.variables, op.variables, strict=True))
+        return Installed(
+            *template.renew(self.intern, PLACES, op.spec.terms),
+            tuple(shown[v] for v in template.names),
+        )
+
+    def _install(self, op: Op, needs: Needs) -> Installed:
+        shape, member, names = self._shaped(op, needs, reads(op, needs))
+        return Installed(*self.intern(shape, member), names)
+
+    def _shaped(
+        self, op: Op, needs: Needs, found: Sequence[Read]
+    ) -> tuple[Shape, Member, tuple[str, ...]]:
+        inputs, edges, ins = [], [], []
+        outer, below = self._go_below(op), self.below or self._recorded
+        for i, read in enumerate(found):
+            installed = below(read.base, read.wants)
+            edges.append(edge_of(op, i, read, installed))
+            inputs.append(installed)
+            ins.append(read.names)
+        self.level, self.timing = outer
+        if op.spec.side_by_side:
+            edges = align(edges)
+        names = outputs_of(op, needs, ins)
+        layout = layout_of(op, names, needs, edges)
+        step, member = self.step(op, names, ins)
+        if isinstance(step, s.ArrangedJoin):
+            step = replace(step, reads=edges[step.arranged].slots)
+        elif isinstance(step, s.ArrangedReportJoin):
+            step = replace(step, reads=edges[1].slots)
+        shape = Shape(
+            step,
+            op.stage,
+            tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]),
+            layout,
+        )
+        return shape, member.over(tuple([i.member for i in inputs])), names
+
+    def _go_below(self, op: Op) -> Place:
+        """Goes to the inputs of an operator; what is below a lift belongs to a level of its own,
+        and so does what is evaluated once: one without windows. Returns where that was.
+        """
+        outer = Place(self.level, self.timing)
+        if isinstance(op.spec, p.SubqueryWindow):
+            self.level = op.spec.level
+        elif isinstance(op.spec, p.StaticSubplan):
+            self.level, self.timing = (), self.timing.windowless(op.spec.reread_graphs)
+        return outer
+
+
+def how_read(op: Op, i: int) -> Key:
+    """How an operator reads an input: where each variable, window and key of an exchange stands."""
+    child = op.inputs[i]
+    names = op.variables if op.spec.side_by_side else child.variables
+    slots: tuple[int, ...] = ()  # as they come
+    if op.spec.side_by_side or isinstance(child.spec, p.Rename):
+        base, source = look_through(child)
+        places = {v: at for at, v in enumerate(base.variables)}
+        slots = tuple([places.get(source.get(v, ""), -1) for v in names])
+    windows: tuple[int, ...] = ()
+    if isinstance(op.spec, p.Union) and op.windows is not None and child.windows is not None:
+        windows = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
+    exchange = op.exchange[i]
+    by = exchange if exchange in (None, HOME, ALL) else slots_of(filter(None, exchange), names)
+    return slots, windows, by

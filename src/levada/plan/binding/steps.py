@@ -1,0 +1,391 @@
+"""The steps of operators, and what members add to them: names by slots, constants as parameters.
+
+A step follows from an operator, the names of its output slots and those of its inputs' slots; so it
+is made of what is read of an operator (``install``), and of all its variables, to tell whether two
+operators are one (``common``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import assert_never
+
+from levada.core.event_time import MIN, WindowKind
+from levada.core.expressions import Const, Expression, random
+from levada.core.query_model import Output
+from levada.plan.binding.edges import places_of_windows
+from levada.plan.binding.leaves import Leaf, is_static, leaf, positions
+from levada.plan.binding.member_timing import Timing, by_range
+from levada.plan.binding.required_facets import lift
+from levada.plan.binding.slot_resolution import (
+    by_slots,
+    draw_slots,
+    key_sides,
+    parametrise,
+    picked,
+    sides_of_arranged,
+    slots_of,
+)
+from levada.plan.execution import steps as s
+from levada.plan.execution.shapes import Member
+from levada.plan.execution.sharing_demand import loosened
+from levada.plan.logical.nodes import Query, Reporting
+from levada.plan.logical.properties import Analysis
+from levada.plan.lowering.query_levels import top
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+
+
+def is_wide(op: Op) -> bool:
+    """Whether an operator makes a set of rows for windows of any length."""
+    return isinstance(op.spec, p.Occur) and op.spec.wide
+
+
+def _windows_of(op: Op) -> tuple[int, ...] | None:
+    """The windows by whose times an operator goes: of a pick of reported rows those of the rows."""
+    if isinstance(op.spec, p.Pick) and op.windows is None:
+        (report,) = op.inputs
+        return report.inputs[0].windows
+    return op.inputs[0].windows if isinstance(op.spec, p.Narrow) else op.windows
+
+
+_Border = p.Report | p.Deltas | p.Panes | p.Changes
+_PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
+_ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
+_ByNumber = p.Numbered | p.Instants | p.Narrow | p.Recent
+_Above = _Border | _PerReport | _ByChanges
+# whose rows are others if elements before the start count
+_FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
+
+
+class Steps:
+    """The steps of the operators of one query in plan version ``since``, level by level. ``data``:
+    the version of the static files.
+
+    ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
+    answered anew. ``apart``: it shares no operator with others, since none of its first ones is
+    theirs. ``site``: none with those of another region, in the same way.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        name: str,
+        start: int,
+        *,
+        show_empty: bool = False,
+        since: int = 0,
+        data: int = 0,
+        reread_graphs: Collection[str | None] = (),
+        apart: bool = False,
+    ) -> None:
+        read = Analysis().of(query.pattern)
+        by_changes = read.derived  # of these the outermost operator knows the policy, and no other
+        self.show_empty = show_empty and not by_changes
+        own = replace(query, reports=Reporting()) if by_changes else query
+        self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
+        self.since, self.data = since, data
+        self.name, self.apart, self.site = name, apart, ""
+        self.rows: dict[tuple[tuple[int, ...], bool, bool], Member] = {}
+        self.level = top(query)
+        self.tuples = read.tuples
+
+    @property
+    def kinds(self) -> tuple[WindowKind, ...]:
+        """The kinds of the windows whose reports are those of the level that is being installed."""
+        return self.timing.kinds(self.level)
+
+    def _windows(self, op: Op, family: str = "") -> Member:
+        """The windows of an operator's rows. Which rows are before the query's start their least
+        times tell where they are reported, so that queries share them whenever they come; but not
+        of rows that others take back, which may be gone with these.
+        """
+        timed = (
+            op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
+        )
+        loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
+        loose = loose or isinstance(op.spec, p.RelaxedStream | p.Numbered | p.Instants)
+        member = self.rows_in(_windows_of(op) or (), timed=timed, loose=loose)
+        return member._replace(query=family) if family else member
+
+    def rows_in(
+        self, windows: tuple[int, ...], *, timed: bool = False, loose: bool = False
+    ) -> Member:
+        """The windows of rows. ``timed``: a query's start is another's; ``loose``: see there."""
+        key = windows, timed, loose
+        if key not in self.rows:
+            member = self.timing.of_rows(windows)
+            member = member if timed else member._replace(start=MIN)
+            self.rows[key] = member._replace(windows=loosened(member.windows)) if loose else member
+        return self.rows[key]
+
+    def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
+        return self.timing.of_reports(self.level, carried or ())
+
+    def _drawing(self, *expressions: Expression) -> str:
+        """The query that random expressions belong to: its values are its own."""
+        return self.name if any(map(random, expressions)) else ""
+
+    def step(
+        self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The step of an operator whose output slots have these ``names``, its inputs' ``ins``."""
+        spec = op.spec
+        match spec:
+            case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
+                return self._first(spec, op.variables, names)
+            case p.CountWindow(_, _, keys, bag):
+                return s.CountWindow(slots_of(keys, ins[0]), bag), self._windows(op)
+            case p.Numbered() | p.Instants() | p.Narrow() | p.Recent():
+                return self._by_number(op, spec, names, ins[0]), self._windows(op)
+            case p.Session(_, ended, bag):
+                return s.Session(bag, ended), self._windows(op)
+            case p.SubqueryWindow(_, _, weighted):
+                return s.SubqueryWindow(weighted), self._windows(op)
+            case p.StaticSubplan(graphs):
+                member = self._windows(op)._replace(reread_graphs=graphs)
+                return s.StaticSubplan(op.weighted), member
+            case p.Select(pattern, beside):
+                places, constants = positions(pattern.positions, op.variables, names)
+                slots = (*places, *map(op.variables.index, beside))
+                kept_slots = slots_of(names, op.variables)
+                return s.Select(slots, kept_slots), Member(constants=constants)
+            case p.Filter(condition, draw):
+                lifted, terms = parametrise(condition, ins[0])
+                member = Member(constants=terms, query=self._drawing(condition))
+                kept_ = slots_of(names, ins[0])
+                return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
+            case p.Pick():
+                step, constants = picked(spec, names, ins[0], self.tuples)
+                return step, self._windows(op)._replace(constants=constants)
+            case p.ByWindow():
+                return s.ByWindow(places_of_windows(op)), Member()
+            case p.Extend(expression, draw):
+                lifted, terms = parametrise(expression, ins[0])
+                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
+                drawing = self._drawing(expression)
+                member = self._windows(op)._replace(constants=terms, query=drawing)
+                return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
+            case p.Closure(many, ends, seed):
+                given = (ends[0] is not None, ends[1] is not None)
+                shown = slots_of(names, op.variables)
+                return s.Closure(many, given, shown, seed), Member(constants=ends)
+            case p.Union():
+                return s.Union(), Member()
+            case p.Occur(wide, relaxed):
+                return s.Occur(wide, relaxed), self._windows(op)
+            case p.Hold():
+                return s.Hold(), self._windows(op)
+            case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
+                family = spec.family if isinstance(spec, p.Join) else ""
+                return self._join(op, spec, names, ins), self._windows(op, family)
+            case p.Arrange():
+                return self._arranged(op, spec, names, ins[0])
+            case p.Emit():
+                return self._emit(op)
+            case p.Rename() | p.Applied():
+                raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
+            case _:
+                return self._above(op, spec, names, ins)
+
+    def _arranged(
+        self, op: Op, spec: p.Arrange, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> tuple[s.Step, Member]:
+        by, kept = (tuple(map(ins.index, own)) for own in (spec.keys, names))
+        if isinstance(spec, p.ArrangeStream):
+            relaxed = isinstance(spec, p.RelaxedStream)
+            made = s.RelaxedStream if relaxed else s.ArrangeStream
+            return made(by, kept, spec.raw), self._windows(op)
+        keeping: type[s.Arrange] = s.Arrange
+        if isinstance(spec, p.ArrangeDistinct):
+            keeping = s.ArrangeDistinct
+        elif isinstance(spec, p.RelaxedStatic):
+            keeping = s.RelaxedStatic
+        return keeping(by, kept), Member(since=self.data)  # by which it is found again
+
+    def _emit(self, op: Op) -> tuple[s.Step, Member]:
+        member = self._schedule() if self.show_empty else Member()
+        kinds = self.kinds if self.show_empty else ()
+        emit = s.Emit(op.inputs[0].weighted, self.show_empty, kinds)
+        return emit, member._replace(query=self.name)
+
+    def _first(
+        self, spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...]
+    ) -> tuple[s.Step, Member]:
+        """A first operator; its member is the query's own if it shares nothing."""
+        step, member = leaf(spec, variables, names, self.since, self.timing.reread_graphs)
+        own = self.name if self.apart else ""
+        if self.site and not own and not is_static(spec):
+            own = f"+{self.site}"  # no query has such a name
+        return step, member._replace(query=own) if own else member
+
+    def _by_number(
+        self, op: Op, spec: _ByNumber, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> s.Step:
+        """The steps of what goes by the numbers of rows."""
+        match spec:
+            case p.Numbered(window, bag):
+                return s.Numbered(self.timing.query.windows[window].stream, self.site, bag)
+            case p.Instants():
+                return s.Instants()
+            case p.Narrow():
+                return s.Narrow()
+            case p.Recent():
+                return self._recent(op, spec, names, ins)
+
+    def _recent(
+        self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> s.Recent:
+        assert op.windows is not None, "event times"
+        told = [(past, ins.index(v)) for past, v in zip(spec.past, spec.sources, strict=True)]
+        out = tuple([told[op.variables.index(v)] for v in names])
+        return s.Recent(tuple(map(ins.index, spec.keys)), out, op.windows.index(spec.window))
+
+    def _join(
+        self,
+        op: Op,
+        spec: p.Join | p.MultiwayJoin | p.LinkedJoin,
+        names: tuple[str, ...],
+        ins: list[tuple[str, ...]],
+    ) -> s.Join | s.MultiwayJoin | s.LinkedJoin:
+        assert op.windows is not None, "event times"
+        own = [rows.windows or () for rows in op.inputs]
+        windows = [tuple([o.index(w) if w in o else -1 for o in own]) for w in op.windows]
+        first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
+        if isinstance(spec, p.LinkedJoin):
+            names_ = sorted({v for own in spec.shared for v in own}, key=op.variables.index)
+            linked = zip(spec.shared, ins, strict=True)
+            shared = tuple(
+                [tuple([(names_.index(v), each.index(v)) for v in own]) for own, each in linked]
+            )
+            out = tuple([first[v] for v in names])
+            return s.LinkedJoin(shared, out, tuple(windows), spec.raw, spec.copied)
+        if isinstance(spec, p.MultiwayJoin):
+            keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
+            step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
+            return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
+        pairs = tuple([(left, right) for left, right in windows])
+        raw, sign, relaxed, at = spec.raw, spec.negative, spec.relaxed, spec.places
+        for i, rows in enumerate(op.inputs):
+            if isinstance(rows.spec, p.Arrange):
+                sides, out, fills = sides_of_arranged(rows.spec.keys, names, ins, i)
+                streams = isinstance(rows.spec, p.ArrangeStream)
+                made = s.StreamJoin if streams else s.ArrangedJoin
+                return made(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
+        sides, out, fills = key_sides(spec.keys, names, ins)
+        return s.Join(*sides, out, fills, pairs, raw, sign, relaxed, at)
+
+    def _above(
+        self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The steps of the border and above it."""
+        carried = op.inputs[0].windows
+        rows = None if carried is None else self.timing.places(self.level, carried)
+        match spec:
+            case p.Report(enumerated, instant):
+                return s.Report(self.kinds, rows or (), enumerated, instant), self._schedule(
+                    carried
+                )
+            case p.Deltas(enumerated):
+                return s.Deltas(self.kinds, rows or (), enumerated), self._schedule(carried)
+            case p.Running() | p.Multiplicity() | p.Net() | p.Snapshot() | p.Standing():
+                return self._by_changes(op, spec, names, ins)
+            case p.RExcept():
+                return s.RExcept(), Member()
+            case p.Panes(keys, aggregates, enumerated):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                slots = slots_of(keys, ins[0])
+                return s.Panes(
+                    self.kinds, rows or (), enumerated, slots, folded, kept, self.tuples
+                ), self._schedule(carried)
+            case p.RGroup(keys, aggregates, enumerated, apart):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                slots = slots_of(keys, ins[0])
+                return s.RGroup(
+                    self.kinds, enumerated, slots, folded, kept, self.tuples, apart
+                ), self._schedule()
+            case p.ReportJoin(kind, keys, _, condition, lasting):
+                seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
+                lifted, member = self._condition(op, condition, ins)
+                if isinstance(right := op.inputs[1].spec, p.Arrange):
+                    sides, out, fills = sides_of_arranged(right.keys, seen, ins, 1)
+                    told = kind, *sides, out, fills, lifted, lasting
+                    return s.ArrangedReportJoin(*told), member
+                sides, out, fills = key_sides(keys, seen, ins)
+                return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
+            case p.RDistinct():
+                return s.RDistinct(), Member()
+            case p.ROrder(keys, offset, limit, in_order):
+                constants: list[Const] = []
+                lifted_keys = tuple((by_slots(lift(e, constants), ins[0]), d) for e, d in keys)
+                terms = tuple(c.term for c in constants)
+                member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
+                return s.ROrder(lifted_keys, offset, limit, in_order), member
+            case p.Changes(output, enumerated, ranged):
+                member = self._schedule(carried)
+                if ranged and not enumerated and (step := by_range(self.kinds, rows, member)):
+                    return step, member
+                certain = not op.weighted and output is Output.ISTREAM
+                return s.Changes(output, self.kinds, rows, enumerated, certain), member
+            case _:
+                assert_never(spec)
+
+    def _by_changes(
+        self, op: Op, spec: _ByChanges, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The steps of what is kept by changes."""
+        match spec:
+            case p.Running(keys, aggregates, enumerated):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                keyed = slots_of(keys, ins[0])
+                kinds = self.kinds if enumerated else ()
+                member = self._schedule() if enumerated else Member()
+                return s.Running(keyed, folded, kept, kinds, enumerated, self.tuples), member
+            case p.Standing():
+                return s.Standing(self.kinds), self._schedule()
+            case p.Multiplicity(shown):
+                return s.Multiplicity(shown), Member()
+            case p.Net(output):
+                return s.Net(output), Member()
+            case p.Snapshot(output, windows, reports, enumerated, show_empty):
+                member = self.timing.of_snapshot(windows, reports, show_empty=show_empty)
+                member = member._replace(query=self.name if show_empty else "")
+                kinds = self.timing.snapshot_kinds(windows, reports)
+                return s.Snapshot(
+                    output,
+                    kinds,
+                    reports.clock is not None,
+                    reports.nonempty,
+                    enumerated,
+                    show_empty,
+                ), member
+            case _:
+                assert_never(spec)
+
+    def _condition(
+        self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
+    ) -> tuple[Expression | None, Member]:
+        """What pairs of rows must satisfy; a member has the windows of rows with event times."""
+        member = self._windows(op) if op.windows else Member()
+        if condition is None:
+            return None, member
+        lifted, terms = parametrise(condition, (*ins[0], *ins[1]))
+        return lifted, member._replace(constants=terms, query=self._drawing(condition))
+
+    def _aggregates(
+        self,
+        op: Op,
+        keys: tuple[str, ...],
+        specs: tuple[p.AggregateSpec, ...],
+        names: tuple[str, ...],
+        ins: tuple[str, ...],
+    ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:
+        """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
+        folded = tuple(
+            s.Aggregate(
+                a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator
+            )
+            for a in specs
+        )
+        return folded, slots_of(names, op.variables)

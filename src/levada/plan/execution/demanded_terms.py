@@ -1,0 +1,132 @@
+"""The terms that relaxed patterns stand for: those that picks above them want.
+
+Of very many picks those in full nodes take no newcomers (``PlanNode.is_full``): their terms
+``last`` from version to version of the plan, and with them what is made of these. The ``rest`` has
+what other picks want besides.
+
+Cost: of a pick that comes, what it wants; of all of them, as often as a node becomes full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.core.rdf_terms import Term
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import At, Plan, PlanNode
+
+Terms = Mapping[At, Mapping[tuple[Term, ...], None]]
+"""What patterns stand for: the terms at their lifted positions, once for each triple of these."""
+
+
+class Wanted(NamedTuple):
+    """Terms by pattern, each in one of both."""
+
+    lasting: Terms
+    rest: Terms
+
+    @property
+    def every(self) -> Wanted:
+        """The same, all of them as ``rest``."""
+        found = {at: {**terms, **self.rest.get(at, {})} for at, terms in self.lasting.items()}
+        return Wanted({}, {**self.rest, **found})
+
+
+NOTHING = Wanted({}, {})
+
+
+def wanted(plan: Plan) -> Wanted:
+    """Those that some living pick wants."""
+    picks = [pick for node in plan.nodes.values() if (pick := node.of(s.Pick)) is not None]
+    lasting = _lasting(plan, [pick for pick in picks if pick.is_full])
+    others = [pick for pick in picks if not pick.is_full] if lasting else picks
+    rest: dict[At, dict[tuple[Term, ...], None]] = {}
+    for pick in others:
+        for at, terms in _of(plan, pick, np.flatnonzero(pick.alive)):
+            if terms not in lasting.get(at, ()):
+                rest.setdefault(at, {})[terms] = None
+    return Wanted(lasting, rest)
+
+
+def coming(plan: Plan) -> Wanted:
+    """Those of picks that no epoch had before this version."""
+    found: dict[At, dict[tuple[Term, ...], None]] = {}
+    for node in plan.nodes.values():
+        if (pick := node.of(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
+            for at, terms in _of(plan, pick, np.flatnonzero(new)):
+                found.setdefault(at, {})[terms] = None
+    return Wanted({}, found)
+
+
+def picked(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:
+    """What a pick wants of the patterns below it, of which one may stand at several places."""
+    pick = plan.nodes[number].of(s.Pick)
+    assert pick is not None, "a pick"
+    found: dict[At, list[tuple[Term, ...]]] = {}
+    for at, terms in _of(plan, pick, np.array([member])):
+        found.setdefault(at, []).append(terms)
+    return {at: tuple(each) for at, each in found.items()}
+
+
+def _lasting(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
+    """What picks in full nodes want."""
+    if not full:
+        return {}
+    reached = [
+        tuple([(at, own.tobytes()) for at, own in _reached(plan, pick, np.flatnonzero(pick.alive))])
+        for pick in full
+    ]
+    follows = tuple([(pick.members, each) for pick, each in zip(full, reached, strict=True)])
+    return full[0].kept("terms", follows, lambda: _together(plan, full))
+
+
+def _together(plan: Plan, picks: Sequence[PlanNode[s.Pick]]) -> Terms:
+    found: dict[At, dict[tuple[Term, ...], None]] = {}
+    for pick in picks:
+        for at, terms in _of(plan, pick, np.flatnonzero(pick.alive)):
+            found.setdefault(at, {})[terms] = None
+    return found
+
+
+def _of(
+    plan: Plan, pick: PlanNode[s.Pick], members: Longs
+) -> Iterator[tuple[At, tuple[Term, ...]]]:
+    """The patterns below some members of a pick, each with the terms that one of these wants."""
+    ways = _ways(pick.step).values()
+    constants = list(map(pick.members.constants_at, members.tolist() if ways else ()))
+    for params, (at, own) in zip(ways, _reached(plan, pick, members), strict=True):
+        for member, given in zip(own.tolist(), constants, strict=True):
+            terms = tuple([term for param in params if (term := given[param]) is not None])
+            assert len(terms) == len(params), "a pick names terms"
+            yield (at, member), terms
+
+
+def _reached(plan: Plan, pick: PlanNode[s.Pick], members: Longs) -> Iterator[tuple[int, Longs]]:
+    """The pattern at the end of each way: its node, and its member of each of these ``members``."""
+    for way in _ways(pick.step):
+        node, own = plan.nodes[pick.id], members
+        for i in way:
+            node, own = _below(plan, node, own, i)
+            if isinstance(node.step, s.RelaxedStream | s.RelaxedStatic):
+                node, own = _below(plan, node, own, 0)
+        yield node.id, own
+
+
+def _below(plan: Plan, node: PlanNode, own: Longs, i: int) -> tuple[PlanNode, Longs]:
+    return plan.nodes[node.inputs[i]], node.members.inputs[i][own].astype(np.int64)
+
+
+def _ways(pick: s.Pick) -> dict[tuple[int, ...], list[int]]:
+    """The parameters of the terms that are wanted of the pattern at the end of each way, in the
+    order of its positions, which ascend.
+    """
+    found: dict[tuple[int, ...], list[int]] = {}
+    for key in pick.keys:
+        if key.source:
+            (param,) = key.params
+            found.setdefault(key.source[:-1], []).append(param)
+    return found

@@ -1,0 +1,154 @@
+"""The group table: which partition has which group of keys (docs/architecture.md#a-triples-way).
+
+Groups are dealt to partitions round robin, which is even; a table says which of them are elsewhere.
+It is a file like the plan and never changes: another dealing is the next version. An intention
+names the version by which its rows go, so that a replay routes alike. All rows of a group, and so
+all rows of a key, are in one partition, whatever a table says: it moves work, never results.
+
+But for groups that are *divided* (Parallel windowed joins, W54): one with a heavy key may be more
+work than a partition has time for. Some joins have the rows of such a group in several partitions
+alike, and each of these has its part of the new rows meet others (``operators/interval/divide``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from levada.core.array_types import Ints, Shorts
+from levada.core.frozen import frozen
+
+
+@frozen
+class Heavy:
+    """A group that is divided, and the partitions that share its work, its own one first."""
+
+    group: int
+    parts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.parts) > 1 and len(set(self.parts)) == len(self.parts), (
+            "a divided group is in several partitions"
+        )
+
+
+@frozen
+class Division:
+    """The groups that are divided, and the nodes of the plan in which they are."""
+
+    heavy: tuple[Heavy, ...] = ()
+    joins: tuple[int, ...] = ()
+
+    def of(self, node: int) -> tuple[Heavy, ...]:
+        """The groups that are divided in a node."""
+        return self.heavy if node in self.joins else ()
+
+
+WHOLE = Division()
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """``groups`` classes of keys on so many ``partitions``; ``moved``: the groups that are not
+    where they were dealt to, and ``to``: the partition of each of these.
+
+    >>> none = np.empty(0, np.int32)
+    >>> GroupTable(1, 5, 2, none, none).partition.tolist()
+    [0, 1, 0, 1, 0]
+    >>> GroupTable(2, 5, 2, np.array([4], np.int32), np.array([1], np.int32)).partition.tolist()
+    [0, 1, 0, 1, 1]
+    """
+
+    version: int
+    groups: int
+    partitions: int
+    moved: Ints
+    to: Ints
+
+    def __post_init__(self) -> None:
+        assert self.version >= 1 and self.groups >= 1 and self.partitions >= 1, (
+            "a group table has a version, groups and partitions"
+        )
+        assert self.partitions < 1 << 15, "a partition's number has 16 bits"
+        assert len(self.moved) == len(self.to), "a group that is moved has a partition"
+        assert _below(self.moved, self.groups), "a group that is moved is one of those there are"
+        assert _below(self.to, self.partitions), "a group's partition is one of those there are"
+
+    @cached_property
+    def partition(self) -> Shorts:
+        """The partition of each group."""
+        table: Shorts = (np.arange(self.groups) % self.partitions).astype(np.int16)
+        table[self.moved] = self.to.astype(np.int16)
+        return table
+
+    @property
+    def division(self) -> Division:
+        """Which groups are divided, and where."""
+        return WHOLE
+
+
+@dataclass(frozen=True)
+class DividedTable(GroupTable):
+    """A table some of whose groups are divided. It is a class of its own so that a table without
+    any is written as ever.
+
+    >>> heavy = Division((Heavy(2, (0, 1)),))
+    >>> divided(dealt(4, 2), heavy).division.of(7)
+    ()
+    """
+
+    by: Division
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        heavy = self.by.heavy
+        assert len({h.group for h in heavy}) == len(heavy), "a group is divided once"
+        for h in heavy:
+            assert 0 <= h.group < self.groups, "a group that is divided is one of those there are"
+            assert min(h.parts) >= 0 and max(h.parts) < self.partitions, (
+                "a group's partition is one of those there are"
+            )
+            assert h.parts[0] == self.partition[h.group], "a group's own partition is the first"
+
+    @property
+    def division(self) -> Division:
+        """Which groups are divided, and where."""
+        return self.by
+
+
+def divided(table: GroupTable, by: Division) -> GroupTable:
+    """The table with these groups divided, and no others.
+
+    >>> some = divided(dealt(4, 2), Division((Heavy(2, (0, 1)),)))
+    >>> some.division.heavy[0].parts, divided(some, WHOLE).division.heavy
+    ((0, 1), ())
+    """
+    base = (table.version, table.groups, table.partitions, table.moved, table.to)
+    return DividedTable(*base, by) if by.heavy else GroupTable(*base)
+
+
+def dealt(groups: int, partitions: int) -> GroupTable:
+    """The first table of a checkpoint: round robin.
+
+    >>> np.bincount(dealt(65_536, 48).partition).tolist()[:2]
+    [1366, 1366]
+    """
+    none = np.empty(0, np.int32)
+    return GroupTable(1, groups, partitions, none, none)
+
+
+def given(partition: Ints, partitions: int) -> GroupTable:
+    """The table that has each group in its partition, of so many.
+
+    >>> given(np.array([0, 0, 0, 1], np.int32), 2).moved.tolist()
+    [1]
+    """
+    (moved,) = np.nonzero(partition != np.arange(len(partition)) % partitions)
+    to = np.ascontiguousarray(partition[moved])
+    return GroupTable(1, len(partition), partitions, moved.astype(np.int32), to)
+
+
+def _below(numbers: Ints, bound: int) -> bool:
+    return not len(numbers) or (int(numbers.min()) >= 0 and int(numbers.max()) < bound)

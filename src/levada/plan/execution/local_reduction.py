@@ -1,0 +1,98 @@
+"""What of the rows of a task is enough for an operator that has all of a report in one place.
+
+Such an operator is one task's work, whatever the number of partitions. But what it does at home
+often goes in two steps (Gray et al., Data Cube, 1997: distributive and algebraic functions), of
+which the first is done by each task that sends it rows:
+
+    PARTIALS   aggregates that add up: one row a report in place of all its rows
+    VALUES     aggregates of the same distinct values: each value of a report once
+    FIRST      ORDER BY with LIMIT: as many rows of a report as are shown
+    NETTED     marks of windows without columns: one weight an instant
+
+WHOLE is what must be there row by row. What is sent follows from the step alone, so a plan is the
+same for any number of partitions; whether it is worth the work is decided by rows
+(``operators/fewer``).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from levada.core.expressions import AggregateFunction, random
+from levada.plan.execution import steps as s
+
+_A = AggregateFunction
+_BEST = (_A.MIN, _A.MAX, _A.SAMPLE)
+_SUMS = (_A.COUNT, _A.SUM, _A.AVG)
+
+
+class What(StrEnum):
+    """What is sent, as above."""
+
+    PARTIALS = "partials"
+    VALUES = "values"
+    FIRST = "first"
+    NETTED = "netted"
+    WHOLE = "whole"
+
+
+class Less(NamedTuple):
+    """What is sent; ``why``: a sentence without its dot."""
+
+    what: What
+    why: str
+
+
+def less(step: s.Step, at: int = 0) -> Less | None:
+    """What of the rows of input ``at`` a task sends; None: the step has no report in one place, or
+    takes what comes as it is.
+    """
+    match step:
+        case s.Panes(keys=()):
+            return Less(What.PARTIALS, "each task sends its partial aggregates of a pane")
+        case s.RGroup(keys=()):
+            return _of_reports(step)
+        case s.Running(keys=()) if at == 0:
+            return _by_changes(step)
+        case s.Running() | s.Snapshot() if at > 0:
+            return Less(What.NETTED, "each task sends the weight of an instant once")
+        case s.Snapshot():
+            return Less(What.WHOLE, "a whole result is all of its rows")
+        case s.ROrder(in_order=True):
+            return None
+        case s.ROrder(limit=None):
+            return Less(What.WHOLE, "an order without LIMIT is of all rows")
+        case s.ROrder(keys, offset, limit) if limit is not None:
+            if any(random(key) for key, _ in keys):
+                return Less(What.WHOLE, "the order is drawn where all rows are")
+            return Less(What.FIRST, f"each task sends its first {offset + limit} of a report")
+    return None
+
+
+def _of_reports(step: s.RGroup) -> Less:
+    specs = step.aggregates
+    if any(a.function is _A.GROUP_CONCAT for a in specs):
+        if _one_set(specs):
+            return Less(What.VALUES, "each task sends the distinct values of a report once")
+        return Less(What.WHOLE, "a GROUP_CONCAT is in the order of all strings")
+    if step.apart or not any(a.distinct and a.function not in _BEST for a in specs):
+        return Less(What.PARTIALS, "each task sends its partial aggregates of a report")
+    if _one_set(specs):
+        return Less(What.VALUES, "each task sends the distinct values of a report once")
+    return Less(What.WHOLE, "DISTINCT sees the values of all tasks, and other aggregates all rows")
+
+
+def _one_set(specs: tuple[s.Aggregate, ...]) -> bool:
+    """Whether all aggregates follow from the distinct values of one slot, or of the rows."""
+    (slot,) = found if len(found := {a.slot for a in specs}) == 1 else (None,)
+    return slot is not None and all(a.distinct or a.function in _BEST for a in specs)
+
+
+def _by_changes(step: s.Running) -> Less:
+    for a in step.aggregates:
+        if a.distinct:
+            return Less(What.WHOLE, "DISTINCT by changes counts the values of all tasks")
+        if a.function not in _SUMS:
+            return Less(What.WHOLE, f"{a.function.value} by changes keeps the values of all tasks")
+    return Less(What.PARTIALS, "each task sends what a report changes, but for doubles")

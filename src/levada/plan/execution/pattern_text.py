@@ -1,0 +1,115 @@
+"""Triple patterns as text, the same for the same pattern whatever its variables are called: for
+counts and for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from levada.core.rdf_terms import Term
+from levada.core.size_thresholds import register
+from levada.plan.execution import steps as s
+from levada.plan.execution.demanded_terms import picked
+from levada.plan.execution.plan import Plan
+
+# patterns of a stream whose matches are counted; with more, counting would cost more than it tells
+MOST_COUNTED = register(f"{__name__}.MOST_COUNTED", 256)
+
+
+def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:
+    """A pattern's text; ``positions`` are slots, equal where a variable stands twice.
+
+    >>> pattern_text((None, "<a:p>", None), (3, -1, 3))
+    '?a <a:p> ?a'
+    """
+    letters: dict[int, str] = {}
+    words = []
+    for constant, slot in zip(constants, positions, strict=True):
+        words.append(
+            str(constant)
+            if constant is not None
+            else letters.setdefault(slot, "?" + "abc"[len(letters)])
+        )
+    return " ".join(words)
+
+
+def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:
+    """The text of a pattern over entailed triples.
+
+    >>> entailed_text((None, "<a:p>", None), (0, -1, 1))
+    '?a <a:p> ?b, entailed'
+    """
+    return pattern_text(constants, positions) + ", entailed"
+
+
+Given = Mapping[tuple[int, int], tuple[tuple[Term, ...], ...]]
+"""The terms that relaxed patterns stand for, by node and member."""
+_NONE: Given = {}
+
+
+def patterns_read(
+    plan: Plan, number: int, member: int, given: Given = _NONE
+) -> Iterator[tuple[str, str]]:
+    """(stream, pattern) of all that a query reads of streams; "" for rows of a tuple stream.
+
+    A pattern over a count window sees its stream through the window, of which all triples are a
+    part.
+    """
+    node = plan.nodes[number]
+    own = node.members[member]
+    match node.step:
+        case s.Match(positions, _, False, ()):
+            yield own.streams[0], pattern_text(own.constants, positions)
+        case s.Match(positions, _, False, lifted):
+            for terms in given.get((number, member), ()):
+                constants = list(own.constants)
+                for at, term in zip(lifted, terms, strict=True):
+                    constants[at] = term
+                yield own.streams[0], pattern_text(constants, positions)
+        case s.Entailed(positions=positions, static=False):
+            yield own.streams[0], entailed_text(own.constants, positions)
+        case s.Star(legs, _):
+            for leg, positions in enumerate(legs):
+                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)
+        case s.Scan():
+            yield own.streams[0], ""
+        case s.Select(positions, _):
+            for stream, _ in patterns_read(plan, node.inputs[0], own.inputs[0]):
+                yield stream, pattern_text(own.constants, positions[:3])
+        case _:
+            given = _given(plan, number, member, given)
+            for below, at in zip(node.inputs, own.inputs, strict=True):
+                yield from patterns_read(plan, below, at, given)
+
+
+def _given(plan: Plan, number: int, member: int, given: Given) -> Given:
+    """What is known of relaxed patterns below a node."""
+    if isinstance(plan.nodes[number].step, s.Pick):
+        return {**given, **picked(plan, number, member)}
+    return given
+
+
+def starved(
+    plan: Plan,
+    number: int,
+    member: int,
+    matched: Callable[[str, str], int | None],
+    given: Given = _NONE,
+) -> tuple[tuple[str, str], ...]:
+    """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; ()
+    if it may have some.
+
+    ``matched``: how many triples a pattern has had so far. Which inputs an operator cannot do
+    without, its step says.
+    """
+    node = plan.nodes[number]
+    if isinstance(node.step, s.Match | s.Entailed | s.Star):
+        read = patterns_read(plan, number, member, given)
+        return tuple(pattern for pattern in read if matched(*pattern) == 0)[:1]
+    below = node.members[member].inputs
+    given = _given(plan, number, member, given)
+    for inputs in node.step.starving(len(below)):
+        sides = [starved(plan, node.inputs[i], below[i], matched, given) for i in inputs]
+        if all(sides):
+            return tuple(dict.fromkeys(pattern for side in sides for pattern in side))
+    return ()

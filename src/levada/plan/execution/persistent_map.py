@@ -1,0 +1,117 @@
+"""A mapping that never changes, and the next version of it: one large dictionary that many versions
+have in common, and what is another in each.
+
+    base  <-- version 5: gone {"q7"}, new {"one": ..}  <-- version 6: gone {"q7"}, new {.., ".."}
+
+A version costs by what came and went since the base, and a look-up a second one. When that is
+``SHARE`` of it, the next version is a base of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, ValuesView
+from typing import Any, Generic, TypeVar
+
+from levada.core.size_thresholds import register
+
+V = TypeVar("V")
+K = TypeVar("K", bound=Hashable)
+FEW = register(f"{__name__}.FEW", 64)  # entries that are copied unasked
+SHARE = 16
+
+
+class _Base(dict[str, V], Generic[V]):
+    """What versions have in common; ``kinds``: how many of its values are of each kind."""
+
+    kinds: dict[object, Counter[Any]]
+
+    def __init__(self, entries: Mapping[str, V]) -> None:
+        super().__init__(entries)
+        self.kinds = {}
+
+
+class Layered(Mapping[str, V], Generic[V]):
+    """A version. ``gone``: keys of the base that it has not, or has anew.
+
+    >>> first = Layered.of({"a": 1, "b": 2})
+    >>> dict(first.after({"c": 3}, ["a"])), dict(first)
+    ({'b': 2, 'c': 3}, {'a': 1, 'b': 2})
+    """
+
+    __slots__ = ("_base", "_gone", "_new")
+
+    def __init__(self, base: _Base[V], new: dict[str, V], gone: frozenset[str]) -> None:
+        self._base, self._new, self._gone = base, new, gone
+
+    @staticmethod
+    def of(entries: Mapping[str, V]) -> Layered[V]:
+        """These entries, which are copied unless they are a version."""
+        if isinstance(entries, Layered):
+            return entries
+        return Layered(_Base(entries), {}, frozenset())
+
+    def after(self, came: Mapping[str, V], went: Collection[str]) -> Layered[V]:
+        """The next version. Raises ``LookupError`` if one that went is not here."""
+        new, gone = dict(self._new), set(self._gone)
+        for key in went:
+            if new.pop(key, None) is None:
+                if key in gone:
+                    raise LookupError(key)
+                _ = self._base[key]
+                gone.add(key)
+        new.update(came)
+        gone.update([key for key in came if key in self._base])
+        found = Layered(self._base, new, frozenset(gone))
+        if (len(new) + len(gone)) * SHARE > len(self._base) + FEW:
+            return Layered.of(dict(found))
+        return found
+
+    def kinds(self, of: Callable[[V], K]) -> Collection[K]:
+        """The kinds of its values, each once."""
+        found = self._base.kinds.get(of)
+        if found is None:
+            found = self._base.kinds[of] = Counter(map(of, self._base.values()))
+        if self._gone:
+            found = found - Counter([of(self._base[key]) for key in self._gone])
+        return {*found, *map(of, self._new.values())}
+
+    def __getitem__(self, key: str) -> V:
+        if key in self._new:
+            return self._new[key]
+        if key in self._gone:
+            raise KeyError(key)
+        return self._base[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._new or (key in self._base and key not in self._gone)
+
+    def __iter__(self) -> Iterator[str]:
+        gone = self._gone
+        yield from (key for key in self._base if key not in gone) if gone else self._base
+        yield from self._new
+
+    def __len__(self) -> int:
+        return len(self._base) - len(self._gone) + len(self._new)
+
+    def values(self) -> ValuesView[V]:
+        """Its values, without a look-up for each."""
+        return _Values(self)
+
+    def every(self) -> Iterator[V]:
+        """Its values, in the order of the keys."""
+        gone, base = self._gone, self._base
+        if gone:
+            yield from (value for key, value in base.items() if key not in gone)
+        else:
+            yield from base.values()
+        yield from self._new.values()
+
+
+class _Values(ValuesView[V]):
+    def __init__(self, of: Layered[V]) -> None:
+        super().__init__(of)
+        self._of = of
+
+    def __iter__(self) -> Iterator[V]:
+        return self._of.every()

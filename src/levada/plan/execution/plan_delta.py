@@ -1,0 +1,108 @@
+"""A version of the plan by what it has that the one before had not: what is written of it, and what
+a worker that has the one before reads.
+
+    nodes      those whose members are others, whole
+    revised    those whose members are the same: whose readers are others, which of its members are
+               new to an epoch, since when they count
+    queries    those that came; the names of those that went
+
+All other nodes are the same objects in both versions, with all that is known of them. So a query
+costs by itself and by the nodes that it joins (``plan/topology/members``), and not by the queries
+that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.plan.execution.plan import Consumer, Plan, PlanNode, QueryPlan
+
+
+@dataclass(frozen=True)
+class Revised:
+    """A node of the same members. ``fresh``: the numbers of those that no epoch had before.
+    ``newest``: None where it is as it was. ``kept``: for each edge to a reader which one of those
+    before it is, -1: the next of ``consumers``.
+    """
+
+    fresh: Longs
+    newest: Longs | None
+    kept: tuple[int, ...]
+    consumers: tuple[Consumer, ...]
+
+    def of(self, node: PlanNode) -> PlanNode:
+        """The node, revised. Raises ``LookupError`` if it is another one's."""
+        new = iter(self.consumers)
+        consumers = tuple([node.consumers[at] if at >= 0 else next(new) for at in self.kept])
+        fresh = np.zeros(len(node.members), np.bool_)
+        fresh[self.fresh] = True
+        newest = node.newest if self.newest is None else self.newest
+        return node.revised(consumers, fresh, newest)
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    """Version ``version`` after ``base``; ``order`` has all nodes that there are."""
+
+    base: int
+    version: int
+    nodes: Mapping[int, PlanNode]
+    revised: Mapping[int, Revised]
+    order: tuple[int, ...]
+    streams: tuple[str, ...]
+    queries: Mapping[str, QueryPlan]
+    gone: tuple[str, ...]
+    stages: int
+    made: Mapping[str, str]
+    muted: tuple[tuple[int, int], ...] = ()
+
+    def after(self, base: Plan) -> Plan:
+        """The version, of the one before. Raises ``LookupError`` if that is another one."""
+        there = {*self.order}
+        nodes = {n: node for n, node in base.nodes.items() if n in there} | dict(self.nodes)
+        for number, revised in self.revised.items():
+            nodes[number] = revised.of(base.nodes[number])
+        for number in there - self.nodes.keys() - self.revised.keys():
+            nodes[number].forget()
+        queries = base.queries_after(self.queries, self.gone)
+        return Plan(
+            self.version, nodes, self.order, self.streams, queries, self.stages, dict(self.made),
+            self.muted,
+        )  # fmt: skip
+
+
+def change_of(before: Plan, after: Plan, came: Iterable[str], gone: Collection[str]) -> PlanChange:
+    """What a version has that the one before had not; the queries that ``came`` and went since."""
+    nodes: dict[int, PlanNode] = {}
+    revised: dict[int, Revised] = {}
+    for number, node in after.nodes.items():
+        old = before.nodes.get(number)
+        if old is None or not node.same_members(old):
+            nodes[number] = node
+        elif node is not old:
+            revised[number] = _revised(old, node)
+    return PlanChange(
+        before.version,
+        after.version,
+        nodes,
+        revised,
+        after.order,
+        after.streams,
+        {name: after.queries[name] for name in came},
+        tuple(gone),
+        after.stages,
+        after.made,
+        after.muted,
+    )
+
+
+def _revised(old: PlanNode, node: PlanNode) -> Revised:
+    places = {id(consumer): at for at, consumer in enumerate(old.consumers)}
+    kept = tuple([places.get(id(consumer), -1) for consumer in node.consumers])
+    new = tuple([c for c, at in zip(node.consumers, kept, strict=True) if at < 0])
+    same = np.array_equal(old.newest, node.newest)
+    return Revised(np.flatnonzero(node.fresh), None if same else node.newest, kept, new)

@@ -1,0 +1,70 @@
+"""Attributes to queries what operators of a plan are charged.
+
+A query is charged for each member of an operator on which it stands, whoever else does: it has as
+much alone as among others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.core.expression_budget import Charge
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import At, Charges, Plan, gather_up
+
+
+def heaviest(plan: Plan, charges: Sequence[Charge], limit: float) -> tuple[float, int, int]:
+    """The amount of a query that is charged more than the limit, and its Emit; if there is none,
+    at least what any query is charged.
+
+    Cost: a pass over all members in arrays, then a walk over the members of each query that may be
+    above the limit: sums in arrays count twice what a query reads in two ways.
+    """
+    own = by_member(plan, charges)
+    up = gather_up(plan, own)
+    worst = (0.0, -1, -1)
+    for number, amounts in up.items():
+        if not isinstance(plan.nodes[number].step, s.Emit):
+            continue
+        above = np.flatnonzero(amounts > limit)
+        below = amounts[amounts <= limit]
+        worst = max(worst, (float(below.max(initial=0.0)), -1, -1))
+        for member in above.tolist():
+            amount = sum(
+                float(own[n][m]) for n, m in members_below(plan, (number, member)) if n in own
+            )
+            worst = max(worst, (amount, number, member))
+            if amount > limit:
+                return worst
+    return worst
+
+
+def by_member(plan: Plan, charges: Sequence[Charge]) -> Charges:
+    """The charges of each living member, by node. Those of nodes and members that the plan does not
+    have are nobody's.
+    """
+    found: Charges = {}
+    for node, rows, amount in charges:
+        at = plan.nodes.get(node)
+        if at is None or (rows is not None and not rows.sum()):
+            continue
+        shares = np.zeros(len(at.members))
+        own = at.alive if rows is None else rows[: len(shares)]
+        shares[: len(own)] = own
+        shares *= amount / max(at.alive.sum() if rows is None else rows.sum(), 1)
+        found[node] = found[node] + shares if node in found else shares
+    return found
+
+
+def members_below(plan: Plan, root: At) -> set[At]:
+    """A member and all members on which it stands."""
+    found, waiting = {root}, [root]
+    while waiting:
+        node, member = waiting.pop()
+        inputs = plan.nodes[node].inputs
+        new = set(zip(inputs, plan.nodes[node].members.inputs_at(member), strict=True)) - found
+        found |= new
+        waiting += new
+    return found

@@ -1,0 +1,110 @@
+"""Schedules: what decides the reports of members, and which of them say the same.
+
+Schedules that differ in their starts alone are a family. A start decides which of the times that
+are known count, and nothing else. So two schedules of one family say the same as long as no known
+time lies between their starts; times of long ago are forgotten, so queries that came one by one
+soon have one list of reports together, however many they are. Cost: a search among the known times
+for each start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import Window, WindowKind
+from levada.plan.execution.shapes import Member
+
+_NONE = np.empty(0, np.int64)
+
+
+class Schedule(NamedTuple):
+    """What decides a query's reports: windows with their streams' numbers (-1: a clock), start.
+
+    ``show_empty``: also reports without content. ``nonempty``: these do not exist, so that the one
+    after a report is the next with content.
+    """
+
+    windows: tuple[Window, ...]
+    streams: tuple[int, ...]
+    start: int
+    show_empty: bool = False
+    nonempty: bool = False
+
+
+@dataclass(frozen=True)
+class Families:
+    """Schedules by family: one of each, the numbers of all, their starts. ``count``: how many
+    schedules there are.
+    """
+
+    parts: tuple[tuple[Schedule, Longs, Longs], ...]
+    count: int
+
+    @staticmethod
+    def of(schedules: Sequence[Schedule]) -> Families:
+        """The families of these schedules, which are numbered as they stand."""
+        found: dict[Schedule, list[int]] = {}
+        for number, schedule in enumerate(schedules):
+            found.setdefault(schedule._replace(start=0), []).append(number)
+        starts = np.array([s.start for s in schedules], np.int64)
+        parts = [(schedules[n[0]], np.array(n), starts[n]) for n in found.values()]
+        return Families(tuple(parts), len(schedules))
+
+    def alike(self, times: Mapping[int, Longs]) -> Longs:
+        """For each schedule the first that says the same; ``times`` are the known ones of each
+        stream, ascending.
+        """
+        same = np.arange(self.count)
+        for schedule, numbers, starts in self.parts:
+            if len(numbers) > 1:
+                same[numbers] = numbers[_first_alike(schedule, starts, times)]
+        return same
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """The distinct schedules of members, and which one each member has."""
+
+    distinct: tuple[Schedule, ...]
+    of_member: Ints
+
+    @staticmethod
+    def of(members: Sequence[Member], places: Longs, streams: Mapping[str, int]) -> Schedules:
+        """The schedules of these members, each at its place; empty places have the first's."""
+        index: dict[Schedule, int] = {}
+        keys = [_schedule(m, streams) for m in members]
+        of_member = [index.setdefault(key, len(index)) for key in keys]
+        return Schedules(tuple(index), np.array(of_member, np.int32)[places])
+
+    @cached_property
+    def families(self) -> Families:
+        """The distinct schedules by what they differ in."""
+        return Families.of(self.distinct)
+
+
+def _schedule(m: Member, streams: Mapping[str, int]) -> Schedule:
+    """A member's windows but for static graphs, which decide no report."""
+    on = [
+        (w, streams.get(n, -1))
+        for w, n in zip(m.windows, m.streams, strict=False)
+        if w.kind is not WindowKind.STATIC
+    ]
+    return Schedule(
+        tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.show_empty, m.nonempty
+    )
+
+
+def _first_alike(schedule: Schedule, starts: Longs, times: Mapping[int, Longs]) -> Longs:
+    code = np.zeros(len(starts), np.int64)
+    for window, stream in zip(schedule.windows, schedule.streams, strict=True):
+        known = times.get(stream, _NONE)
+        before = np.searchsorted(known, np.maximum(starts, window.start))
+        _, code = np.unique(code * (len(known) + 1) + before, return_inverse=True)
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    return first[of]

@@ -1,0 +1,104 @@
+"""Shapes: operators by slots. Queries that differ only in constants, windows, streams share them.
+
+A ``Shape`` is a value: its kind (a ``Step``), its input shapes with the edges to them, its layout.
+Each shape becomes one node of the topology with a table of members; what differs between members is
+a ``Member``'s parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from levada.core.event_time import Window
+from levada.core.rdf_terms import Term
+from levada.plan.execution.leaves import Way
+from levada.plan.execution.row_layout import Layout
+from levada.plan.execution.steps import Step
+
+TO_ALL = (-1,)
+"""As ``Edge.exchange``: all rows go to all partitions."""
+
+
+class Edge(NamedTuple):
+    """How an input's rows become a consumer's: by slot and by window (-1: unbound, absent).
+
+    ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the
+    member, ``TO_ALL``, None local.
+    """
+
+    slots: tuple[int, ...]
+    windows: tuple[int, ...]
+    layout: Layout
+    exchange: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One operator by slots, with its inputs. ``generation`` tells nodes of one shape apart
+    (``plan/topology/members``).
+    """
+
+    step: Step
+    stage: int
+    inputs: tuple[tuple[Shape, Edge], ...]
+    layout: Layout
+    generation: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "_hash", hash((self.step, self.stage, self.inputs, self.layout, self.generation))
+        )
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
+
+class Member(NamedTuple):
+    """What one query's operator adds to its shape. Only the fields of its kind are set.
+
+    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a
+    clock is on no stream). ``start``: elements before it do not count. ``constants``: the lifted
+    terms, or a pattern's constants (None where variable). ``query``: of an Emit, of what draws
+    random values, and of first operators that are shared with no other query. ``since``: of static
+    data and constants, the plan version that reads them: their rows came then and never again, so a
+    query that comes later has members of its own. ``ways``: the alternatives of an entailed
+    pattern, in order of their forms. ``reread_graphs``: of a query without windows, the static
+    graphs at whose replacement it is answered anew.
+    """
+
+    inputs: tuple[int, ...] = ()
+    windows: tuple[Window, ...] = ()
+    streams: tuple[str, ...] = ()
+    start: int = 0
+    constants: tuple[Term | None, ...] = ()
+    rows: tuple[tuple[Term | None, ...], ...] = ()
+    graphs: tuple[str | None, ...] = ()
+    query: str = ""
+    show_empty: bool = False
+    nonempty: bool = False
+    since: int = 0
+    ways: tuple[Way, ...] = ()
+    reread_graphs: tuple[str | None, ...] = ()
+
+    def over(
+        self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None
+    ) -> Member:
+        """The same over these inputs, and with these constants if any are said. (``replace`` takes
+        three times as long.)
+        """
+        return Member(
+            inputs,
+            self.windows,
+            self.streams,
+            self.start,
+            self.constants if constants is None else constants,
+            self.rows,
+            self.graphs,
+            self.query,
+            self.show_empty,
+            self.nonempty,
+            self.since,
+            self.ways,
+            self.reread_graphs,
+        )

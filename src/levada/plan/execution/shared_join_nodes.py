@@ -1,0 +1,167 @@
+"""Relaxed joins and sets as they stand below the picks of a node, and what keeps sides of these.
+
+By which slots of a join's inputs a pick's conditions can be told follows from where the pick's
+slots come from, down to there: one that is a key of a join comes from both sides. What a join fills
+in where a side lacks it is told above alone.
+
+Cost: a gather for each join below picks, however many these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Longs
+from levada.core.event_time import Window
+from levada.core.expressions import variables
+from levada.plan.execution import steps as s
+from levada.plan.execution.joins import is_arranged
+from levada.plan.execution.plan import Plan, PlanNode
+
+Slots = Mapping[int, int]
+"""Where slots of a pick's input stand further down."""
+
+
+class Side(NamedTuple):
+    """An input of what stands below picks: the slots by which these tell its rows there; the inputs
+    that lead to it from the pick; where its windows are among the pick's. ``alone``: its rows are
+    nobody else's.
+    """
+
+    slots: Slots
+    way: tuple[int, ...]
+    places: tuple[int, ...] = ()
+    alone: bool = True
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Standing:
+    """A relaxed join or set, or what keeps a side of several (``node``), as it stands below the
+    picks of a node: which ``members`` of the pick are above which of it (``own``). ``places``: of
+    its windows among the pick's. Behind what comes to such a side stands what is kept of it.
+    """
+
+    pick: PlanNode[s.Pick]
+    node: int
+    members: Longs
+    own: Longs
+    sides: tuple[Side, ...]
+    places: tuple[int, ...]
+
+    def kinds(self) -> tuple[list[tuple[Window, ...]], Longs]:
+        """The windows of its picks, for each of its own members once; and which members."""
+        kinds, of_member = self.pick.known(window_kinds)
+        codes = np.unique(self.own * len(kinds) + of_member[self.members])
+        own, kind = np.divmod(codes, len(kinds))
+        return [kinds[each] for each in kind.tolist()], own
+
+
+def window_kinds(node: PlanNode) -> tuple[list[tuple[Window, ...]], Longs]:
+    """The windows that members of a node have, each kind once, and the number of each one's."""
+    numbers: dict[tuple[Window, ...], int] = {}
+    of = [numbers.setdefault(own, len(numbers)) for own in node.members.windows]
+    return list(numbers), np.broadcast_to(np.array(of, np.int64), (len(node.members),))
+
+
+def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
+    """The relaxed joins of the block below picks and what keeps sides of these, or their set."""
+    members = np.flatnonzero(pick.alive)
+    every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
+    way: tuple[int, ...] = (0,)
+    waiting = [(way, *_below(plan, pick, 0, members, every))]
+    while waiting:
+        way, node, own, slots = waiting.pop()
+        if (join := node.of(s.Join)) is not None and join.step.relaxed:
+            sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
+            yield Standing(pick, node.id, members, own, sides, join.step.places)
+            for i, side in enumerate(sides):
+                below, there, known = _below(plan, node, i, own, side.slots)
+                if isinstance(below.step, s.RelaxedStream | s.RelaxedStatic):
+                    here = side._replace(slots=known)
+                    known = _kept(pick.step, join.step, below.step, slots, known)
+                    common = side._replace(slots=known, alone=is_alone(plan, below, 0))
+                    yield Standing(pick, below.id, members, there, (common, here), side.places)
+                    below, there, known = _below(plan, below, 0, there, known)
+                waiting.append((side.way, below, there, known))
+        elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
+            side = Side(slots, (*way, 0), made.step.places)
+            yield Standing(pick, node.id, members, own, (side,), side.places)
+        elif isinstance(node.step, s.Report):  # of whose rows there are picks
+            yield Standing(pick, node.id, members, own, (Side(slots, (*way, 0)),), ())
+            waiting.append(((*way, 0), *_below(plan, node, 0, own, slots)))
+        elif isinstance(node.step, s.Filter | s.Extend):
+            kept = node.step.kept
+            shown = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
+            waiting.append(((*way, 0), *_below(plan, node, 0, own, shown)))
+
+
+def _below(
+    plan: Plan, node: PlanNode, i: int, own: Longs, slots: Slots
+) -> tuple[PlanNode, Longs, Slots]:
+    """An input of a node, the members of it that these read, and where slots of the edge stand
+    there.
+    """
+    below = plan.nodes[node.inputs[i]]
+    edges = (c.edge for c in below.consumers if c.node == node.id and c.input == i)
+    edge = next(edges)
+    there = {at: edge.slots[slot] for at, slot in slots.items() if edge.slots[slot] >= 0}
+    return below, node.members.inputs[i][own].astype(np.int64), there
+
+
+def _side(
+    plan: Plan, join: PlanNode[s.Join], slots: Slots, i: int, way: tuple[int, ...]
+) -> Side:  # fmt: skip
+    """An input of a join, of whose rows these are slots."""
+    step, width = join.step, len(join.input_layouts[i].windows)
+    places = tuple([step.places[w] for w in step.row_windows(i, width) or ()])
+    return Side(_of_side(step, slots, i), (*way, i), places, is_alone(plan, join, i))
+
+
+def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
+    """Whether nobody else reads what comes to an input of a node, nor has: static rows stay."""
+    below = plan.nodes[node.inputs[i]]
+    if isinstance(node.step, s.RelaxedStatic) or isinstance(below.step, s.RelaxedStatic):
+        return False
+    while len(below.consumers) == 1 and not (np.diff(below.consumers[0].fan.offsets) > 1).any():
+        if not isinstance(below.step, s.Filter | s.Extend | s.RelaxedStream):
+            return True
+        below = plan.nodes[below.inputs[0]]
+    return False
+
+
+def _kept(
+    pick: s.Pick, join: s.Join, kept: s.Arrange, slots: Slots, there: Slots
+) -> Slots:  # fmt: skip
+    """Where slots of a join's rows stand among those of which its side is kept; ``there``: among
+    those that are. The terms by which it is kept the join has from its other side; of these nothing
+    but identities is known here.
+    """
+    found = {at: kept.kept[slot] for at, slot in there.items()}
+    read = {test.slot for test in pick.tests} | {
+        int(v) for one in pick.rest for v in variables(one)
+    }
+    keys = join.left or join.right
+    for at in {key.slot for key in pick.keys} & slots.keys() - read:
+        own = join.out[slots[at]][1]
+        if at not in found and own in keys:
+            found[at] = kept.keys[keys.index(own)]
+    return found
+
+
+def _of_side(join: s.Join, slots: Slots, i: int) -> Slots:
+    """Where slots of a join's rows stand among those of an input."""
+    found: dict[int, int] = {}
+    filled = {pair[0] for pair in join.fills}
+    for at, slot in slots.items():
+        side, own = join.out[slot]
+        if side == 0 and own in filled:
+            continue
+        if side == i:
+            found[at] = own
+        elif own in (keys := (join.left, join.right)[side]) and not is_arranged(join, i):
+            found[at] = (join.left, join.right)[i][keys.index(own)]
+    return found

@@ -1,0 +1,212 @@
+"""What picks want of the relaxed joins below them, in one sealed version of the plan.
+
+It is no parameter of these joins, so a query that comes or goes changes no member of them: which
+terms a pattern stands for, how long rows can count and which rows of an input some pick wants
+follow from the picks that live.
+
+Windows of a relaxed join are *loose* as members have them. In a sealed plan they are that of all
+picks above, if these agree, else one that has the rows of all: an element leaves it when it has
+left each of theirs (CQELS Cloud, shared joins), and each row when it has left those of the picks
+that want it (``operators/rows/sift``).
+
+What keeps a side for several relaxed joins (``RelaxedStream``, ``RelaxedStatic``) stands below the
+picks of all of them, and keeps what any of these wants. It is no step of a way. Static rows that a
+newcomer wants come in its first epoch: their patterns are read again then, as if they were new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from levada.core.event_time import MAX, Window, WindowKind
+from levada.plan.execution import steps as s
+from levada.plan.execution.demanded_terms import Wanted, coming, wanted
+from levada.plan.execution.plan import At, Plan, PlanNode
+from levada.plan.execution.shared_join_nodes import Standing, standing
+from levada.plan.execution.window_table import WindowTable
+
+LOOSE = frozenset(
+    (
+        WindowKind.CLOSE_OPEN,
+        WindowKind.CLOSE_CLOSED,
+        WindowKind.CHANGE,
+        WindowKind.RANGE,
+        WindowKind.NOW,
+        WindowKind.ALL,
+    )
+)
+"""The kinds of windows in which rows count by their times alone."""
+
+
+def loosened(windows: tuple[Window, ...]) -> tuple[Window, ...]:
+    """The windows of a relaxed join in place of these: equal for all that may share it."""
+    by_number = any(w.kind is WindowKind.NUMBERS for w in windows)
+    return tuple([_loose(w, by_number=by_number) for w in windows])
+
+
+def _loose(window: Window, *, by_number: bool) -> Window:
+    if window.kind in LOOSE:
+        return _ALL
+    return Window(window.kind) if by_number else window
+
+
+_ALL, _NUMBERS = Window(WindowKind.ALL), Window(WindowKind.NUMBERS)
+
+
+@dataclass(eq=False)
+class Shares:
+    """The living picks above each relaxed join, and what they want of patterns."""
+
+    plan: Plan
+
+    @cached_property
+    def standing(self) -> Mapping[int, tuple[Standing, ...]]:
+        """Below which picks each relaxed join or set stands, and where."""
+        found: dict[int, list[Standing]] = {}
+        for node in self.plan.nodes.values():
+            if (pick := node.of(s.Pick)) is not None:
+                for one in standing(self.plan, pick):
+                    found.setdefault(one.node, []).append(one)
+        return {number: tuple(each) for number, each in found.items()}
+
+    @cached_property
+    def above(self) -> Mapping[At, tuple[tuple[Window, ...], ...]]:
+        """The windows that picks above each member of a relaxed join have in the place of its own:
+        each kind once.
+        """
+        found: dict[At, dict[tuple[Window, ...], None]] = {}
+        every = [one for each in self.standing.values() for one in each if one.places]
+        for one in every:
+            kinds, own = one.kinds()
+            shown = [tuple([kind[place] for place in one.places]) for kind in kinds]
+            for member, kind in zip(own.tolist(), shown, strict=True):
+                found.setdefault((one.node, member), {})[kind] = None
+        return {at: tuple(kinds) for at, kinds in found.items()}
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        """The terms that relaxed patterns stand for: those that some living pick wants."""
+        return wanted(self.plan)
+
+    @cached_property
+    def coming(self) -> Wanted:
+        """The same of picks that no epoch had before this version."""
+        return coming(self.plan)
+
+    def mixed(self, pick: int) -> bool:
+        """Whether a node's picks are of joins whose picks have several windows."""
+        node = self.plan.nodes[pick]
+        (below,) = node.inputs
+        joins = {*node.members.inputs[0][node.alive].tolist()}
+        step = self.plan.nodes[below].step
+        if not isinstance(step, s.Join):  # the GROUP BYs above ask when rows count
+            return False
+        return any(
+            len(self.windows(below, join, j)) > 1 for join in joins for j in range(len(step.places))
+        )
+
+    def windows(self, node: int, member: int, window: int) -> dict[Window, None]:
+        """What the picks above a relaxed join have in the place of one of its windows."""
+        return dict.fromkeys([kind[window] for kind in self.above.get((node, member), ())])
+
+
+def shares_of(plan: Plan) -> Shares:
+    """The shares of a plan, found once."""
+    found: Shares = plan.facts.setdefault(Shares, Shares(plan))
+    return found
+
+
+def widened(plan: Plan) -> Plan:
+    """The plan with windows in which the rows of its relaxed joins count long enough, and those of
+    its sets for windows of any length.
+    """
+    shares = Shares(plan)
+    loose = [node for node in plan.nodes.values() if is_loose(node.step)]
+    wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
+    wide |= _far_enough(plan)
+    sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
+    wide |= _wide_sets(plan, sets)
+    wide |= _read_again(plan, shares)
+    return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
+
+
+def is_loose(step: object) -> bool:
+    """Whether a step's windows are those of the picks above."""
+    return isinstance(step, s.RelaxedStream) or (isinstance(step, s.Join) and step.relaxed)
+
+
+def _widened(node: PlanNode, shares: Shares) -> PlanNode:
+    table = node.windows.copied()
+    for member in np.flatnonzero(node.alive).tolist():
+        for j, window in enumerate(node.members.windows_at(member)[: len(node.layout.windows)]):
+            found = shares.windows(node.id, member, j)
+            if window in (_ALL, _NUMBERS) and found:
+                table.put(j, member, longest(found))
+    return replace(node, windows=table)
+
+
+def _read_again(plan: Plan, shares: Shares) -> dict[int, PlanNode]:
+    """The static patterns of which picks that are new want rows, as new ones."""
+    found: dict[int, PlanNode] = {}
+    for number, each in shares.standing.items():
+        for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
+            node, own = plan.nodes[number], one.own[one.pick.fresh[one.members]]
+            while node.inputs:
+                own = node.members.inputs[0][own].astype(np.int64)
+                node = plan.nodes[node.inputs[0]]
+            if len(own):
+                fresh = found.get(node.id, node).fresh.copy()
+                fresh[own] = True
+                found[node.id] = node.revised(node.consumers, fresh, node.newest)
+    return found
+
+
+def _far_enough(plan: Plan) -> dict[int, PlanNode]:
+    """The rows with numbers, of which each is told whether an equal one is in the longest of the
+    count windows above.
+    """
+    tables: dict[int, WindowTable] = {}
+    for node in plan.nodes.values():
+        if (narrow := node.of(s.Narrow)) is not None:
+            instants = plan.nodes[node.inputs[1]]
+            (below,) = instants.inputs
+            if below not in tables:
+                tables[below] = plan.nodes[below].windows.copied()
+            at = instants.members.inputs[0][node.members.inputs[1][narrow.alive]]
+            np.maximum.at(tables[below].range[-1], at, narrow.windows.range[-1][narrow.alive])
+    return {number: replace(plan.nodes[number], windows=own) for number, own in tables.items()}
+
+
+def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
+    """Sets for windows of any length with the longest of those of the GROUP BYs above, and of those
+    of picks.
+    """
+    found: dict[int, dict[int, dict[Window, None]]] = {number: {} for number in sets}
+    for node in plan.nodes.values() if sets else ():
+        if node.inputs and node.inputs[0] in sets and isinstance(node.step, s.Panes | s.Pick):
+            row = node.step.rows[0] if isinstance(node.step, s.Panes) else 0
+            for member in np.flatnonzero(node.alive).tolist():
+                below = int(node.members.inputs[0, member])
+                windows = node.members.windows_at(member)
+                found[node.inputs[0]].setdefault(below, {})[windows[row]] = None
+    wide: dict[int, PlanNode] = {}
+    for number, by_member in found.items():
+        table = plan.nodes[number].windows.copied()
+        for member, own_windows in by_member.items():
+            table.put(0, member, longest(own_windows))
+        wide[number] = replace(plan.nodes[number], windows=table)
+    return wide
+
+
+def longest(windows: Collection[Window]) -> Window:
+    """A window from which rows leave when they have left all of these: it, if there is one."""
+    if len(windows) == 1:
+        return next(iter(windows))
+    most = max(window.stays for window in windows)
+    if all(window.kind is WindowKind.NUMBERS for window in windows):
+        return Window(WindowKind.NUMBERS, range=most)
+    return Window(WindowKind.ALL) if most >= MAX else Window(WindowKind.RANGE, range=most)

@@ -1,0 +1,237 @@
+"""Which GROUP BYs read the same rows, and where the times of these are cut for all of them
+(``operators/group/slices``): what follows from a sealed plan alone.
+
+A GROUP BY reads a producer's rows along its edge, or through a pick of a relaxed join or set: what
+does not count in the pick's windows does not count in the panes either, and which rows satisfy its
+terms and comparisons is asked for all GROUP BYs above it together. A pick without any is an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from levada.core import column_names as col
+from levada.core.array_types import Bools, Longs
+from levada.core.event_time import MAX, MIN, WindowKind
+from levada.core.size_thresholds import register
+from levada.plan.execution import steps as s
+from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.plan import Consumer, Plan, PlanNode
+from levada.plan.execution.row_layout import Layout
+from levada.plan.execution.window_table import WindowTable
+
+_WINDOWS = register(f"{__name__}._WINDOWS", 8)
+"""So many windows at most where slices are kept by conditions: their cells are added up for each
+window, and beyond that each member's panes cost less.
+"""
+_CLOSING = (int(WindowKind.CLOSE_OPEN), int(WindowKind.CLOSE_CLOSED))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cuts:
+    """Borders: at each ``phase + i * step``, and at the ``starts``."""
+
+    phase: Longs
+    step: Longs
+    starts: Longs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reader:
+    """A GROUP BY by panes, and the edges along which it reads a producer's rows. ``pick``: between
+    them, if it takes some of the rows only. ``kept``: its state is slices, from which the windows
+    of its members are put together at their reports.
+    """
+
+    panes: PlanNode[s.Panes]
+    way: tuple[Consumer, ...]
+    pick: PlanNode[s.Pick] | None = None
+    kept: bool = False
+
+    @property
+    def edge(self) -> Consumer:
+        """The last edge."""
+        return self.way[-1]
+
+    def slot(self, i: int) -> int:
+        """The producer's slot that is slot i here; -1: none."""
+        for edge in reversed(self.way):
+            i = edge.edge.slots[i] if i >= 0 else -1
+        return i
+
+    def window(self, j: int) -> int:
+        """The producer's window that is window j here; -1: none."""
+        for edge in reversed(self.way):
+            j = edge.edge.windows[j] if j >= 0 else -1
+        return j
+
+
+class Form(NamedTuple):
+    """By which slots of a producer picks tell their rows: by terms, and by ranges in an order."""
+
+    keys: tuple[int, ...]
+    ranges: tuple[tuple[int, Order], ...]
+
+    @staticmethod
+    def of(reader: Reader) -> Form | None:
+        """That of a reader's pick; None if it has none."""
+        if reader.pick is None:
+            return None
+        slots, step = reader.way[0].edge.slots, reader.pick.step
+        ranges = {test.range: (slots[test.slot], test.order) for test in step.tests}
+        return Form(tuple(sorted(slots[key.slot] for key in step.keys)), tuple(ranges.values()))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Readers:
+    """The readers that have the same slots of a producer as keys; where each column of times is
+    cut. ``form``: of the picks through which they read. ``keeping``: of each of the producer's
+    members how many members of readers with slices in state read it. ``facts``: what has been
+    worked out of them, by its type.
+    """
+
+    keys: tuple[int, ...]
+    readers: tuple[Reader, ...]
+    cuts: tuple[tuple[str, Cuts], ...]
+    form: Form | None
+    keeping: Longs
+    facts: dict[type, Any] = field(default_factory=dict)
+
+
+_Known = dict[int, tuple[Readers, ...]]
+
+
+class _Facts(_Known):
+    """What is known of a plan's nodes."""
+
+
+def readers_of(plan: Plan, node: PlanNode) -> tuple[Readers, ...]:
+    """The GROUP BYs that have rows of a node in common, found once."""
+    known: _Known = plan.facts.setdefault(_Facts, _Facts())
+    if node.id not in known:
+        known[node.id] = tuple(_found(plan, node))
+    return known[node.id]
+
+
+def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
+    by_keys: dict[tuple[tuple[int, ...], Form | None], list[Reader]] = {}
+    for reader in _reading(plan, node):
+        if _closes(reader.panes):
+            own = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
+            by_keys.setdefault((tuple(sorted(own)), Form.of(reader)), []).append(reader)
+    for (keys, form), some in by_keys.items():
+        counts = np.stack([_counts(reader) for reader in some])
+        if not (counts.sum(axis=0) > 1).any():
+            continue
+        keeps = np.array([_keeps(node, reader, n) for reader, n in zip(some, counts, strict=True)])
+        found = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
+        cuts = tuple(_cuts(found, node.layout))
+        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0))
+
+
+def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
+    """The GROUP BYs over a node."""
+    for consumer in node.consumers:
+        target = plan.nodes[consumer.node]
+        if (panes := target.of(s.Panes)) is not None:
+            yield Reader(panes, (consumer,))
+        elif (pick := target.of(s.Pick)) is not None:
+            if pick.step.rest:
+                continue  # no index tells whose rows are whose
+            some = pick if pick.step.keys or pick.step.tests else None
+            for after in pick.consumers:
+                if (panes := plan.nodes[after.node].of(s.Panes)) is not None:
+                    yield Reader(panes, (consumer, _behind(after, pick.step.kept)), some)
+
+
+def _behind(edge: Consumer, kept: Sequence[int]) -> Consumer:
+    """An edge out of a pick as if out of the pick's input."""
+    slots = tuple([kept[at] if at >= 0 else -1 for at in edge.edge.slots])
+    return replace(edge, edge=edge.edge._replace(slots=slots))
+
+
+def _closes(panes: PlanNode[s.Panes]) -> bool:
+    """Whether all windows of a GROUP BY's rows are such as close at the times of a grid."""
+    kinds = panes.windows.kind[list(panes.step.rows)][:, panes.alive]
+    return not panes.input_layouts[0].weighted and bool(np.isin(kinds, _CLOSING).all())
+
+
+def _counts(reader: Reader) -> Longs:
+    """To how many members the rows of each of a producer's members go."""
+    counts: Longs = np.diff(reader.way[-1].fan.offsets).astype(np.int64)
+    if len(reader.way) > 1:
+        fan = reader.way[0].fan
+        sums = np.concatenate([[0], np.cumsum(counts[fan.members])])
+        counts = sums[fan.offsets[1:]] - sums[fan.offsets[:-1]]
+    return counts
+
+
+def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
+    """Whether a reader's state is slices: several of its windows are over the same rows of a node,
+    whose groups say where they are; the rows of a pick are those of its input. Of members that
+    differ in conditions on a number, where they have few windows: places of texts are those of a
+    plan version.
+    """
+    panes = reader.panes
+    grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
+    if not grouped or node.of(s.Pick) is not None or not (counts > 1).any():
+        return False
+    if reader.pick is None:
+        return True
+    windows = int(windows_of(panes).max(initial=0)) + 1
+    one = {(test.range, test.order) for test in reader.pick.step.tests}
+    numbers = len(one) == 1 and {order for _, order in one} == {Order.VALUE}
+    return numbers and windows <= min(_WINDOWS, int(counts.max()) // 2)
+
+
+def windows_of(panes: PlanNode[s.Panes]) -> Longs:
+    """Of each member of a GROUP BY the number of its windows, which others may have, too; of those
+    that are gone 0.
+    """
+    table, found = panes.windows.pick(panes.step.rows), np.zeros(len(panes.members), np.int64)
+    own = np.flatnonzero(panes.alive)
+    said = (table.kind, table.range, table.step, table.t0, table.given, table.to, table.stream)
+    codes = np.zeros(len(own), np.int64)
+    for column in np.concatenate([one[:, own].astype(np.int64) for one in said]):
+        if len(own) and (column != column[0]).any():
+            values, of = np.unique(column, return_inverse=True)
+            codes = np.unique(codes * len(values) + of, return_inverse=True)[1]
+    found[own] = codes
+    return found
+
+
+def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts]]:
+    """Where each column of times is cut: where rows enter, where they leave, where queries start;
+    an earlier coming matters by when it leaves.
+    """
+    found: dict[str, list[Cuts]] = {}
+    for reader in readers:
+        for j, span in enumerate(reader.panes.input_layouts[0].windows):
+            if (at := reader.window(j)) < 0:
+                continue
+            panes = reader.panes
+            enter, leave = borders(panes.windows, panes.alive, panes.step.rows[j])
+            latest = span.hi and source.windows[at].hi
+            found.setdefault(col.least(at), []).append(leave)
+            found.setdefault(col.greatest(at) if latest else col.least(at), []).append(enter)
+            if span.prev and source.windows[at].prev:
+                found.setdefault(col.earlier(at), []).append(leave)
+    for name, cuts in found.items():
+        grids = [np.stack([cut.phase, cut.step]) for cut in cuts]
+        phase, step = np.unique(np.concatenate(grids, axis=1), axis=1)
+        yield name, Cuts(phase, step, np.unique(np.concatenate([cut.starts for cut in cuts])))
+
+
+def borders(table: WindowTable, own: Bools, t: int) -> tuple[Cuts, Cuts]:
+    """The times from which on a row enters window t of these members later; and from which on it
+    leaves it later, or is after a start. The windows are such as close.
+    """
+    kind, step, start = table.kind[t][own], table.step[t][own], table.start[t][own]
+    close = table.t0[t][own] + (kind == WindowKind.CLOSE_CLOSED)
+    enter = (close + table.range[t][own] - table.to[t][own]) % step
+    none = np.empty(0, np.int64)
+    return Cuts(enter, step, none), Cuts(close % step, step, start[(start > MIN) & (start < MAX)])

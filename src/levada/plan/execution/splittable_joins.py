@@ -1,0 +1,109 @@
+"""Which joins of a plan may have the rows of a heavy key in several partitions at once (Parallel
+windowed joins, W54).
+
+What such a join puts out lies wherever its pairs were found, and not where its key is. So it must
+be nobody's business below: rows go on one by one, wait for their report, are results, or are
+exchanged anew. Whoever needs equal rows together, and takes them where the join has left them,
+keeps the join whole; so does an input that is there without an exchange, since its rows are in one
+partition only. What a join reads where it is kept is divided with it: more rows there of a group
+that is another's are met by nobody. Every reason is a sentence, which ``levada status`` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from levada.plan.execution import steps as s
+from levada.plan.execution.key_group_table import GroupTable, divided
+from levada.plan.execution.plan import Consumer, Plan, PlanNode
+
+
+@dataclass(frozen=True)
+class Divisible:
+    """The joins of a plan: those that may be divided and what they read where it is kept, in order,
+    and why the others may not.
+    """
+
+    joins: tuple[int, ...]
+    whole: Mapping[int, str]
+
+
+def divisible(plan: Plan) -> Divisible:
+    """Which joins of a plan may be divided; found once."""
+    if Divisible not in plan.facts:
+        nodes = map(plan.nodes.__getitem__, plan.order)
+        joins = [n for n in nodes if isinstance(n.step, s.Join | s.MultiwayJoin)]
+        why = {node.id: _why_whole(plan, node) for node in joins}
+        may = {number for number, reason in why.items() if not reason}
+        may |= {n for at in may for n in plan.nodes[at].inputs if _is_kept(plan.nodes[n])}
+        plan.facts[Divisible] = Divisible(
+            tuple(sorted(may)), {n: reason for n, reason in why.items() if reason}
+        )
+    found: Divisible = plan.facts[Divisible]
+    return found
+
+
+def fitting(table: GroupTable, plan: Plan) -> GroupTable:
+    """The table with its heavy groups divided in the joins of this plan that may be; itself if it
+    says so already.
+    """
+    by, joins = table.division, divisible(plan).joins
+    if not by.heavy or by.joins == joins:
+        return table
+    return divided(table, replace(by, joins=joins))
+
+
+def _why_whole(plan: Plan, node: PlanNode) -> str:
+    """Why a join stays whole; "": it may be divided."""
+    if not node.layout.windows:
+        return "it joins static data alone"
+    if node.layout.weighted or any(layout.weighted for layout in node.input_layouts):
+        return "rows of it are taken back"
+    if not all(_comes(plan, node, i) for i in range(len(node.inputs))):
+        return "not all of its rows come by their key from other tasks"
+    return _why_not_below(plan, node)
+
+
+def _comes(plan: Plan, node: PlanNode, i: int) -> bool:
+    """Whether the rows of an input come by their key, or came so to where they are kept."""
+    below = plan.nodes[node.inputs[i]]
+    if _is_kept(below):
+        return _comes(plan, below, 0)
+    edges = [c for c in below.consumers if (c.node, c.input) == (node.id, i)]
+    return all(c.edge.exchange for c in edges)
+
+
+def _is_kept(node: PlanNode) -> bool:
+    return isinstance(node.step, s.Arrange)
+
+
+def _why_not_below(plan: Plan, node: PlanNode) -> str:
+    """Whom it matters where a node's rows are; "": nobody."""
+    reasons = (_why_not(plan, plan.nodes[c.node]) for c in _here(node))
+    apart = (s.RGroup for c in node.consumers if _adds_up(plan.nodes[c.node]))
+    sums = (
+        f"equal values of it must come to the {step.__name__} above from one task" for step in apart
+    )
+    return next((reason for reason in chain(reasons, sums) if reason), "")
+
+
+def _adds_up(node: PlanNode) -> bool:
+    return isinstance(node.step, s.RGroup) and node.step.apart
+
+
+def _here(node: PlanNode) -> list[Consumer]:
+    """Who takes rows where they are."""
+    return [c for c in node.consumers if c.edge.exchange is None]
+
+
+def _why_not(plan: Plan, node: PlanNode) -> str:
+    step = node.step
+    if isinstance(step, s.Emit):
+        return ""
+    alone = step.rowwise or isinstance(step, s.Report | s.Pick)
+    alone |= isinstance(step, s.Changes) and step.certain and step.rows is not None
+    if not alone or node.layout.weighted:
+        return f"equal rows of it must be together for the {type(step).__name__} above it"
+    return _why_not_below(plan, node)

@@ -1,0 +1,110 @@
+"""Windows of members as parameter arrays: what the kernels that say where rows count take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import MIN, Window, WindowKind
+from levada.plan.execution.shapes import Member
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """Windows of members as parameter arrays, shape (windows, members): a row of an array is one
+    window's column.
+    """
+
+    kind: npt.NDArray[np.uint8]
+    range: Longs
+    step: Longs
+    t0: Longs
+    given: npt.NDArray[np.bool_]
+    to: Longs
+    stream: Ints
+    start: Longs  # per window and member: elements before it do not count
+
+    @staticmethod
+    def of(members: Sequence[Member], streams: Mapping[str, int]) -> WindowTable:
+        """The table of these members."""
+        width = max((len(m.windows) for m in members), default=0)
+        shape = (width, len(members))
+        kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
+        range_, t0, to, start = (np.zeros(shape, np.int64) for _ in range(4))
+        step = np.ones(shape, np.int64)
+        stream = np.full(shape, -1, np.int32)
+        for i, m in enumerate(members):
+            for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
+                kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
+                given[j, i], to[j, i] = w.t0_given, w.to
+                stream[j, i] = streams.get(name, -1)
+                start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
+        return WindowTable(kind, range_, step, t0, given, to, stream, start)
+
+    @cached_property
+    def one_stream(self) -> bool:
+        """Whether each window is of one stream for all members. The table must be whole."""
+        return bool((self.stream == self.stream[:, :1]).all())
+
+    @cached_property
+    def each_stream(self) -> tuple[int, ...]:
+        """The streams of the first member's windows. The table must be whole."""
+        return tuple([i for i in self.stream[:, 0].tolist() if i >= 0])
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all members have the same windows of the same streams, starts apart: what is said
+        of one is said of all. The table must be whole.
+        """
+        return all(bool((own == own[:, :1]).all()) for own in self._columns[:-1])
+
+    @cached_property
+    def by_number(self) -> bool:
+        """Whether rows have numbers: behind the window of the times is one of them for all members.
+        The table must be whole.
+        """
+        return len(self.kind) > 1 and bool((self.kind[1] == WindowKind.NUMBERS).all())
+
+    def params(
+        self, j: int
+    ) -> tuple[npt.NDArray[np.uint8], Longs, Longs, Longs, npt.NDArray[np.bool_], Longs]:
+        """Window j of all members as leading arguments of the kernels of where rows count."""
+        return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
+
+    def pick(self, rows: Sequence[int]) -> WindowTable:
+        """These windows only, in this order."""
+        at = list(rows)
+        return WindowTable(*(column[at] for column in self._columns))
+
+    def at(self, members: Longs) -> WindowTable:
+        """The table of these members, in this order."""
+        return WindowTable(*(column.take(members, axis=1) for column in self._columns))
+
+    def copied(self) -> WindowTable:
+        """A copy."""
+        return WindowTable(*(column.copy() for column in self._columns))
+
+    def put(self, j: int, i: int, window: Window) -> None:
+        """Window j of member i, of a table that nobody has yet; the stream stays."""
+        self.kind[j, i], self.range[j, i], self.step[j, i] = window.kind, window.range, window.step
+        self.t0[j, i], self.given[j, i], self.to[j, i] = window.t0, window.t0_given, window.to
+        self.start[j, i] = max(int(self.start[j, i]), window.start)
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return (
+            self.kind,
+            self.range,
+            self.step,
+            self.t0,
+            self.given,
+            self.to,
+            self.stream,
+            self.start,
+        )

@@ -1,1 +1,0 @@
-"""Physical operators -> shapes and members: names become slots, constants become parameters."""

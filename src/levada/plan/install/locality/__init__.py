@@ -1,1 +1,0 @@
-"""Which queries are in reach of each other, by regions."""

@@ -1,1 +1,0 @@
-"""What queries that come have in common without being equal: sides of joins."""

@@ -1,1 +1,0 @@
-"""What of a condition indexes tell."""

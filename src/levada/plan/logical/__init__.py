@@ -1,0 +1,1 @@
+"""The logical plan: immutable nodes and expressions, independent of the query language."""

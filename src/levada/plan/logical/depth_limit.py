@@ -1,0 +1,62 @@
+"""How deep a query may be: what comes after the algebra walks it by recursion.
+
+A query that registration accepts must not stop the engine that runs a thousand others, so what is
+deeper is refused there. Chains of ``||``, ``&&`` and UNION are balanced before, a basic graph
+pattern is one node. Cost: linear in the algebra, without recursion.
+"""
+
+from __future__ import annotations
+
+from levada.core.expressions import Aggregate, Call, Expression
+from levada.errors import QueryError
+from levada.plan.logical.nodes import Node
+from levada.plan.logical.traversal import children
+from levada.plan.logical.variables import expressions
+
+MOST_OPERATORS = 250
+MOST_CALLS = 120
+
+
+def check_depth(pattern: Node, text: str) -> None:
+    """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many
+    calls, one within the other.
+
+    >>> from levada.plan.logical.nodes import Filter, Unit
+    >>> from levada.core.expressions import Var
+    >>> check_depth(Filter(Unit(), Var("x")), "")
+    """
+    waiting: list[tuple[Node, int]] = [(pattern, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        for expression in expressions(node):
+            _check_expression(expression, text)
+        if depth > MOST_OPERATORS:
+            raise _too_deep(
+                f"Say it with fewer than {MOST_OPERATORS} OPTIONAL, BIND, "
+                "FILTER and the like one after the other.",
+                text,
+            )
+        waiting += [(child, depth + 1) for child in children(node)]
+
+
+def _check_expression(expression: Expression, text: str) -> None:
+    waiting: list[tuple[Expression, int]] = [(expression, 1)]
+    while waiting:
+        found, depth = waiting.pop()
+        if depth > MOST_CALLS:
+            raise _too_deep(
+                f"An expression has at most {MOST_CALLS} operators and "
+                "functions one within the other.",
+                text,
+            )
+        match found:
+            case Call(_, args):
+                waiting += [(arg, depth + 1) for arg in args]
+            case Aggregate(_, arg, _) if arg is not None:
+                waiting.append((arg, depth + 1))
+            case _:
+                pass
+
+
+def _too_deep(hint: str, text: str) -> QueryError:
+    return QueryError("The query is nested too deeply.", text=text, hint=hint)

@@ -1,0 +1,170 @@
+"""The alternatives of a triple pattern: explicit patterns whose matches entail one of its own (RDFS
+and OWL by rewriting).
+
+Under a schema each entailed triple but those of transitive properties follows from one explicit
+triple (s p o):
+
+    head          where
+    s q o, o q s  q is a super-property of p, straight or turned (or turned twice: both need an o
+                  that is no literal)
+    s type c      c is a class of p's subjects, or the triple is s type d and c is above d
+    o type c      c is a class of p's objects
+    s p s, o p o  p is subClassOf or subPropertyOf; c p c if something is of class c: in static
+                  data, where the schema is
+
+So the pattern is unified with each head that can be, which says what of the explicit triple is
+constant and where each variable stands. A triple whose subject were a literal is none. Cost: linear
+in the alternatives that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri, Literal, Term
+from levada.plan.logical.nodes import Alternative
+from levada.plan.logical.ontology_schema import (
+    SAME,
+    SUB_CLASS,
+    SUB_PROPERTY,
+    TYPE,
+    Regime,
+    Schema,
+)
+
+# the explicit triple's own subject and object; nobody else's variable starts with two dots
+_S, _O = Var("..s"), Var("..o")
+_Head = tuple[Var | Term, Term, Var | Term]
+
+
+@lru_cache(maxsize=256)  # many queries ask for the same classes
+def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[Alternative, ...]:
+    """All alternatives of a pattern, itself first; ``static``: the graph's schema triples count.
+
+    >>> from levada.plan.logical.ontology_schema import SUB_PROPERTY
+    >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
+    >>> pattern = TriplePattern(Var("x"), Iri("e:q"), Var("y"))
+    >>> [str(a.pattern.predicate) for a in alternatives(pattern, schema, static=False)]
+    ['<e:q>', '<e:p>']
+    """
+    found: dict[Alternative, None] = {Alternative(goal): None}
+    subjects, objects = (
+        schema.same_as(t) if not isinstance(t, Var) else (t,) for t in (goal.subject, goal.object)
+    )
+    for subject, object_ in product(subjects, objects):
+        same = TriplePattern(subject, goal.predicate, object_)
+        found[Alternative(same)] = None
+        found.update(dict.fromkeys(_of(same, schema, static)))
+    return tuple(found)
+
+
+def _of(goal: TriplePattern, schema: Schema, static: bool) -> Iterator[Alternative]:
+    if isinstance(goal.predicate, Var):
+        yield from _any(goal, schema)
+    elif goal.predicate == TYPE:
+        yield from _types(goal, schema)
+    else:
+        for p, turned, resource in sorted(schema.subproperties(goal.predicate), key=str):
+            yield from _unify(goal, (_S, p, _O), _turn(goal.predicate, turned), resource)
+    if static:
+        yield from _own(goal, schema)
+
+
+def _turn(p: Term, turned: bool) -> _Head:
+    return (_O, p, _S) if turned else (_S, p, _O)
+
+
+def _any(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
+    """With a variable for the predicate: all that follows from any property, and from any class."""
+    for p in sorted(schema.entailing(), key=str):
+        for q, turned, resource in sorted(schema.superproperties(p), key=str):
+            if isinstance(q, Iri) and (q, turned) != (p, False):
+                yield from _unify(goal, (_S, p, _O), _turn(q, turned), resource)
+    yield from _types(goal, schema)
+
+
+def _types(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
+    """What has a class by the class that it has, and by the properties that it has."""
+    wanted = None if isinstance(goal.object, Var) else goal.object
+    for explicit, subject, c, resource in _classify(wanted, schema):
+        yield from _unify(goal, explicit, (subject, TYPE, c), resource)
+
+
+def _classify(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var, Term, bool]]:
+    """Explicit triples by which their subject or object is of a class (``wanted``, or any) beside
+    what they say.
+    """
+    for d in sorted(schema.classes if wanted is None else schema.below(wanted) - {wanted}, key=str):
+        for c in sorted(schema.above(d) - {d}, key=str) if wanted is None else (wanted,):
+            yield (_S, TYPE, d), _S, c, False
+    for c in sorted(schema.typings, key=str) if wanted is None else (wanted,):
+        for p, of_object, resource in schema.typings.get(c, ()):
+            yield (_S, p, _O), (_O if of_object else _S), c, resource
+
+
+def _own(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
+    """What follows from schema triples in the graph itself, but for transitivity: a class or
+    property is below itself.
+    """
+    for p in (SUB_CLASS, SUB_PROPERTY):
+        yield from _unify(goal, (_S, p, _O), (_S, p, _S), False)
+        yield from _unify(goal, (_S, p, _O), (_O, p, _O), True)
+    yield from _unify(goal, (_S, TYPE, _O), (_O, SUB_CLASS, _O), True)
+    if goal.predicate == SUB_CLASS or isinstance(goal.predicate, Var):
+        given = [t for t in (goal.subject, goal.object) if not isinstance(t, Var)]
+        for explicit, _, c, resource in _classify(given[0] if given else None, schema):
+            yield from _unify(goal, explicit, (c, SUB_CLASS, c), resource)
+    if schema.regime is Regime.OWL:
+        yield from _unify(goal, (_S, SAME, _O), (_O, SAME, _S), True)
+
+
+def _unify(
+    goal: TriplePattern, explicit: _Head, head: _Head, resource: bool
+) -> Iterator[Alternative]:
+    """The alternative by which this head is the goal; none where they cannot be the same."""
+    equal = _Equal()
+    for wanted, given in zip(goal.positions, head, strict=True):
+        if not equal.join(wanted, given):
+            return
+    names = [v for v in dict.fromkeys(goal.positions) if isinstance(v, Var)]
+    taken: dict[Var | Term, Var] = {}
+    # the explicit triple's variables are called after the goal's where they are the same
+    for v in names:
+        if isinstance(equal.of(v), Var):
+            taken.setdefault(equal.of(v), v)
+    subject, predicate, object_ = (equal.of(t) for t in explicit)
+    subject, object_ = (taken.get(t, t) if isinstance(t, Var) else t for t in (subject, object_))
+    if isinstance(subject, Literal) or (resource and isinstance(object_, Literal)):
+        return
+    pattern = TriplePattern(subject, predicate, object_)
+    values = [(v, taken.get(value, value)) for v in names for value in (equal.of(v),)]
+    binds = tuple((v.name, value) for v, value in values if value != v)
+    yield Alternative(pattern, binds, resource and isinstance(object_, Var))
+
+
+class _Equal:
+    """Equations between variables and terms; each has what it equals, a term if there is one."""
+
+    def __init__(self) -> None:
+        self.up: dict[Var | Term, Var | Term] = {}
+
+    def of(self, x: Var | Term) -> Var | Term:
+        while x in self.up:
+            x = self.up[x]
+        return x
+
+    def join(self, a: Var | Term, b: Var | Term) -> bool:
+        """Makes both equal; False if they are two terms."""
+        a, b = self.of(a), self.of(b)
+        if a == b:
+            return True
+        if not isinstance(a, Var):
+            a, b = b, a
+        if not isinstance(a, Var):
+            return False
+        self.up[a] = b
+        return True

@@ -1,0 +1,304 @@
+"""What an ontology says of classes and properties, as graphs: to reach is the closure.
+
+    classes      c -> d: an instance of c is one of d
+                 (subClassOf, equivalentClass, sameAs)
+    properties   p -> (q, turned): x p y entails x q y, or y q x
+                 (subPropertyOf, equivalentProperty, inverseOf, Symmetric.., sameAs)
+    domains, ranges, transitive properties, classes of terms that are the same
+
+Two regimes: RDFS (RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the axiomatic
+triples and what follows from them alone) and OWL (the same and of OWL 2 RL: prp-inv1/2, prp-symp,
+prp-trp, prp-eqp1/2, cax-eqc1/2, eq-sym, eq-trans, eq-rep-s/p/o). The vocabulary of the schema is
+fixed: an ontology that says something of rdf:type or rdfs:subClassOf itself is refused by name.
+
+Cost: linear in the ontology; what is reachable from a class or property is found when it is asked
+for, once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from levada.core.rdf_terms import RDF, Iri, Literal, Term
+from levada.errors import UsageError, near
+
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+OWL = "http://www.w3.org/2002/07/owl#"
+TYPE = Iri(RDF + "type")
+SUB_CLASS, SUB_PROPERTY = Iri(RDFS + "subClassOf"), Iri(RDFS + "subPropertyOf")
+DOMAIN, RANGE = Iri(RDFS + "domain"), Iri(RDFS + "range")
+INVERSE, SAME = Iri(OWL + "inverseOf"), Iri(OWL + "sameAs")
+EQUAL_CLASS, EQUAL_PROPERTY = Iri(OWL + "equivalentClass"), Iri(OWL + "equivalentProperty")
+SYMMETRIC, TRANSITIVE = Iri(OWL + "SymmetricProperty"), Iri(OWL + "TransitiveProperty")
+
+_RDFS_SCHEMA = (SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE)
+_OWL_SCHEMA = (INVERSE, SAME, EQUAL_CLASS, EQUAL_PROPERTY)
+_RESERVED = (TYPE, *_RDFS_SCHEMA, *_OWL_SCHEMA)
+
+Statement = tuple[Term, Term, Term]
+Turned = tuple[Term, bool]
+"""A property, and whether its subject and object change places."""
+Reached = tuple[Term, bool, bool]
+"""The same, and whether they do so anywhere on the way: then it is said of triples whose object is
+no literal alone."""
+
+
+class Regime(StrEnum):
+    """Which triples a graph entails."""
+
+    NONE = "none"
+    RDFS = "rdfs"
+    OWL = "owl"
+
+
+def regime_of(word: str) -> Regime:
+    """The regime of this name. Raises ``UsageError``.
+
+    >>> regime_of("rdfs").name
+    'RDFS'
+    """
+    if word not in list(Regime):
+        raise UsageError(f"There is no entailment {word}.", hint=near(word, list(Regime)))
+    return Regime(word)
+
+
+def predicates_of(regime: Regime) -> tuple[Iri, ...]:
+    """The predicates of the triples by which an ontology counts; of rdf:type only those with
+    ``kinds_of`` as objects.
+    """
+    return {
+        Regime.NONE: (),
+        Regime.RDFS: _RDFS_SCHEMA,
+        Regime.OWL: (*_RDFS_SCHEMA, *_OWL_SCHEMA, TYPE),
+    }[regime]
+
+
+def kinds_of(regime: Regime) -> tuple[Iri, ...]:
+    """The classes of properties that count."""
+    return (SYMMETRIC, TRANSITIVE) if regime is Regime.OWL else ()
+
+
+class Typing(NamedTuple):
+    """That a triple of a property says the class of its subject, or of its object (``of_object``).
+
+    ``resource``: only if the object is no literal.
+    """
+
+    property: Term
+    of_object: bool
+    resource: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The graphs; ``alike`` are the classes of sameAs, each of two terms or more."""
+
+    regime: Regime
+    classes: Mapping[Term, frozenset[Term]]
+    properties: Mapping[Term, frozenset[Turned]]
+    domains: Mapping[Term, frozenset[Term]]
+    ranges: Mapping[Term, frozenset[Term]]
+    transitive: frozenset[Term]
+    alike: tuple[tuple[Term, ...], ...]
+    _found: dict[tuple[str, Term], frozenset[Term]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(statements: Iterable[Statement], regime: Regime) -> Schema:
+        """The schema of an ontology's triples under a regime; others than those of
+        ``predicates_of`` do not count.
+
+        Raises ``UsageError`` where the ontology says something of the schema's own vocabulary.
+
+        >>> a, b = Iri("e:A"), Iri("e:B")
+        >>> Schema.of([(a, SUB_CLASS, b), (b, SUB_CLASS, a)], Regime.RDFS).above(a) == {a, b}
+        True
+        """
+        said: dict[Term, list[tuple[Term, Term]]] = defaultdict(list)
+        known = {*predicates_of(regime)}
+        for s, p, o in statements:
+            if p in known and not isinstance(s, Literal):
+                said[p].append((s, o))
+        alike = _components(said[SAME])
+        same = [(a, b) for group in alike for a in group for b in group if a != b]
+        schema = Schema(
+            regime,
+            _edges([*said[SUB_CLASS], *_both(said[EQUAL_CLASS]), *same]),
+            _edges(_turns(said, same)),
+            _edges(said[DOMAIN]),
+            _edges(said[RANGE]),
+            frozenset(s for s, o in said[TYPE] if o == TRANSITIVE),
+            alike,
+        )
+        schema._check_vocabulary()
+        return schema
+
+    def _check_vocabulary(self) -> None:
+        """The rules are fixed: what would add to them is refused, never passed over."""
+        leads = {q for turns in self.properties.values() for q, _ in turns}
+        for term in _RESERVED:
+            if term in leads or any(
+                term in table for table in (self.properties, self.domains, self.ranges)
+            ):
+                raise UsageError(
+                    f"The ontology makes {term} a sub-property, an inverse or the like, or gives "
+                    "it a domain or range, which is not supported.",
+                    hint="Leave such triples out of the ontology.",
+                )
+        given = {
+            c
+            for table in (self.classes, self.domains, self.ranges)
+            for found in table.values()
+            for c in found
+        }
+        for kind in kinds_of(self.regime):
+            if kind in given:
+                raise UsageError(
+                    f"The ontology has sub-classes of {kind}, or makes it a domain or range, "
+                    "which is not supported.",
+                    hint=f"Say of each property that it is a {kind}.",
+                )
+
+    def above(self, c: Term) -> frozenset[Term]:
+        """The classes that an instance of ``c`` is an instance of, ``c`` among them."""
+        return self._reached("above", c, self.classes)
+
+    def below(self, c: Term) -> frozenset[Term]:
+        """The classes whose instances are instances of ``c``, ``c`` among them."""
+        return self._reached("below", c, self._lower)
+
+    def _reached(
+        self, word: str, c: Term, edges: Mapping[Term, frozenset[Term]]
+    ) -> frozenset[Term]:
+        if (word, c) not in self._found:
+            seen, waiting = {c}, [c]
+            while waiting:
+                new = edges.get(waiting.pop(), frozenset()) - seen
+                seen |= new
+                waiting += new
+            self._found[word, c] = frozenset(seen)
+        return self._found[word, c]
+
+    @cached_property
+    def _lower(self) -> dict[Term, frozenset[Term]]:
+        return _edges((d, c) for c, above in self.classes.items() for d in above)
+
+    @cached_property
+    def _sources(self) -> dict[Term, frozenset[Turned]]:
+        return _edges(
+            (q, (p, turned)) for p, turns in self.properties.items() for q, turned in turns
+        )
+
+    def entailing(self) -> frozenset[Term]:
+        """The properties from whose triples others follow by the property alone; they are IRIs."""
+        terms = {*self.properties, *self.domains, *self.ranges}
+        return frozenset(p for p in terms if isinstance(p, Iri))
+
+    def superproperties(self, p: Term) -> frozenset[Reached]:
+        """What a triple of ``p`` entails a triple of, ``p`` itself among them."""
+        return _turn(p, self.properties)
+
+    def subproperties(self, q: Term) -> frozenset[Reached]:
+        """The properties a triple of which entails one of ``q``, also ``q`` itself: IRIs."""
+        return frozenset(found for found in _turn(q, self._sources) if isinstance(found[0], Iri))
+
+    @cached_property
+    def typings(self) -> dict[Term, tuple[Typing, ...]]:
+        """By class: the properties whose use says that something is an instance of it."""
+        found: dict[Term, list[Typing]] = defaultdict(list)
+        for p in sorted(self.entailing(), key=str):
+            for c, turned, resource in sorted(self._typed(p), key=str):
+                found[c].append(Typing(p, turned, resource))
+        return {c: tuple(typings) for c, typings in found.items()}
+
+    def _typed(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
+        """The classes that follow from a triple of ``p``: whether of its object, and whether only
+        if that is no literal.
+        """
+        plain, resource, objects = set[Term](), set[Term](), set[Term]()
+        for q, turned, no_literal in self.superproperties(p):
+            subject, other = (self.ranges, self.domains) if turned else (self.domains, self.ranges)
+            (resource if no_literal else plain).update(subject.get(q, ()))
+            objects |= other.get(q, frozenset())
+        plain, resource, objects = (
+            {d for c in cs for d in self.above(c)} for cs in (plain, resource, objects)
+        )
+        yield from ((c, False, False) for c in plain)
+        yield from ((c, False, True) for c in resource - plain)
+        yield from ((c, True, True) for c in objects)
+
+    @cached_property
+    def _group(self) -> dict[Term, tuple[Term, ...]]:
+        return {term: group for group in self.alike for term in group}
+
+    def same_as(self, term: Term) -> tuple[Term, ...]:
+        """The terms that are the same as this one, itself first."""
+        return (term, *(other for other in self._group.get(term, ()) if other != term))
+
+
+def _turn(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached]:
+    """The properties that are reachable; one that needs no turn on its way is not there a second
+    time as one that does.
+    """
+    seen: set[Reached] = {(p, False, False)}
+    waiting = list(seen)
+    while waiting:
+        q, turned, ever = waiting.pop()
+        new = {(r, turned != turn, ever or turn) for r, turn in edges.get(q, ())} - seen
+        seen |= new
+        waiting += new
+    return frozenset(
+        found for found in seen if not (found[2] and (found[0], found[1], False) in seen)
+    )
+
+
+def _both(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
+    return [pair for a, b in pairs for pair in ((a, b), (b, a))]
+
+
+def _turns(
+    said: Mapping[Term, list[tuple[Term, Term]]], same: Iterable[tuple[Term, Term]]
+) -> Iterable[tuple[Term, Turned]]:  # fmt: skip
+    """The edges between properties, each with whether subject and object change places."""
+    for p, q in [*said.get(SUB_PROPERTY, ()), *_both(said.get(EQUAL_PROPERTY, ())), *same]:
+        yield p, (q, False)
+    for p, q in _both(said.get(INVERSE, ())):
+        yield p, (q, True)
+    for p, kind in said.get(TYPE, ()):
+        if kind == SYMMETRIC:
+            yield p, (p, True)
+
+
+_Value = TypeVar("_Value")
+
+
+def _edges(pairs: Iterable[tuple[Term, _Value]]) -> dict[Term, frozenset[_Value]]:
+    found: dict[Term, set[_Value]] = defaultdict(set)
+    for a, b in pairs:
+        found[a].add(b)
+    return {a: frozenset(bs) for a, bs in found.items()}
+
+
+def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], ...]:
+    """The classes of the least equivalence that holds these pairs; literals are nobody's equals."""
+    edges = _edges(
+        pair for pair in _both(p for p in pairs if not any(isinstance(t, Literal) for t in p))
+    )
+    seen: set[Term] = set()
+    found = []
+    for term in edges:
+        if term in seen:
+            continue
+        group, waiting = {term}, [term]
+        while waiting:
+            new = edges[waiting.pop()] - group
+            group |= new
+            waiting += new
+        seen |= group
+        if len(group) > 1:
+            found.append(tuple(sorted(group, key=str)))
+    return tuple(sorted(found, key=str))

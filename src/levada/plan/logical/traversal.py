@@ -1,0 +1,135 @@
+"""Walking the algebra: the children of a node, a node with others, the nodes of a query's level.
+
+Who walks names only the nodes that matter to it. Cost: linear in what is walked.
+
+A function of a node walks everything below it, and a stage of a query asks it at each node, which
+is quadratic in the query's depth. So what such functions return is remembered while a stage is made
+(``remembering``). Nodes are compared by identity, and kept meanwhile, so that no other node gets
+the identity of one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from typing import TypeVar
+
+from levada.plan.logical import nodes as a
+
+
+def children(node: a.Node) -> tuple[a.Node, ...]:
+    """The nodes directly below a node, in order.
+
+    >>> children(a.Join(a.Unit(), a.Values((), ())))
+    (Unit(), Values(variables=(), rows=()))
+    """
+    match node:
+        case a.Unit() | a.Bgp() | a.Entailed() | a.Came() | a.Scan() | a.Values():
+            return ()
+        case a.Conjunction(parts):
+            return parts
+        case a.Closure(child, zero):
+            return (child,) if zero is None else (child, zero)
+        case (
+            a.Join(left, right)
+            | a.LeftJoin(left, right)
+            | a.Minus(left, right)
+            | a.Exists(left, right)
+            | a.Mark(left, right)
+            | a.Union(left, right)
+            | a.Except(left, right)
+            | a.Recent(left, right)
+        ):
+            return (left, right)
+        case _:
+            return (node.child,)
+
+
+def with_children(node: a.Node, others: Sequence[a.Node]) -> a.Node:
+    """The node with these below it, as many as it has; itself if they are the same objects.
+
+    >>> with_children(a.Distinct(a.Unit()), [a.Values((), ())])
+    Distinct(child=Values(variables=(), rows=()))
+    """
+    before = children(node)
+    assert len(before) == len(others), "a node keeps the number of its children"
+    if all(one is other for one, other in zip(before, others, strict=True)):
+        return node
+    match node:
+        case a.Conjunction():
+            return replace(node, parts=tuple(others))
+        case a.Closure():
+            return replace(node, child=others[0], zero=others[1] if len(others) > 1 else None)
+        case a.Unit() | a.Bgp() | a.Entailed() | a.Came() | a.Scan() | a.Values():
+            return node
+        case (
+            a.Join()
+            | a.LeftJoin()
+            | a.Minus()
+            | a.Exists()
+            | a.Mark()
+            | a.Union()
+            | a.Except()
+            | a.Recent()
+        ):
+            return replace(node, left=others[0], right=others[1])
+        case _:
+            return replace(node, child=others[0])
+
+
+def level(node: a.Node) -> Iterator[a.Node]:
+    """The nodes of one level of queries, outermost first; a ``SubQuery`` belongs to it, what is
+    below does not.
+    """
+    yield node
+    if not isinstance(node, a.SubQuery):
+        for child in children(node):
+            yield from level(child)
+
+
+T = TypeVar("T")
+_Memory = dict[tuple[str, int], tuple[a.Node, object]]
+
+
+class _Local(threading.local):
+    memory: _Memory | None = None
+
+
+_local = _Local()
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Within, ``remembered`` functions compute each value once.
+
+    >>> with remembering():
+    ...     pass
+    """
+    if _local.memory is not None:
+        yield
+        return
+    _local.memory = {}
+    try:
+        yield
+    finally:
+        _local.memory = None
+
+
+def remembered(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
+    """A function of a node that is computed once for each node, within ``remembering``."""
+    name = function.__qualname__
+
+    @wraps(function)
+    def remember(node: a.Node) -> T:
+        memory = _local.memory
+        if memory is None:
+            return function(node)
+        key = (name, id(node))
+        if key not in memory:
+            memory[key] = (node, function(node))
+        return memory[key][1]  # type: ignore[return-value]
+
+    return remember

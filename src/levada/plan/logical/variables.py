@@ -1,0 +1,162 @@
+"""The variables of a pattern: those that its solutions may bind, those that they all bind, those
+that it mentions at all.
+
+What EXISTS may mean follows from these (``translate_exists``). Cost: linear in the tree.
+"""
+
+from __future__ import annotations
+
+from levada.core import expressions as ex
+from levada.plan.logical import nodes as a
+from levada.plan.logical.traversal import children, remembered
+
+
+@remembered
+def possible(node: a.Node) -> frozenset[str]:
+    """The variables that a solution may bind: those in scope (18.2.1), and the query's blank nodes.
+
+    >>> sorted(possible(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
+    ['x']
+    """
+    match node:
+        case a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _):
+            return possible(left)
+        case a.Closure():
+            return frozenset((node.start, node.end))
+        case a.Mark(left, _, _, variable):
+            return possible(left) | {variable}
+        case a.SubQuery(columns=columns):
+            return frozenset(name for _, name in columns)
+        case a.Extend(child, variable, _):
+            return possible(child) | {variable}
+        case a.Group(_, keys, aggregates):
+            return frozenset(keys) | {name for name, _ in aggregates}
+        case a.Project(_, names):
+            return frozenset(names)
+        case _:
+            return _own(node).union(*map(possible, children(node)))
+
+
+@remembered
+def certain(node: a.Node) -> frozenset[str]:
+    """The variables that every solution binds.
+
+    >>> sorted(certain(a.LeftJoin(a.Values(("x",), ()), a.Values(("x", "y"), ()), None)))
+    ['x']
+    """
+    match node:
+        case a.Values(names, rows):
+            return frozenset(
+                name for i, name in enumerate(names) if all(row[i] is not None for row in rows)
+            )
+        case (
+            a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _)
+        ):
+            return certain(left)
+        case a.Closure():
+            return frozenset((node.start, node.end))
+        case a.Mark(left, _, _, variable):
+            return certain(left) | {variable}
+        case a.SubQuery(columns=columns):
+            return frozenset(name for _, name in columns)
+        case a.Filter(child, ex.Call(ex.Function.BOUND, (ex.Var(name),))):
+            return certain(child) | {name}
+        case a.Union(left, right):
+            return certain(left) & certain(right)
+        case a.Group(child, keys, _):
+            return certain(child) & frozenset(keys)
+        case a.Project(child, names):
+            return certain(child) & frozenset(names)
+        case _:
+            return _own(node).union(*map(certain, children(node)))
+
+
+def never(node: a.Node) -> frozenset[str]:
+    """The variables in scope that no solution binds, as the filters above a pattern say.
+
+    >>> not_bound = ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var("x"),)),))
+    >>> sorted(never(a.Filter(a.Values(("x", "y"), ((None, None),)), not_bound)))
+    ['x']
+    """
+    match node:
+        case a.Filter(
+            child, ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var(name),)),))
+        ):
+            return never(child) | {name}
+        case a.Filter(child, _):
+            return never(child)
+        case _:
+            return frozenset()
+
+
+@remembered
+def mentioned(node: a.Node) -> frozenset[str]:
+    """Every variable that stands in a pattern, also in its expressions and on the right of MINUS.
+    Of a sub-select those that it shows: of what it hides, one of the same name outside is another
+    variable (18.2.1).
+
+    >>> right = a.Project(a.Values(("y", "z"), ()), ("y",))
+    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), right)))
+    ['x', 'y']
+    """
+    if isinstance(node, a.Project):
+        return frozenset(node.variables)
+    return _stated(node).union(*map(mentioned, children(node)))
+
+
+def _stated(node: a.Node) -> frozenset[str]:
+    """The variables that stand in a node itself."""
+    used = _own(node).union(*(ex.variables(e) for e in expressions(node)))
+    match node:
+        case a.Extend(_, variable, _) | a.Mark(_, _, _, variable):
+            used |= {variable}
+        case a.Group(_, keys, aggregates):
+            used |= {*keys, *(name for name, _ in aggregates)}
+        case _:
+            pass
+    return used
+
+
+def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
+    """The expressions that stand in a node itself."""
+    match node:
+        case (
+            a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _) | a.Mark(_, _, condition, _)
+        ):
+            return () if condition is None else (condition,)
+        case a.Filter(_, expression) | a.Extend(_, _, expression):
+            return (expression,)
+        case a.Group(_, _, aggregates):
+            return tuple(aggregate for _, aggregate in aggregates)
+        case a.OrderBy(_, keys) | a.Top(_, keys):
+            return tuple(key for key, _ in keys)
+        case a.Conjunction(_, conditions):
+            return conditions
+        case _:
+            return ()
+
+
+def draws(node: a.Node) -> bool:
+    """Whether an expression of a pattern draws values in each solution (RAND, UUID, BNODE)."""
+    return any(map(ex.random, expressions(node))) or any(map(draws, children(node)))
+
+
+def _own(node: a.Node) -> frozenset[str]:
+    """The variables of a leaf."""
+    match node:
+        case a.Bgp(_, patterns):
+            return frozenset(
+                p.name for pattern in patterns for p in pattern.positions if isinstance(p, ex.Var)
+            )
+        case a.Entailed(_, pattern):
+            return frozenset(p.name for p in pattern.positions if isinstance(p, ex.Var))
+        case a.Came(_, pattern, variable):
+            return frozenset(
+                (variable, *(p.name for p in pattern.positions if isinstance(p, ex.Var)))
+            )
+        case a.Scan(_, columns):
+            return frozenset(name for _, name in columns)
+        case a.Values(names, _):
+            return frozenset(names)
+        case _:
+            return frozenset()

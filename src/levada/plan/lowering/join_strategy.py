@@ -1,0 +1,129 @@
+"""Parts of a conjunction as one step of several inputs, where the form of joins that is wanted has
+that: all chains and circles (``replicated``), or those for which it costs less (``auto``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from levada.core.expressions import Call, Function, Var
+from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.physical.build import filter_, join, rename, require, union
+from levada.plan.physical.operators import Op
+from levada.plan.physical.replicated_join import can_be, common, linked, one_of
+from levada.plan.statistics.choose_join_strategy import TWO, choose
+from levada.plan.statistics.input_statistics import problem_of, values_of
+from levada.plan.statistics.strategy_request import Chosen, Wanted
+
+
+def formed(parts: Sequence[Op], wanted: Wanted, two: Callable[[Sequence[Op]], Op]) -> list[Op]:
+    """The parts, with one operator in the place of those that are one step; ``two``: what joins
+    some two at a time.
+    """
+    if wanted.form is JoinForm.REPLICATED:
+        return linked(parts, lambda group: _told(group, wanted))
+    return linked(parts, lambda group: _chosen(group, wanted, two))
+
+
+def met(left: Op, right: Op, wanted: Wanted) -> Op | None:
+    """The join of two parts without a key, spread over partitions; None: it is at one home.
+
+    With a variable in common that may be unbound, rows are told apart by whether it is: bound ones
+    meet by it, and those without it go to all partitions. Each pair of rows is of one of these
+    joins. Without any the smaller part goes to all, if it is known which one that is.
+    """
+    shared = [v for v in right.variables if v in left.variables]
+    if not can_be([_sure(left, shared), _sure(right, shared)]):
+        return None
+    if shared:
+        return _spread(left, right, shared[0], wanted)
+    hub = _chosen((left, right), wanted, lambda group: join(group[0], group[1]), least=2)
+    return one_of((left, right), hub) if hub else None
+
+
+def _sure(op: Op, names: Sequence[str]) -> Op:
+    """The same as if these were always bound."""
+    return replace(op, maybe=op.maybe - set(names))
+
+
+def _spread(left: Op, right: Op, by: str, wanted: Wanted) -> Op:
+    """The join of two parts of which one may lack a variable."""
+    pairs = [
+        (one, other, with_it, also_with_it)
+        for one, with_it in _apart(left, by)
+        for other, also_with_it in _apart(right, by)
+    ]
+    wanted.notes.append(
+        f"The join by ?{by}, which may be unbound, is spread: rows that have it are joined by it, "
+        "and those without it go to all partitions."
+    )
+    names = list(dict.fromkeys((*left.variables, *right.variables)))
+    made = [_pair(*pair, by) for pair in pairs]
+    return union(*(rename(op, names) if op.variables != tuple(names) else op for op in made))
+
+
+def _apart(op: Op, by: str) -> list[tuple[Op, bool]]:
+    """The rows that have a variable, and those that have not, without it."""
+    if by not in op.maybe:
+        return [(op, True)]
+    lacking = filter_(op, Call(Function.NOT, (Call(Function.BOUND, (Var(by),)),)))
+    return [
+        (require(op, [by]), True),
+        (rename(lacking, [v for v in op.variables if v != by]), False),
+    ]
+
+
+def _pair(one: Op, other: Op, with_it: bool, also_with_it: bool, by: str) -> Op:
+    """The join of two such parts: what has the variable stays where that is, the rest goes there;
+    of two that lack it the right one goes to where the left one is.
+    """
+    both = set(one.variables) & set(other.variables)
+    if both or (with_it and also_with_it):
+        return join(one, other)
+    if with_it or also_with_it:
+        return one_of((one, other), by)
+    hub = next((v for op in (one, other) for v in op.variables if v not in op.maybe), "")
+    return one_of((one, other), hub) if hub else join(one, other)
+
+
+def _told(group: Sequence[Op], wanted: Wanted) -> str:
+    """The variable of one step that the user wants: that which most parts have; of equal ones the
+    most even one, if that is known, else the first. A star has none.
+    """
+    uses = common(group)
+    most = max(uses.values())
+    if len(group) < 3 or most == len(group):
+        return ""
+    names = [name for name, many in uses.items() if many == most]
+    if wanted.measures is None or len(names) == 1:
+        return names[0]
+    found = [values_of(part, wanted.measures) for part in group]
+    having = [
+        [of for of, part in zip(found, group, strict=True) if v in part.variables] for v in names
+    ]
+    if any(v not in of for v, each in zip(names, having, strict=True) for of in each):
+        return names[0]
+    many = wanted.measures.partitions
+    shares = [
+        max(of[v].busiest(many) for of in each) for v, each in zip(names, having, strict=True)
+    ]
+    return names[shares.index(min(shares))]
+
+
+def _chosen(
+    group: Sequence[Op], wanted: Wanted, two: Callable[[Sequence[Op]], Op], least: int = 3
+) -> str:
+    """The variable of the one step that costs least; "" for joins of two, and for what is not
+    known. A star by its own variable is left to ``multiway``.
+    """
+    if wanted.measures is None or len(group) < least:
+        return ""
+    problem = problem_of(group, two(group), wanted.measures, wanted.windows)
+    if problem is None:
+        return ""
+    choice = choose(problem)
+    parts = tuple([" ".join(f"?{name}" for name in part.variables) for part in group])
+    star = next((v for v, of in problem.uses.items() if len(of) == len(group)), "")
+    wanted.chosen.append(Chosen(parts, problem.partitions, choice, star))
+    return choice.chosen.by if choice.chosen.copied else TWO

@@ -1,0 +1,74 @@
+"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph.
+
+A triple pattern binds all that tells the triples apart that it matches, so its rows over one source
+are 0 or 1 at every instant, and over the merge of two they are a + b - ab. The product is a join on
+all variables whose pairs count -1; with a third source c the same holds for the sum so far and c.
+So everything above stays incremental, and weights are netted at the report. Cost: a row and a probe
+per source that has the triple; what only one source has is one row. The operators of a pattern
+follow from its form, so patterns that differ in names and terms alone are ``Applied`` to one tree,
+which is planned once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from levada.core.expressions import Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri, Term
+from levada.plan.logical.nodes import InGraph, InMerge, InWindow, Source
+from levada.plan.physical import build
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import place
+
+PLACES = (Iri("..0"), Iri("..1"), Iri("..2"))
+"""The terms of a form, in order: what stands for them is said where the form is applied."""
+
+
+def parts_of(source: InMerge) -> list[Source]:
+    """The sources that are merged."""
+    windows: list[Source] = [InWindow(index) for index in source.windows]
+    return [*windows, InGraph(None)] if source.static else windows
+
+
+def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tuple[Term, ...]]:
+    """A pattern with places for names and terms, the names and the terms that it has there.
+
+    >>> form_of(TriplePattern(Var("x"), Iri("e:p"), Var("x")))[1:]
+    (('x',), (Iri(value='e:p'),))
+    """
+    names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
+    terms = tuple(t for t in pattern.positions if not isinstance(t, Var))
+    free = iter(range(len(terms)))
+    form = (
+        Var(f".{names.index(t.name)}") if isinstance(t, Var) else PLACES[next(free)]
+        for t in pattern.positions
+    )
+    return TriplePattern(*form), names, terms
+
+
+def merge(parts: Sequence[Op]) -> Op:
+    """The rows of one triple pattern over the merge of its sources, from those over each."""
+    whole, *others = [_settle(part) for part in parts]
+    for part in others:
+        both = _negative(build.join(whole, part))
+        whole = build.union(whole, part, both)
+    return whole
+
+
+def _settle(op: Op) -> Op:
+    """A source's rows as a set, partitioned by all their variables, so that equal rows of all
+    sources are together.
+    """
+    if op.raw or op.stage > 0:
+        return build.occur(op)
+    keys = op.variables or HOME
+    stage, exchange = place((op,), keys)
+    return replace(op, spec=p.Hold(), inputs=(op,), stage=stage, exchange=exchange, placed=keys)
+
+
+def _negative(op: Op) -> Op:
+    assert isinstance(op.spec, p.Join), "a product is a join"
+    return replace(op, spec=replace(op.spec, negative=True), weighted=True)

@@ -1,0 +1,57 @@
+"""In which order the rows of a difference come: that of the query's ORDER BY, as far as it follows
+from what the query shows.
+
+ISTREAM and DSTREAM compare solutions without regard to their order, and what is hidden is no part
+of a solution; so the first condition that looks at something hidden ends the order. Cost: linear in
+the nodes above the pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from levada.core.expressions import Call, Expression, Var, random, variables
+from levada.plan.logical import nodes as a
+
+Keys = tuple[tuple[Expression, bool], ...]
+
+
+def shown_order(node: a.Node, names: Collection[str]) -> Keys:
+    """The conditions of the ORDER BY on top of a pattern whose solutions show these variables.
+
+    >>> shown_order(a.OrderBy(a.Unit(), ((Var("x"), True), (Var("y"), False))), ["x"])
+    ((Var(name='x'), True),)
+    """
+    while isinstance(node, (a.Project, a.Distinct, a.Slice)):
+        node = node.child
+    if not isinstance(node, (a.OrderBy, a.Top)):
+        return ()
+    called = _names_of(node.child, names)
+    found = []
+    for condition, descending in node.keys:
+        if random(condition) or not all(v in called for v in variables(condition)):
+            break
+        found.append((_rename(condition, called), descending))
+    return tuple(found)
+
+
+def _names_of(node: a.Node, names: Collection[str]) -> dict[str, str]:
+    """What is shown of each variable: itself, or another name that SELECT gives it (``(COUNT(*) AS
+    ?n)``).
+    """
+    called = {name: name for name in names}
+    while isinstance(node, a.Extend):
+        if node.variable in names and isinstance(node.expression, Var):
+            called.setdefault(node.expression.name, node.variable)
+        node = node.child
+    return called
+
+
+def _rename(expression: Expression, called: Mapping[str, str]) -> Expression:
+    match expression:
+        case Var(name):
+            return Var(called[name])
+        case Call(function, args):
+            return Call(function, tuple(_rename(arg, called) for arg in args))
+        case _:
+            return expression

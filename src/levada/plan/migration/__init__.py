@@ -1,0 +1,1 @@
+"""Moves running queries to a better join order."""

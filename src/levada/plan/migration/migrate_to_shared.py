@@ -1,0 +1,93 @@
+"""A query that ran before others came is planned anew, beside what runs by now: it goes over to
+what these keep of its joins (``plan/install/shared/sides``), as to another order (``under_way``).
+
+    q1   Join (?x :p ?y, ?x :q ?z)              its own: nobody else had a side of it
+    q2   StreamJoin (ArrangeStream (?x :p ?y), ?x :r ?w)
+    q1   StreamJoin (the same one, ?x :q ?z)    muted, until q1 may go over
+
+It comes as a newcomer would, in the order that it has. Among those who relax joins and have sides
+it is counted by its new operators from then on. The old ones go when it has gone over.
+"""
+
+from __future__ import annotations
+
+from levada.core.event_time import MAX
+from levada.plan.execution.plan import At
+from levada.plan.execution.shapes import Shape
+from levada.plan.logical.nodes import Query
+from levada.plan.lowering.join_order import Orders, units_of
+from levada.plan.migration.migration import Switch
+from levada.plan.migration.running_migrations import Begun, lowered_anew
+from levada.plan.migration.switch_point import behind
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.batch_install import Batch
+from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
+from levada.plan.sharing.pending_queries import Newcomer
+from levada.plan.sharing.static_arrangements import with_arrangements
+from levada.plan.topology.topology import Topology
+
+
+def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Begun | None:
+    """Installs the operators of a query beside what there is; None: nothing is kept that it could
+    read, or it is never behind ``start``, which is behind all that its streams have said.
+    """
+    topology.install()
+    own = topology.queries[name]
+    until = behind(own, start)
+    if until >= MAX or not topology.sides.reconsider(name):
+        return None
+    shape, member, joins = _installed(topology, name, query, start)
+    node, old = topology.index[shape], topology.nodes[own.node].shape
+    topology._count(node, member, 1)
+    same = (node, member) == (own.node, own.member)
+    if same or shape.layout != old.layout or shape.step != old.step:
+        topology._count(node, member, -1)
+        return None
+    for each in joins:
+        topology.orders.meet(each)
+    order = own.manner.order
+    switch = Switch(name, node, member, start, until, topology.version + 1, order)
+    topology.switches[name] = switch
+    return Begun(switch, joins)
+
+
+def _installed(
+    topology: Topology, name: str, query: Query, start: int
+) -> tuple[Shape, int, list[Followed]]:
+    """The last operator of a query as a newcomer's, and what it joins."""
+    own = topology.queries[name]
+    orders = Orders(units_of(own.manner.order))
+    lowered, installer = lowered_anew(topology, name, query, start, orders)
+    installer.site = _site(topology, (own.node, own.member))
+    root = topology._wide(installer, lowered)
+    planned = _planned(topology, Newcomer(name, installer, root, orders, lambda _: root))
+    batch, roots = Batch(topology._common, topology.version + 1), {name: planned}
+    topology.sides.ask(batch, {name: installer}, roots)
+    made = batch.install()[name]
+    joins = [
+        placed(each, topology._common, topology.index)
+        for each in followed(orders.found, installer, root, roots[name])
+    ]
+    return made.shape, made.member, joins
+
+
+def _planned(topology: Topology, one: Newcomer) -> Op:
+    """The last operator of a query, noted as a newcomer's."""
+    topology.relaxations.forget(one.name)
+    topology._families.forget(one.name)
+    topology.sides.forget(topology._common, one.name)
+    noted = topology._noted(one)
+    return with_arrangements(topology.relaxations.relaxed(one.name, noted, topology._refused))
+
+
+def _site(topology: Topology, last: At) -> str:
+    """In which region the operators of a query stand: the first ones have its name."""
+    waiting = [last]
+    while waiting:
+        number, own = waiting.pop()
+        node = topology.nodes[number]
+        if (query := node.members[own].query).startswith("+"):
+            return query[1:]
+        waiting += zip(node.inputs, node.members[own].inputs, strict=True)
+    return ""

@@ -1,0 +1,81 @@
+"""What a query joins that goes on from a run before: where the rows of its parts and joins are.
+
+It is lowered in its order, which the plan has (``Manner.order``), and its operators are walked side
+by side with the members from its Emit down: what each reads is the same, however many columns
+others want of it. Where they differ (it picks from a relaxed join) nothing is known of the query,
+and it keeps its order. No result depends on it. Cost: as of a query that comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from levada.plan.binding.edges import base_of
+from levada.plan.binding.installer import Installer
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import At
+from levada.plan.logical.nodes import Query
+from levada.plan.lowering.join_order import MANY, Orders, units_of
+from levada.plan.lowering.lower import lower
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.join_orders.order_cost import mask_of
+from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.topology.topology import Topology
+
+
+def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: bool) -> bool:
+    """Notes what a query joins; whether all of it has been found."""
+    own = topology.queries[name]
+    orders = Orders(units_of(own.manner.order))
+    lowered = lower(
+        query, topology.facts, empty_reports=empty_reports, replaceable=topology.replaceable,
+        joins=topology.joins, orders=orders,
+    )  # fmt: skip
+    if all(len(each.parts) < 3 for each in orders.found):
+        return False
+    installer = Installer(
+        query, name, own.start, topology.intern, show_empty=lowered.show_empty, since=own.since
+    )
+    places = _places(topology, lowered.root, (own.node, own.member))
+    if places is None:
+        return False
+    installer.site = _site(topology, places)
+    for number, each in enumerate(orders.found):
+        if 1 < len(each.parts) <= MANY:
+            ops = {1 << i: part for i, part in enumerate(each.parts)}
+            ops |= {mask_of(tree): op for tree, op in each.joined.items()}
+            there = {mask: id(base_of(op)) for mask, op in ops.items()}
+            at = {mask: places[key] for mask, key in there.items() if key in places}
+            topology.orders.follow(Followed(installer, each, at, number))
+    return True
+
+
+def _site(topology: Topology, places: Mapping[int, At]) -> str:
+    """In which region operators stand: their first ones have its name (``Steps.site``)."""
+    names = (topology.nodes[number].members[own].query for number, own in places.values())
+    return next((name[1:] for name in names if name.startswith("+")), "")
+
+
+def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
+    """Of each operator below a root the member that it is; None: they do not fit."""
+    found: dict[int, At] = {}
+    waiting = [(base_of(root), at)]
+    while waiting:
+        op, (number, own) = waiting.pop()
+        if id(op) in found:
+            continue
+        node = topology.nodes[number]
+        if isinstance(node.shape.step, s.Arrange):  # no operator of the query as it was lowered
+            number, own = node.inputs[0], node.members[own].inputs[0]
+            node = topology.nodes[number]
+        step = node.shape.step
+        fits = type(op.spec).__name__ == type(step).__name__
+        fits = fits or (isinstance(op.spec, p.Join) and isinstance(step, s.ArrangedJoin))
+        fits |= isinstance(op.spec, p.ReportJoin) and isinstance(step, s.ArrangedReportJoin)
+        if not fits or len(op.inputs) != len(node.inputs):
+            return None
+        found[id(op)] = number, own
+        below = zip(node.inputs, node.members[own].inputs, strict=True)
+        waiting += zip(map(base_of, op.inputs), below, strict=True)
+    return found

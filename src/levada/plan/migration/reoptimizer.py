@@ -1,0 +1,172 @@
+"""Which queries that run would be better off in another order of joins: asked now and then, of some
+at a time.
+
+    look      of up to ``MOST`` queries in turn; those that have the whole of a join in common go
+              over together, since alone none of them would save it
+    patience  of a query that has gone over n times the next 2**n looks ask nothing: measures of an
+              order that does not run are guesses, and may be wrong again and again
+
+A query of which a better order is known and that cannot go over is told, once. Only queries that
+came in this run are known; the last ``plan.sharing.join_orders.running_subjoins.FEW`` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from levada.core.frozen import frozen
+from levada.plan.execution.plan import At
+from levada.plan.lowering.join_order import Tree
+from levada.plan.migration.running_migrations import doomed, picks
+from levada.plan.sharing.join_orders.reoptimization_check import better
+from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.pending_queries import shown
+from levada.plan.topology.topology import Topology
+
+MOST, MOST_TOGETHER = 16, 16
+PATIENCE = 10
+PICKS = "it picks from a join that others relax"
+
+
+@frozen
+class Better:
+    """A query that is to go over: the orders of its conjunctions, the new one as a text, what it
+    adds and what the old one does (ns for each element of the streams).
+    """
+
+    name: str
+    units: Mapping[int, Sequence[Tree]]
+    order: str
+    cost: float
+    own: float
+
+
+@dataclass(slots=True)
+class Looks:
+    """What has been asked; ``times``: how often each query has gone over."""
+
+    looks: int = 0
+    times: dict[str, int] = field(default_factory=dict)
+    _until: dict[str, int] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    _next: int = 0
+
+    def went(self, name: str) -> None:
+        """A query has gone over, or should have."""
+        self.times[name] = self.times.get(name, 0) + 1
+        self._until[name] = self.looks + (1 << min(self.times[name], PATIENCE))
+
+    def look(self, topology: Topology, why_not: Callable[[str], str]) -> Iterator[Better]:
+        """The queries that are to go over now; ``why_not``: what keeps one from it, if anything."""
+        self.looks += 1
+        there = topology.orders.standing
+        for known in (self.times, self._until):
+            for name in [name for name in known if name not in there]:
+                del known[name]
+        self._told &= there.keys()
+        waiting = [
+            name
+            for name in there
+            if name not in topology.switches and topology.queries[name].since <= topology.version
+        ]
+        if topology.orders.forced is not None:
+            yield from self._forced(topology, waiting, why_not)
+            return
+        at = self._next % len(waiting) if waiting else 0
+        asked = [*waiting[at:], *waiting[:at]][:MOST]
+        self._next = at + len(asked)
+        looked: set[At | None] = set()
+        for name in asked:
+            if name not in topology.switches and self._until.get(name, 0) <= self.looks:
+                yield from self._of(topology, name, why_not, looked)
+
+    def _of(
+        self,
+        topology: Topology,
+        name: str,
+        why_not: Callable[[str], str],
+        looked: set[At | None],
+    ) -> Iterator[Better]:
+        """A query, and those that have a whole join in common with it; of those who share one the
+        first that may go over is asked for all (``looked``).
+        """
+        for followed in list(topology.orders.standing[name]):
+            names, together = [name], _together(topology, followed)
+            if len(together) > MOST_TOGETHER or _whole(followed) in looked:
+                continue
+            if not (why := why_not(name) or _beside(topology, name)):
+                looked.add(_whole(followed))
+                names = [
+                    other
+                    for other in together
+                    if other == name or not (why_not(other) or _beside(topology, other))
+                ]
+            gone = doomed(topology, names)
+            if (found := better(topology.orders, followed, gone)) is None:
+                continue
+            if why:
+                self._tell(topology, name, why, shown(followed.conjunction, found.tree))
+                return
+            for other in names:
+                for own in topology.orders.standing[other]:
+                    if _whole(own) != _whole(followed):
+                        continue
+                    each = better(topology.orders, own, gone)
+                    if each is not None:
+                        order = shown(own.conjunction, each.tree)
+                        units = _units(topology, other, {own.number: each.tree})
+                        yield Better(other, units, order, each.cost, each.own)
+            return
+
+    def _tell(self, topology: Topology, name: str, why: str, order: str) -> None:
+        """A better order that cannot be gone over to."""
+        if name not in self._told:
+            self._told.add(name)
+            told = f"{name} would add less by {order}, and keeps its order: {why}"
+            topology.journal.tell(topology.version + 1, told)
+
+    def _forced(
+        self, topology: Topology, names: Sequence[str], why_not: Callable[[str], str]
+    ) -> Iterator[Better]:
+        """As who forces orders says."""
+        forced = topology.orders.forced
+        assert forced is not None, "who says the orders"
+        for name in names:
+            if why_not(name) or _beside(topology, name):
+                continue
+            trees: dict[int, Tree] = {}
+            order = ""
+            for own in topology.orders.standing[name]:
+                units = forced(name, own.number, own.conjunction)
+                if units and units[0] != own.conjunction.tree:
+                    trees[own.number] = units[0]
+                    order = order or shown(own.conjunction, units[0])
+            if trees:
+                yield Better(name, _units(topology, name, trees), order, 0.0, 0.0)
+
+
+def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int, Sequence[Tree]]:
+    """The orders of all conjunctions of a query, of which some are others."""
+    own = {one.number: one.conjunction.tree for one in topology.orders.standing[name]}
+    return {number: (tree,) for number, tree in {**own, **trees}.items()}
+
+
+def _whole(followed: Followed) -> At | None:
+    """Where the rows of a whole conjunction are."""
+    return followed.places.get((1 << len(followed.conjunction.parts)) - 1)
+
+
+def _together(topology: Topology, followed: Followed) -> list[str]:
+    """The queries that have the whole of a conjunction in common."""
+    at = _whole(followed)
+    return [
+        name
+        for name, own in topology.orders.standing.items()
+        if name not in topology.switches and any(_whole(each) == at for each in own)
+    ]
+
+
+def _beside(topology: Topology, name: str) -> str:
+    """What of its place among others keeps a query from going over."""
+    return PICKS if picks(topology, name) else ""

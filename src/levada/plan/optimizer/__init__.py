@@ -1,0 +1,1 @@
+"""Logical plan to an equivalent logical plan: rules in a fixed order."""

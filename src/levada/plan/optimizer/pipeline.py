@@ -1,0 +1,125 @@
+"""Algebra -> algebra: the rules in their order, and the one wrapper that runs each of them.
+
+What a query means comes first (entailment). Then the tree is brought into a form in which little is
+left to say: one name for windows that are alike, no empty groups, conjunctions flat, single rows as
+constants, filters where their variables are bound, all that commutes in one order, windows
+as they are read, ORDER and LIMIT
+in one, what static data answer marked, the last rows of a key looked up where one comes. The order
+of joins and the places of exchanges are decided when the algebra is lowered (``plan.lowering``),
+where the facts about streams are known.
+
+The wrapper skips a rule that is switched off, checks what it gives (``verify``), and keeps before,
+after and the time where somebody asks (``traced``). Every rule but entailment can be switched off
+(``without``): the plan is then another one, and its results are the same, which tests use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import field, replace
+
+from levada.core.frozen import frozen
+from levada.plan.logical.nodes import Query
+from levada.plan.optimizer.rule import Context, Rule
+from levada.plan.optimizer.rule_invariants import verify
+from levada.plan.optimizer.rules.canonical_windows import order_windows
+from levada.plan.optimizer.rules.canonicalize import canonical_order
+from levada.plan.optimizer.rules.deduplicate_windows import equal_windows
+from levada.plan.optimizer.rules.entailment import entail_patterns
+from levada.plan.optimizer.rules.filter_pushdown import push_filters
+from levada.plan.optimizer.rules.flatten_joins import flatten_joins
+from levada.plan.optimizer.rules.hoist_static import hoist_static
+from levada.plan.optimizer.rules.inline_single_row_values import one_row_values
+from levada.plan.optimizer.rules.last_row_lookup import recent_rows
+from levada.plan.optimizer.rules.remove_empty_groups import drop_units
+from levada.plan.optimizer.rules.top_n import merge_slices
+
+RULES: tuple[Rule, ...] = (
+    Rule(entail_patterns, needed=True),
+    Rule(equal_windows),
+    Rule(drop_units),
+    Rule(flatten_joins),
+    Rule(one_row_values),
+    Rule(push_filters),
+    Rule(canonical_order),
+    Rule(order_windows),
+    Rule(merge_slices),
+    Rule(hoist_static),
+    Rule(recent_rows),
+)
+OPTIONAL = frozenset(rule.name for rule in RULES if not rule.needed)
+"""The names of the rules that can be switched off."""
+
+
+@frozen
+class Step:
+    """A rule as it ran: how long (s), and the query before and after; the same if unchanged."""
+
+    rule: str
+    seconds: float
+    before: Query
+    after: Query
+
+
+@frozen
+class _Mode:
+    """How queries are optimized in this context."""
+
+    off: frozenset[str] = frozenset()
+    clock: Callable[[], float] | None = None
+    steps: list[Step] = field(default_factory=list)
+
+
+_PLAIN = _Mode()
+_MODE: ContextVar[_Mode] = ContextVar("how queries are optimized")
+
+
+_NOTHING = Context()
+
+
+def optimize(query: Query, context: Context = _NOTHING) -> Query:
+    """The query after all rules that are not switched off."""
+    mode = _MODE.get(_PLAIN)
+    for rule in RULES:
+        if rule.name not in mode.off:
+            query = _run(rule, query, context, mode)
+    return query
+
+
+def _run(rule: Rule, query: Query, context: Context, mode: _Mode) -> Query:
+    """The one wrapper: runs a rule, checks what it gives, and keeps what is asked for."""
+    began = mode.clock() if mode.clock else 0.0
+    after = rule.run(query, context)
+    if mode.clock:
+        mode.steps.append(Step(rule.name, mode.clock() - began, query, after))
+    verify(rule.name, query, after)
+    return after
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Here these rules are switched off.
+
+    >>> with without("push_filters"):
+    ...     pass
+    """
+    assert OPTIONAL.issuperset(names), f"rules that can be switched off are {sorted(OPTIONAL)}"
+    mode = _MODE.get(_PLAIN)
+    token = _MODE.set(replace(mode, off=mode.off.union(names)))
+    try:
+        yield
+    finally:
+        _MODE.reset(token)
+
+
+@contextmanager
+def traced(clock: Callable[[], float]) -> Iterator[list[Step]]:
+    """Here each step is kept, in the list that this gives; ``clock`` tells seconds."""
+    steps: list[Step] = []
+    token = _MODE.set(replace(_MODE.get(_PLAIN), clock=clock, steps=steps))
+    try:
+        yield steps
+    finally:
+        _MODE.reset(token)

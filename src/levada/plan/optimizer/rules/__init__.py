@@ -1,0 +1,1 @@
+"""The rules of the optimizer, one in each module."""

@@ -1,0 +1,55 @@
+"""Windows are numbered in the order in which the patterns read them, so that neither the order of
+FROM clauses nor that of CQL's tables keeps queries apart.
+
+    FROM :u .. FROM :w ..  { WINDOW :w { A } WINDOW :u { B } }  ->  FROM :w .. FROM :u ..
+
+Patterns stand in an order that no text decides by then (``canonical_order``); rows have their times
+by these numbers, so joins over the same windows by other numbers would be two. Windows that no
+pattern reads come last, as they were. Not where there is a query within the query, whose windows
+are those of a level, or a merge of windows. Cost: linear in the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from levada.plan.logical import nodes as a
+from levada.plan.logical.traversal import children
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.traversal import rewritten
+
+
+def order_windows(query: a.Query, context: Context) -> a.Query:
+    """The query with its windows in the order in which they are read."""
+    if len(query.windows) < 2:
+        return query
+    nodes = [*_nodes(query.pattern)]
+    sources = [node.source for node in nodes if isinstance(node, _READING)]
+    if any(isinstance(node, a.SubQuery) for node in nodes) or not all(
+        isinstance(source, a.InWindow | a.InGraph) for source in sources
+    ):
+        return query
+    read = [source.index for source in sources if isinstance(source, a.InWindow)]
+    order = [*dict.fromkeys((*read, *range(len(query.windows))))]
+    if order == sorted(order):
+        return query
+    places = {index: place for place, index in enumerate(order)}
+    windows = tuple([query.windows[index] for index in order])
+    return replace(rewritten(query, partial(_renumbered, places)), windows=windows)
+
+
+_READING = a.Bgp | a.Entailed | a.Came | a.Scan
+
+
+def _nodes(node: a.Node) -> Iterator[a.Node]:
+    yield node
+    for child in children(node):
+        yield from _nodes(child)
+
+
+def _renumbered(places: Mapping[int, int], node: a.Node) -> a.Node:
+    if isinstance(node, _READING) and isinstance(node.source, a.InWindow):
+        return replace(node, source=a.InWindow(places[node.source.index]))
+    return node

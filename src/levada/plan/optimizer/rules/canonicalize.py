@@ -1,0 +1,416 @@
+"""Conjunctions that say the same in another order are the same conjunction, so that queries share
+what they have in common however it was written.
+
+Joins and ``&&`` are commutative and associative, ``=``, ``!=``, ``+``, ``*``, ``sameTerm`` and
+``||`` commutative and associative, ``a > b`` is ``b < a``, and ``?x = :a || ?x = :b`` is
+``?x IN (:a, :b)`` (SPARQL 1.1, 17.3, 17.4 and 18.2). So
+
+    the parts of a conjunction, the patterns of a basic graph pattern and the conditions
+                              stand in an order that no variable's name and no text decides
+    the sides of a comparison
+                              likewise; a constant stands on the right
+    the keys and aggregates of a GROUP BY, the branches of a UNION
+                              likewise
+
+What IN lists stays as it is written: constants of a template's rows may stand there.
+
+The order comes from *colours*: a part's says what it reads and where its constants and variables
+are, and then, round by round, the colours of those that share its variables. First without the
+constants, since queries that differ in these alone have one shape; what is left alike is told apart
+by them. Of those still alike any comes first, which tells the others apart: mostly they could
+change places (a cycle of equal patterns); where they could not, it costs sharing, and no result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from levada.core.expressions import (
+    Aggregate,
+    Call,
+    Const,
+    Expression,
+    Function,
+    Var,
+    per_report,
+)
+from levada.core.frozen import frozen
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import equals_itself_alone
+from levada.plan.logical import nodes as a
+from levada.plan.logical.nodes import InGraph, InMerge, InWindow, Source
+from levada.plan.logical.traversal import children, with_children
+from levada.plan.logical.variables import possible
+from levada.plan.optimizer.rule import Context
+
+Key = tuple[Any, ...]
+Colours = Mapping[str, int]  # of variables
+
+ROUNDS = 16  # what patterns that are many and alike may cost; beyond, the text decides
+_SYMMETRIC = frozenset(
+    (
+        Function.EQUAL,
+        Function.NOT_EQUAL,
+        Function.ADD,
+        Function.MULTIPLY,
+        Function.SAME_TERM,
+        Function.AND,
+    )
+)
+_MIRRORED = {
+    Function.LESS: Function.GREATER,
+    Function.GREATER: Function.LESS,
+    Function.LESS_EQUAL: Function.GREATER_EQUAL,
+    Function.GREATER_EQUAL: Function.LESS_EQUAL,
+}
+
+
+def canonical_order(query: a.Query, context: Context) -> a.Query:
+    """The query with each conjunction in the order of its colours."""
+    pattern = _ordered(query.pattern, query)
+    return query if pattern is query.pattern else replace(query, pattern=pattern)
+
+
+def _ordered(node: a.Node, query: a.Query) -> a.Node:
+    """A node and all below it in order; the patterns of a conjunction's parts are put in order with
+    it.
+    """
+    if isinstance(node, a.Union):
+        return _union(node, query)
+    if below := children(node):
+        flat = isinstance(node, a.Conjunction)
+        ordered = [c if flat and isinstance(c, a.Bgp) else _ordered(c, query) for c in below]
+        node = with_children(node, ordered)
+    return _sorted(node, query)
+
+
+def _union(node: a.Union, query: a.Query) -> a.Node:
+    """A UNION with its branches in order, however they are nested; the same object if they are."""
+    branches = [_ordered(branch, query) for branch in _branches(node)]
+    branches.sort(key=lambda branch: _branch(branch, query))
+    after = reduce(a.Union, branches)
+    return node if after == node else after
+
+
+def _branches(node: a.Node) -> Iterator[a.Node]:
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, a.Union):
+            waiting += (one.right, one.left)
+        else:
+            yield one
+
+
+def _branch(node: a.Node, query: a.Query) -> Key:
+    """What a branch reads and asks, whatever its variables are called; the form before the
+    constants. Those that are alike stay as they are written.
+    """
+    forms, asked, constants = list[Key](), list[Key](), list[Key]()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        below = children(one)
+        waiting += below
+        match one:
+            case a.Filter(_, said) | a.Extend(_, _, said):
+                asked.append(_key(said, {}))
+            case a.Conjunction(_, several):
+                asked += [_key(said, {}) for said in several]
+        for leaf in () if below else _leaves(one, query):
+            forms.append(leaf.form)
+            constants.append(leaf.constants)
+    return " ".join(_kinds(node)), sorted(forms), sorted(asked), sorted(constants)
+
+
+def _sorted(node: a.Node, query: a.Query) -> a.Node:
+    """A node in order; the same object if it is."""
+    match node:
+        case a.Bgp(_, patterns) if len(patterns) > 1:
+            after: a.Node = _in_order(a.Conjunction((node,)), query).parts[0]
+        case a.Conjunction():
+            after = _in_order(node, query)
+        case a.Filter():
+            after = _filters(node, query)
+        case a.Group(child, keys, aggregates) if len(keys) > 1 or len(aggregates) > 1:
+            colours = _of_leaves(_read(child, query))
+            after = a.Group(
+                child,
+                tuple(sorted(keys, key=lambda name: colours.get(name, len(colours)))),
+                tuple(sorted(aggregates, key=lambda named: _aggregate(named[1], colours))),
+            )
+        case _:
+            return node
+    return node if after == node else after
+
+
+def _read(node: a.Node, query: a.Query) -> list[_Leaf]:
+    """The patterns that rows are of, whatever is computed of them and asked."""
+    while isinstance(node, a.Filter | a.Extend):
+        node = node.child
+    parts = node.parts if isinstance(node, a.Conjunction) else (node,)
+    return [leaf for part in parts for leaf in _leaves(part, query)]
+
+
+def _aggregate(found: Aggregate, colours: Colours) -> Key:
+    arg = () if found.arg is None else _key(found.arg, colours)
+    return (found.function.value, found.distinct, found.separator or "", arg)
+
+
+def _filters(node: a.Filter, query: a.Query) -> a.Node:
+    """Filters above each other; what depends on the report stays where it stands."""
+    child, conditions = node.child, [node.condition]
+    if per_report(node.condition):
+        return node
+    while isinstance(child, a.Filter) and not per_report(child.condition):
+        conditions.append(child.condition)
+        child = child.child
+    one = not children(child)
+    colours = _of_leaves(_leaves(child, query)) if one else dict.fromkeys(possible(child), 0)
+    for condition in sorted([_turned(c, colours) for c in conditions], key=_by(colours)):
+        child = a.Filter(child, condition)
+    return child
+
+
+def _in_order(node: a.Conjunction, query: a.Query) -> a.Conjunction:
+    leaves = [leaf for part in node.parts for leaf in _leaves(part, query)]
+    colours = _told_apart(leaves)
+    at = iter(_ranks([(colour, i) for i, colour in enumerate(colours)]))
+    parts = sorted([_part(part, at) for part in node.parts], key=lambda found: found[0])
+    return a.Conjunction(
+        tuple([part for _, part in parts]), _conditions(node.conditions, leaves, colours)
+    )
+
+
+def _conditions(
+    conditions: Sequence[Expression], leaves: Sequence[_Leaf], colours: Sequence[int]
+) -> tuple[Expression, ...]:
+    """Conditions in order, by the colours of their variables."""
+    if not conditions:
+        return ()
+    variables = _of_variables(leaves, colours)
+    turned = [_turned(condition, variables) for condition in conditions]
+    return tuple(sorted(turned, key=_by(variables)))
+
+
+def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
+    """A part with its patterns in the order of their ranks, and the first of these."""
+    if not isinstance(part, a.Bgp):
+        return next(ranks), part
+    own = sorted(((next(ranks), p) for p in part.patterns), key=lambda found: found[0])
+    return own[0][0], replace(part, patterns=tuple(p for _, p in own))
+
+
+@frozen
+class _Leaf:
+    """What is put in order: its ``form`` without constants, its ``constants``, its variables with
+    their places.
+    """
+
+    form: Key
+    constants: Key
+    variables: tuple[tuple[int, str], ...]
+
+
+def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
+    """The patterns of a part, or the part as a whole."""
+    match part:
+        case a.Bgp(source, patterns):
+            read = _source(source, query)
+            return [_pattern(read, pattern) for pattern in patterns]
+        case a.Entailed(source, pattern) | a.Came(source, pattern):
+            leaf = _pattern(_source(source, query), pattern)
+            return [replace(leaf, form=(1, type(part).__name__, *leaf.form))]
+        case a.Scan(source, columns):
+            names = tuple(enumerate(variable for _, variable in columns))
+            return [_Leaf((2, _source(source, query)), tuple(c for c, _ in columns), names)]
+        case _:
+            names = tuple((0, name) for name in possible(part))
+            return [_Leaf((3, len(names), " ".join(_kinds(part))), (), names)]
+
+
+def _kinds(node: a.Node) -> Iterator[str]:
+    yield type(node).__name__
+    for child in children(node):
+        yield from _kinds(child)
+
+
+def _pattern(source: Key, pattern: TriplePattern) -> _Leaf:
+    """More constants come first: fewer triples match."""
+    names: list[str] = []
+    mask, constants = [], []
+    for position in pattern.positions:
+        mask.append(isinstance(position, Var))
+        if isinstance(position, Var):
+            names.append(position.name)
+        else:
+            constants.append(str(position))
+    alike = tuple([names.index(name) for name in names])
+    form = (0, len(names), tuple(mask), alike, source)
+    return _Leaf(form, tuple(constants), tuple(enumerate(names)))
+
+
+def _source(source: Source, query: a.Query) -> Key:
+    """What is read, by the names of streams and graphs: windows have no order of their own."""
+    match source:
+        case InWindow(index):
+            return (0, query.windows[index].stream)
+        case InMerge(windows, static):
+            return (1, *sorted(query.windows[w].stream for w in windows), static)
+        case InGraph(name):
+            return (2, name or "")
+
+
+def _of_leaves(leaves: Sequence[_Leaf]) -> Colours:
+    """The colours of all variables."""
+    return _of_variables(leaves, _told_apart(leaves))
+
+
+def _told_apart(leaves: Sequence[_Leaf]) -> list[int]:
+    """The colour of each leaf, as far as leaves can be told apart."""
+    colours = _refined(leaves, _ranks([leaf.form for leaf in leaves]))
+    own = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
+    colours = _refined(leaves, _ranks(own))
+    for _ in range(ROUNDS):
+        if (tie := _tie(colours)) is None:
+            break
+        # whichever of these comes first: nearly always they can change places
+        apart = [(colour, i != tie) for i, colour in enumerate(colours)]
+        colours = _refined(leaves, _ranks(apart))
+    return colours
+
+
+def _tie(colours: Sequence[int]) -> int | None:
+    """The first leaf of the least colour that several have."""
+    uses = Counter(colours)
+    tied = min((colour for colour, n in uses.items() if n > 1), default=None)
+    return None if tied is None else colours.index(tied)
+
+
+def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
+    """Colours that also say those of the leaves that share a variable, until no more is told."""
+    for _ in range(ROUNDS):
+        if max(colours, default=0) == len(leaves) - 1:
+            return colours  # each has its own
+        of = _of_variables(leaves, colours)
+        finer = _ranks(
+            [
+                (colour, tuple(sorted([(place, of[v]) for place, v in leaf.variables])))
+                for leaf, colour in zip(leaves, colours, strict=True)
+            ]
+        )
+        if max(finer, default=0) == max(colours, default=0):
+            return finer
+        colours = finer
+    return colours
+
+
+def _of_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[str, int]:
+    """A variable's colour: in leaves of which colours it stands, and where."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for leaf, colour in zip(leaves, colours, strict=True):
+        for place, name in leaf.variables:
+            found.setdefault(name, []).append((colour, place))
+    ranks = _ranks([tuple(sorted(places)) for places in found.values()])
+    return dict(zip(found, ranks, strict=True))
+
+
+def _ranks(keys: Sequence[Key]) -> list[int]:
+    """Each key's place among the distinct ones."""
+    places = {key: i for i, key in enumerate(sorted(set(keys)))}
+    return [places[key] for key in keys]
+
+
+def _turned(condition: Expression, colours: Colours) -> Expression:
+    """An expression with the arguments of symmetric operators in order, inner ones first."""
+    return _turned_and_key(condition, colours)[0]
+
+
+def _turned_and_key(condition: Expression, colours: Colours) -> tuple[Expression, Key]:
+    """An expression in order, and its ``_key``."""
+    if not isinstance(condition, Call):
+        return condition, _key(condition, colours)
+    turned = [_turned_and_key(arg, colours) for arg in condition.args]
+    function = condition.function
+    if function is Function.OR:
+        args = tuple(sorted(_options([arg for arg, _ in turned]), key=_by(colours)))
+        options = _listed(args) or reduce(lambda one, other: Call(function, (one, other)), args)
+        return options, _key(options, colours)
+    if function in _SYMMETRIC:
+        turned.sort(key=lambda one: one[1])
+    elif function in _MIRRORED and turned[1][1] < turned[0][1]:
+        function = _MIRRORED[function]
+        turned.reverse()
+    forms: list[Key] = [(0, function.value, len(turned))]
+    constants: list[str] = []
+    for _, key in turned:
+        forms += key[0]
+        constants += key[1]
+    return Call(function, tuple([arg for arg, _ in turned])), (tuple(forms), tuple(constants))
+
+
+def _options(args: Sequence[Expression]) -> Iterator[Expression]:
+    """What is tied by ``||``."""
+    for arg in args:
+        if isinstance(arg, Call) and arg.function is Function.OR:
+            yield from _options(arg.args)
+        else:
+            yield arg
+
+
+def _listed(options: Sequence[Expression]) -> Expression | None:
+    """Options of which each is that one variable equals a term which nothing else equals."""
+    variables, terms = set[Expression](), list[Expression]()
+    for option in options:
+        match option:
+            case Call(Function.EQUAL | Function.IN, (Var() as variable, *others)):
+                variables.add(variable)
+                terms += others
+            case _:
+                return None
+    if len(variables) > 1 or not all(map(_itself, terms)):
+        return None
+    several = sorted({*terms}, key=str)
+    return Call(Function.IN, (*variables, *several))
+
+
+def _itself(expression: Expression) -> bool:
+    return isinstance(expression, Const) and equals_itself_alone(expression.term)
+
+
+def _by(colours: Colours) -> Callable[[Expression], Key]:
+    return lambda expression: _key(expression, colours)
+
+
+def _key(expression: Expression, colours: Colours) -> Key:
+    """What puts expressions in order: calls first, then variables, constants last; the form before
+    the constants.
+    """
+    forms: list[Key] = []
+    constants: list[str] = []
+    _walk(expression, colours, forms.append, constants.append)
+    return (tuple(forms), tuple(constants))
+
+
+def _walk(
+    expression: Expression,
+    colours: Colours,
+    form: Callable[[Key], None],
+    constant: Callable[[str], None],
+) -> None:
+    match expression:
+        case Call(function, args):
+            form((0, function.value, len(args)))
+            for arg in args:
+                _walk(arg, colours, form, constant)
+        case Var(name):
+            form((1, str(colours.get(name, -1)).rjust(6), 0))
+        case Const(term):
+            form((2, "", 0))
+            constant(str(term))
+        case _:
+            form((3, type(expression).__name__, 0))

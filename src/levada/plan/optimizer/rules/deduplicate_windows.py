@@ -1,0 +1,63 @@
+"""Windows of a query that are equal but for their names have the same content at every report, so
+patterns over the one read the other.
+
+    { WINDOW :w { A } WINDOW :u { B } }  ->  { WINDOW :w { A } WINDOW :w { B } }
+
+A query that says two names, as each STREAM clause of CQELS-QL does, then shares its joins with one
+that says one. The window of the second name stays: its reports are the first one's.
+
+Only windows that time alone fills and empties: one that counts may count what its own patterns
+match. Not where there is a query within the query, whose windows are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from levada.core.event_time import Window, WindowKind
+from levada.plan.logical import nodes as a
+from levada.plan.logical.traversal import children
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.traversal import rewritten
+
+_TIMED = frozenset(
+    (
+        WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CHANGE, WindowKind.RANGE,
+        WindowKind.NOW, WindowKind.ALL,
+    )
+)  # fmt: skip
+
+
+def equal_windows(query: a.Query, context: Context) -> a.Query:
+    """The query with one name for windows that are read and alike."""
+    nodes = [*_nodes(query.pattern)]
+    if any(isinstance(node, a.SubQuery) for node in nodes):
+        return query
+    sources = [node.source for node in nodes if isinstance(node, a.Bgp | a.Entailed | a.Came)]
+    read = {source.index for source in sources if isinstance(source, a.InWindow)}
+    first: dict[tuple[str, Window], int] = {}
+    named = {
+        i: first.setdefault((on.stream, on.window), i)
+        for i, on in enumerate(query.windows)
+        if i in read and on.window.kind in _TIMED
+    }
+    if all(i == at for i, at in named.items()):
+        return query
+    return rewritten(query, partial(_renamed, named))
+
+
+def _nodes(node: a.Node) -> Iterator[a.Node]:
+    yield node
+    for child in children(node):
+        yield from _nodes(child)
+
+
+def _renamed(named: Mapping[int, int], node: a.Node) -> a.Node:
+    match node:
+        case a.Bgp() | a.Entailed() | a.Came() if isinstance(node.source, a.InWindow):
+            at = named.get(node.source.index, node.source.index)
+            return node if at == node.source.index else replace(node, source=a.InWindow(at))
+        case _:
+            return node

@@ -1,0 +1,98 @@
+"""An entailed pattern by explicit ones: distinct solutions of its alternatives' union.
+
+For sources whose rows are weighted changes (count windows), where the union cannot be made a set as
+rows come. Alternatives that differ in constants alone are one pattern, joined with the rows of its
+constants, so the size follows from the forms that alternatives have and not from the ontology.
+"""
+
+from __future__ import annotations
+
+from levada.core.expressions import Call, Const, Function, Var
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import Iri, Term
+from levada.plan.logical import nodes as a
+from levada.plan.logical.variables import possible
+
+_PLACES = ("..cs", "..cp", "..co")
+_THERE, _OTHER = "..there", "..other"
+_Row = tuple[Term, ...]
+
+
+def distinct_union(node: a.Entailed) -> a.Node:
+    """What an entailed pattern means, without ``Entailed``."""
+    names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
+    forms: dict[a.Alternative, list[tuple[a.Alternative, _Row]]] = {}
+    for found in node.alternatives:
+        form, row = _form(found)
+        forms.setdefault(form, []).append((found, row))
+    whole: a.Node | None = None
+    for form, members in forms.items():
+        own = (
+            _explicit(node, members[0][0])
+            if len(members) == 1
+            else _join(node, form, [row for _, row in members])
+        )
+        branch = a.Project(_spread(node, members[0][0], own), names)
+        whole = branch if whole is None else a.Union(whole, branch)
+    assert whole is not None, "a pattern is an alternative of its own"
+    if names:
+        return a.Distinct(whole)
+    return a.Project(
+        a.Distinct(a.Project(a.Extend(whole, _THERE, Const(Iri(_THERE))), (_THERE,))), (_THERE,)
+    )
+
+
+def _form(found: a.Alternative) -> tuple[a.Alternative, _Row]:
+    """An alternative with variables in place of its terms, and these."""
+    pairs = list(zip(_PLACES, found.pattern.positions, strict=True))
+    pattern = TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
+    binds = tuple(
+        (name, value if isinstance(value, Var) else Var(name)) for name, value in found.binds
+    )
+    terms = (*found.pattern.positions, *(value for _, value in found.binds))
+    return a.Alternative(pattern, binds, found.resource), tuple(
+        t for t in terms if not isinstance(t, Var)
+    )
+
+
+def _explicit(node: a.Entailed, found: a.Alternative) -> a.Node:
+    """The solutions of one alternative."""
+    whole = _resources(a.Bgp(node.source, (found.pattern,)), found)
+    for name, value in found.binds:
+        whole = a.Extend(whole, name, value if isinstance(value, Var) else Const(value))
+    return whole
+
+
+def _join(node: a.Entailed, form: a.Alternative, rows: list[_Row]) -> a.Node:
+    """The solutions of all alternatives of a form: its pattern with the rows of their terms."""
+    given = [v.name for v in form.pattern.positions if isinstance(v, Var) and v.name in _PLACES]
+    given += [name for name, value in form.binds if value == Var(name)]
+    whole = _resources(a.Bgp(node.source, (form.pattern,)), form)
+    whole = a.Join(whole, a.Values(tuple(given), tuple(rows)))
+    for name, value in form.binds:
+        if isinstance(value, Var) and value.name != name:
+            whole = a.Extend(whole, name, value)
+    return whole
+
+
+def _resources(whole: a.Node, found: a.Alternative) -> a.Node:
+    if not found.resource or not isinstance(found.pattern.object, Var):
+        return whole
+    return a.Filter(
+        whole, Call(Function.NOT, (Call(Function.IS_LITERAL, (found.pattern.object,)),))
+    )
+
+
+def _spread(node: a.Entailed, found: a.Alternative, whole: a.Node) -> a.Node:
+    """A subject or object that is one of terms that are alike stands for each of them."""
+    bound = {name for name, value in found.binds if not isinstance(value, Var)}
+    pairs = tuple((x, y) for group in node.alike for x in group for y in group if x != y)
+    for place in (node.pattern.subject, node.pattern.object):
+        if pairs and isinstance(place, Var) and place.name not in bound:
+            others = tuple(sorted(possible(whole) - {place.name}))
+            moved = a.Project(a.Extend(whole, _OTHER, place), (*others, _OTHER))
+            spread = a.Project(
+                a.Join(moved, a.Values((_OTHER, place.name), pairs)), (*others, place.name)
+            )
+            whole = a.Union(whole, spread)
+    return whole

@@ -1,0 +1,26 @@
+"""A tree of joins is one conjunction of its parts, so that their order is free: the join is
+commutative and associative (Pérez, Arenas, Gutierrez 2009, proposition 1).
+
+    Join(Join(A, B), C)  ->  Conjunction(A, B, C)
+"""
+
+from __future__ import annotations
+
+from levada.plan.logical import nodes as a
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.traversal import rewritten
+
+
+def flatten_joins(query: a.Query, context: Context) -> a.Query:
+    """The query with a conjunction for each tree of joins, the parts in the order of the text."""
+    return rewritten(query, _flatten)
+
+
+def _flatten(node: a.Node) -> a.Node:
+    if isinstance(node, a.Join):
+        return a.Conjunction((*_parts(node.left), *_parts(node.right)))
+    return node
+
+
+def _parts(node: a.Node) -> tuple[a.Node, ...]:
+    return node.parts if isinstance(node, a.Conjunction) else (node,)

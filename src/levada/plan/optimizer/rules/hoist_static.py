@@ -1,0 +1,42 @@
+"""Parts of a query that static data alone answer are evaluated once, not at every report.
+
+A pattern over static graphs is joined as it is, and so are joins, filters and unions of such. What
+compares whole results (OPTIONAL, MINUS, EXISTS, groups, DISTINCT, ORDER BY with LIMIT), or follows
+paths, needs report rows; where it reads no window and nothing depends on the report, every report
+gives the same rows. So the outermost of these are marked, and their answers are one more static
+leaf: kept as runs, met by what comes.
+
+    LeftJoin over graphs, in a query with windows  ->  Static(LeftJoin)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from levada.plan.logical import nodes as a
+from levada.plan.logical.properties import HOISTED, Analysis, answered_once
+from levada.plan.logical.traversal import children, level, with_children
+from levada.plan.optimizer.rule import Context
+
+
+def hoist_static(query: a.Query, context: Context) -> a.Query:
+    """The query with its static parts marked. One that is static as a whole has one answer."""
+    if not any(isinstance(node, HOISTED) for node in level(query.pattern)):
+        return query  # as most queries: no analysis is needed
+    analysis = Analysis()
+    if not analysis.of(query.pattern).reads_window:
+        return query
+    pattern = _hoist(query.pattern, analysis)
+    return query if pattern is query.pattern else replace(query, pattern=pattern)
+
+
+def _hoist(node: a.Node, analysis: Analysis) -> a.Node:
+    if isinstance(node, a.Project) and isinstance(node.child, a.Top):
+        hoisted = answered_once(node.child, analysis.of(node))  # what is hidden need not be kept
+    else:
+        hoisted = answered_once(node, analysis.of(node))
+    if hoisted and not isinstance(node, a.Closure):
+        return a.Static(node)
+    # where graphs stay as they are, paths are found once as they stand; not so what is in them
+    node = with_children(node, [_hoist(child, analysis) for child in children(node)])
+    return a.Static(node) if hoisted else node

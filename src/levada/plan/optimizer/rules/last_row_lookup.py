@@ -1,0 +1,129 @@
+"""A row of now joined with the last rows of its key needs no window and no join: these rows are
+looked up where it comes.
+
+    From S [Now] as N, S [Partition By k Rows n] as P Where N.k = P.k
+
+    Join(Scan of S [Now], Scan of S [Partition By k Rows n])  ->  Recent(both)
+
+The rows of both may be those of a view, which is written out twice: then its two texts say the
+same, up to the numbers of windows. What both have in common must be the columns of the partition
+and nothing else: then the join takes all that the window holds for a key, which are as many rows as
+come out. Of windows of more than ``MOST`` rows these are so many that a join does as well. Filters
+on a side stand above the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from itertools import permutations
+from typing import Any
+
+from levada.core.event_time import WindowKind
+from levada.core.expressions import Expression, per_report, random
+from levada.core.query_model import Output, WindowOn
+from levada.plan.logical import nodes as a
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.traversal import rewritten
+
+MOST = 64
+Windows = Sequence[WindowOn]
+Found = tuple[a.Node, tuple[Expression, ...]]
+
+
+def recent_rows(query: a.Query, context: Context) -> a.Query:
+    """The query with a node for each such pair of leaves."""
+    if not any(on.window.kind is WindowKind.NOW for on in query.windows):
+        return query
+    return rewritten(query, partial(_recent, query.windows))
+
+
+def _recent(windows: Windows, node: a.Node) -> a.Node:
+    parts: tuple[a.Node, ...] = ()
+    conditions: tuple[Expression, ...] = ()
+    if isinstance(node, a.Conjunction):
+        parts, conditions = node.parts, node.conditions
+    elif isinstance(node, a.Join):
+        parts = (node.left, node.right)
+    for i, j in permutations(range(len(parts)), 2):
+        if (found := _pair(windows, parts[i], parts[j])) is not None:
+            pair, own = found
+            rest = [part for k, part in enumerate(parts) if k not in (i, j)]
+            own = (*conditions, *own)
+            return a.Conjunction((pair, *rest), own) if rest or own else pair
+    return node
+
+
+def _pair(windows: Windows, left: a.Node, right: a.Node) -> Found | None:
+    """Two parts as rows of now with those before, and the filters on them; None if they are not."""
+    (one, own), (other, more) = _bare(left), _bare(right)
+    if not (isinstance(one, a.Scan) and isinstance(other, a.Scan)) and not (
+        isinstance(one, a.SubQuery) and isinstance(other, a.SubQuery)
+    ):
+        return None
+    now, last = windows[one.source.index].window, windows[other.source.index].window
+    counted = last.kind is WindowKind.COUNT and last.step == 1 and last.count <= MOST
+    if now.kind is not WindowKind.NOW or not counted or not _by_partition(one, other):
+        return None
+    return (a.Recent(one, other), (*own, *more)) if _same_rows(windows, one, other) else None
+
+
+def _bare(part: a.Node) -> Found:
+    """A part without the filters on it that say the same above a join."""
+    conditions: list[Expression] = []
+    while isinstance(part, a.Filter) and not (per_report(part.condition) or random(part.condition)):
+        conditions.append(part.condition)
+        part = part.child
+    return part, tuple(conditions)
+
+
+def _by_partition(left: a.Scan | a.SubQuery, right: a.Scan | a.SubQuery) -> bool:
+    """Whether what both bind are the columns of the partition, each by the same variable."""
+    columns = [{name: column for column, name in side.columns} for side in (left, right)]
+    once = all(len(c) == len(s.columns) for c, s in zip(columns, (left, right), strict=True))
+    shared = columns[0].keys() & columns[1].keys()
+    same = all(columns[0][name] == columns[1][name] for name in shared)
+    return once and same and {columns[1][name] for name in shared} == set(right.partition)
+
+
+def _same_rows(windows: Windows, left: a.Scan | a.SubQuery, right: a.Scan | a.SubQuery) -> bool:
+    if windows[left.source.index].stream != windows[right.source.index].stream:
+        return False
+    if isinstance(left, a.Scan) and isinstance(right, a.Scan):
+        return not left.relation and not right.relation
+    assert isinstance(left, a.SubQuery) and isinstance(right, a.SubQuery), "two of one kind"
+    stream = left.output is right.output is not Output.RELATION
+    return stream and _levels(windows, left, right) and _alike(windows, left.child, right.child)
+
+
+def _alike(windows: Windows, one: Any, other: Any) -> bool:
+    """Whether two parts say the same of windows that are the same."""
+    match one, other:
+        case a.InWindow(i), a.InWindow(j):
+            return bool(_window(windows, i) == _window(windows, j))
+        case tuple(), tuple():
+            return len(one) == len(other) and all(
+                _alike(windows, *pair) for pair in zip(one, other, strict=True)
+            )
+        case a.SubQuery(), a.SubQuery():
+            names = ("source", "child", "output", "columns", "partition")
+            return _levels(windows, one, other) and _all_alike(windows, one, other, names)
+    if is_dataclass(one) and type(one) is type(other):
+        return _all_alike(windows, one, other, [field.name for field in fields(one)])
+    return bool(one == other)
+
+
+def _all_alike(windows: Windows, one: Any, other: Any, names: Sequence[str]) -> bool:
+    return all(_alike(windows, getattr(one, n), getattr(other, n)) for n in names)
+
+
+def _levels(windows: Windows, one: a.SubQuery, other: a.SubQuery) -> bool:
+    """Whether what they are over are the same windows."""
+    return [_window(windows, i) for i in one.level] == [_window(windows, i) for i in other.level]
+
+
+def _window(windows: Windows, index: int) -> Any:
+    """What a window is, whatever its number and its name."""
+    on = windows[index]
+    return on.window, on.stream, tuple(_window(windows, i) for i in on.beneath)

@@ -1,0 +1,28 @@
+"""ORDER BY right below OFFSET and LIMIT is one sort, of which as much is kept as is asked for; what
+SELECT shows is taken from that.
+
+    Slice(Project(OrderBy(A)))  ->  Project(Top(A))
+
+Solutions that are alike for ORDER BY are taken in the order of what is shown.
+"""
+
+from __future__ import annotations
+
+from levada.plan.logical import nodes as a
+from levada.plan.optimizer.rule import Context
+from levada.plan.optimizer.traversal import rewritten
+
+
+def merge_slices(query: a.Query, context: Context) -> a.Query:
+    """The query with one sort for ORDER BY with OFFSET and LIMIT."""
+    return rewritten(query, _merge)
+
+
+def _merge(node: a.Node) -> a.Node:
+    match node:
+        case a.Slice(a.Project(a.OrderBy(child, keys), names), offset, limit):
+            return a.Project(a.Top(child, keys, offset, limit, names), names)
+        case a.Slice(a.OrderBy(child, keys), offset, limit):
+            return a.Top(child, keys, offset, limit)
+        case _:
+            return node

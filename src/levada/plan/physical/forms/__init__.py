@@ -1,1 +1,0 @@
-"""The physical form of joins: figures, what each form costs by them, the choice."""

@@ -1,0 +1,135 @@
+"""Joins of two inputs over one another as one step of all inputs, where all are joined by the same
+variables (a star): then what is joined first is no state, and the order is chosen in each epoch.
+
+    ((A join B) join C) by ?x   ->   multiway join of A, B, C by ?x
+
+The tree of two inputs each stays the one that says in which stage rows are, and by what they come
+there; it is only taken apart. What it has between its joins (a condition on two of three parts), or
+what is no star, stays as it is, and ``why_binary`` says why. (CQELS Cloud, C24 to C29.)
+
+Invariant: the rows are those of the joins of two, with the same times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from levada.core.size_thresholds import register
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+
+_JOINS = (p.Join, p.MultiwayJoin)
+
+
+MOST = register(f"{__name__}.MOST", 6, least=2)
+"""Inputs of a join whose form is chosen while it runs: figures are kept of their sets."""
+
+
+def multiway(root: Op, *, adaptive: bool = False) -> Op:
+    """The operators of a query with one step in place of the joins of each star; ``adaptive``: or
+    two at a time, as costs less.
+    """
+    return _walked(root, {}, adaptive=adaptive)
+
+
+def of_either_form(root: Op) -> Iterator[str]:
+    """Which joins have a form that is chosen while they run, a sentence each."""
+    for op in _all(root):
+        if isinstance(op.spec, p.AdaptiveJoin):
+            by = " ".join(f"?{name}" for name in op.spec.keys)
+            yield (
+                f"The join of {len(op.inputs)} parts by {by} is in one step or two at a time, "
+                "as costs less: that is measured while it runs, and levada status tells."
+            )
+
+
+def why_binary(root: Op) -> Iterator[str]:
+    """Why joins over joins are none of one step, a sentence each."""
+    for op in _all(root):
+        if isinstance(op.spec, _JOINS):
+            by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
+            reasons = (_why(op, below) for below in op.inputs)
+            yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
+
+
+def _all(root: Op) -> Iterator[Op]:
+    """All operators of a query, each once."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        op = waiting.pop()
+        if id(op) not in seen:
+            seen.add(id(op))
+            waiting += op.inputs
+            yield op
+
+
+def _walked(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:
+    """An operator with what is below it; what several read stays one."""
+    if id(op) not in done:
+        inputs = [_walked(child, done, adaptive=adaptive) for child in op.inputs]
+        done[id(op)] = _flat(_over(op, tuple(inputs)), adaptive=adaptive)
+    return done[id(op)]
+
+
+def _over(op: Op, inputs: tuple[Op, ...]) -> Op:
+    same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+    return op if same else replace(op, inputs=inputs)
+
+
+def _flat(op: Op, *, adaptive: bool) -> Op:
+    """A join with the inputs of those below it in the place of these."""
+    if not isinstance(op.spec, p.Join) or all(_why(op, below) != "" for below in op.inputs):
+        return op
+    inputs: list[Op] = []
+    exchange: list[tuple[str, ...] | None] = []
+    raw: list[bool] = []
+    for below, by, is_raw in zip(op.inputs, op.exchange, op.spec.raw, strict=True):
+        apart = _why(op, below) == ""
+        inputs += below.inputs if apart else (below,)
+        exchange += below.exchange if apart else (by,)
+        raw += below.spec.raw if apart and isinstance(below.spec, _JOINS) else (is_raw,)
+    kind = p.AdaptiveJoin if adaptive and len(inputs) <= MOST else p.MultiwayJoin
+    spec = kind(op.spec.keys, tuple(raw))
+    return replace(op, spec=spec, inputs=tuple(inputs), exchange=tuple(exchange))
+
+
+def _why(op: Op, below: Op) -> str | None:
+    """Why a join and one below it are not one step; "": they are; None: there is none below."""
+    within = below
+    while isinstance(within.spec, p.Filter | p.Extend | p.Rename):
+        within = within.inputs[0]
+    if not isinstance(within.spec, _JOINS):
+        return None
+    if within is not below:
+        return f"a {type(below.spec).__name__.lower()} stands between them"
+    return _why_not_both(op) or _why_not_both(below) or _why_apart(op, below)
+
+
+def _why_not_both(op: Op) -> str:
+    """What of a join itself keeps it binary."""
+    spec = op.spec
+    if op.weighted or any(rows.weighted for rows in op.inputs):
+        return "rows of it are taken back"
+    if not op.windows:
+        return "it joins static data alone"
+    if not isinstance(spec, p.Join):
+        return ""
+    left, right = op.inputs
+    shared = set(left.variables) & set(right.variables)
+    if not spec.keys:
+        return "its inputs have no variable in common that is always bound"
+    if shared != set(spec.keys):
+        return "its inputs share a variable that may be unbound"
+    return ""
+
+
+def _why_apart(op: Op, below: Op) -> str:
+    """What of two joins keeps them apart."""
+    assert isinstance(op.spec, _JOINS), "a join"
+    assert isinstance(below.spec, _JOINS), "a join"
+    if set(op.spec.keys) != set(below.spec.keys):
+        return "they are by other variables"
+    if (op.stage, op.placed) != (below.stage, below.placed):
+        return "their rows are in other places"
+    return ""

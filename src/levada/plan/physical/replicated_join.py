@@ -1,0 +1,115 @@
+"""Parts that are joined by different variables (chains, circles) as one step of all: those that
+have one of the variables come together by it, the others go to all partitions.
+
+    a.x = b.x, b.y = c.y   ->   a and b exchanged by ?x, c to all, one step in one stage
+
+So what is joined on the way is neither kept nor exchanged; what goes to all is received and kept by
+each partition, which pays where it is little: by which variable, if at all, is asked elsewhere
+(``forms``).
+(CQELS Cloud, C27 b.)
+
+Invariant: the rows are those of the joins of two, with the same times; each combination has a row
+of a part that is not copied, and all such rows are in one partition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from levada.core.size_thresholds import register
+from levada.plan.physical import operators as p
+from levada.plan.physical.build import occur
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL, Exchange, connected, place
+
+MOST = register(f"{__name__}.MOST", 6, least=2)
+"""Parts of one step."""
+
+
+def linked(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:
+    """The parts, with one operator in the place of those that are to be one step: ``by`` says of
+    parts that can be one by which variable; "": they are to be none.
+    """
+    out: list[Op] = []
+    for group in connected([part for part in parts if _fits(part)]):
+        hub = by(group) if can_be(group) else ""
+        out += [one_of(group, hub)] if hub else group
+    return [*out, *(part for part in parts if not _fits(part))]
+
+
+def told(root: Op) -> Iterator[str]:
+    """Which joins are such a step, a sentence each."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        op = waiting.pop()
+        if id(op) in seen:
+            continue
+        seen.add(id(op))
+        waiting += op.inputs
+        if isinstance(op.spec, p.LinkedJoin):
+            by = " ".join(f"?{name}" for name in op.placed) or "where they are"
+            copied = sum(op.spec.copied)
+            parts = "1 part" if copied == 1 else f"{copied} parts"
+            yield (
+                f"The join of {len(op.inputs)} parts is one step: {len(op.inputs) - copied} of "
+                f"them by {by}; the rows of {parts} go to all partitions, each of which keeps them."
+            )
+
+
+def _fits(part: Op) -> bool:
+    return bool(part.windows) and not part.weighted and part.placed != HOME
+
+
+def can_be(group: Sequence[Op]) -> bool:
+    """Whether parts are few, none is static or has rows that are taken back, and all variables that
+    several have are always bound.
+    """
+    uses = common(group)
+    fits = all(map(_fits, group))
+    sure = fits and all(
+        uses[v] < 2 or v not in part.maybe for part in group for v in part.variables
+    )
+    return 2 <= len(group) <= MOST and sure
+
+
+def common(group: Sequence[Op]) -> Counter[str]:
+    """How many parts have each variable."""
+    return Counter(v for part in group for v in part.variables)
+
+
+def one_of(group: Sequence[Op], hub: str) -> Op:
+    """One operator of all parts, of which those that have a variable come by it. A part that shares
+    none is made a set before: by what it is met all of its rows are alike.
+    """
+    uses = common(group)
+    if max(uses.values()) < 2:
+        group = [occur(part, (hub,) if hub in part.variables else ()) for part in group]
+    copied = tuple([hub not in part.variables for part in group])
+    stage, exchange = _placed(group, copied, hub)
+    shared = tuple([tuple([v for v in part.variables if uses[v] > 1]) for part in group])
+    names = tuple(dict.fromkeys(v for part in group for v in part.variables))
+    typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in group))
+    return Op(
+        p.LinkedJoin(shared, tuple([part.raw for part in group]), copied),
+        tuple(group),
+        names,
+        tuple(sorted({w for part in group for w in part.windows or ()})),
+        stage,
+        exchange,
+        (hub,),
+        frozenset(v for part in group for v in part.maybe),
+        typed=typed,
+    )
+
+
+def _placed(group: Sequence[Op], copied: Sequence[bool], hub: str) -> tuple[int, Exchange]:
+    """The stage in which all parts are, and how they come there."""
+    pairs = list(zip(group, copied, strict=True))
+    own = tuple([part for part, alike in pairs if not alike])
+    stage, by = place(own, (hub,))
+    least = max([0, *(part.stage + 1 for part, alike in pairs if alike)])
+    if least > stage:
+        stage, by = least, ((hub,),) * len(own)
+    ways = iter(by)
+    return stage, tuple([ALL if alike else next(ways) for alike in copied])

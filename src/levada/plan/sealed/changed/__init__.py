@@ -1,1 +1,0 @@
-"""Versions of the plan by what is new in each."""

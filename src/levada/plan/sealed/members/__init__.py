@@ -1,1 +1,0 @@
-"""Members of a node by columns."""

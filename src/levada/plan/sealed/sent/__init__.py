@@ -1,1 +1,0 @@
-"""What of rows is enough for who has all of a report in one place."""

@@ -1,1 +1,0 @@
-"""What GROUP BYs over the same rows have in common."""

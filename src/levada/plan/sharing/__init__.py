@@ -1,0 +1,1 @@
+"""Multi-query optimization: common subexpressions, relaxation, containment, shared join sides."""

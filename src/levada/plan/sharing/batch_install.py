@@ -1,0 +1,130 @@
+"""Queries that come together: what they have in common is installed once, with what all of them
+read.
+
+    numbers     the operators of each query, inputs first              (``install``, ``common``)
+    needs       from the results down: an operator's are the union of its readers'
+    operators   from the streams up; what is there already is read, and nothing below it asked for
+
+Results do not depend on it: what a reader does not want stays behind at its edge. Cost: linear in
+the operators of the queries; what follows from a form and what is wanted is worked out once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from levada.plan.binding.edges import Installed, Read, base_of, reads
+from levada.plan.binding.installer import Installer, Place
+from levada.plan.binding.required_facets import Needs, emit_needs
+from levada.plan.binding.slot_resolution import slots_of
+from levada.plan.execution.row_layout import NOTHING, Facet
+from levada.plan.physical.operators import Applied, Constant, Op
+from levada.plan.sharing.common_subexpressions import Common, Made, Numbered, Wanted
+
+
+class _Asked(NamedTuple):
+    """An operator as one query has it: the first that asks."""
+
+    installer: Installer
+    op: Op
+    numbered: Numbered
+    place: Place
+    below: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Batch:
+    """The queries of plan version ``version`` that are still to be installed."""
+
+    common: Common
+    version: int
+    roots: dict[str, int] = field(default_factory=dict)
+    _asked: dict[int, _Asked] = field(default_factory=dict)
+    _wanted: dict[int, dict[int, Facet]] = field(default_factory=dict)
+    _found: dict[int, list[Read]] = field(default_factory=dict)
+    _made: dict[int, Made] = field(default_factory=dict)
+
+    def number(self, installer: Installer, op: Op) -> int:
+        """The number of an operator of a query that comes."""
+
+        def found(op: Op, numbered: Numbered, place: Place) -> None:
+            if numbered.number not in self._asked:
+                whole = isinstance(op.spec, Applied)
+                bases = () if whole else (base_of(child) for child in op.inputs)
+                below = tuple([installer.numbers[id(base)] for base in bases])
+                self._asked[numbered.number] = _Asked(installer, op, numbered, place, below)
+
+        return installer.number(op, self.common, found)
+
+    def ask(self, name: str, installer: Installer, root: Op) -> None:
+        """One more query, by its last operator, its Emit."""
+        self.roots[name] = self.number(installer, root)
+        self._want(self.roots[name], _places(root, emit_needs(root)))
+
+    def install(self) -> dict[str, Made]:
+        """What is installed of each query's last operator."""
+        new = [number for number in sorted(self._asked, reverse=True) if self._read(number)]
+        for number in reversed(new):
+            self._made[number] = made = self._make(number)
+            self.common.install(number, made)
+        return {name: self._made[number] for name, number in self.roots.items()}
+
+    def _want(self, number: int, wanted: Wanted) -> None:
+        known = self._wanted.setdefault(number, {})
+        for at, facets in wanted:
+            known[at] = known.get(at, NOTHING) | facets
+
+    def _read(self, number: int) -> bool:
+        """Whether an operator is to be installed; then it asks for what it reads."""
+        if number not in self._wanted:
+            return False
+        wanted = self._wanted[number]
+        there = self.common.known[number].covering(wanted, self.version)
+        if there is not None:
+            self._made[number] = there
+            return False
+        wanted = self._wanted[number] = self.common.known[number].widened(wanted)
+        asked = self._asked[number]
+        key, form = tuple(sorted(wanted.items())), asked.numbered.form
+        if key not in form.reads:
+            found = reads(asked.op, _needs(asked.op, key)) if asked.below else []
+            self._found[number] = found
+            form.reads[key] = tuple([_places(read.base, read.wants) for read in found])
+        for below, wants in zip(asked.below, form.reads[key], strict=True):
+            self._want(below, wants)
+        return True
+
+    def _make(self, number: int) -> Made:
+        """Installs an operator: by the shape that one of its form had, if that stands over the same
+        ones.
+        """
+        asked = self._asked[number]
+        installer, op, numbered, place, below = asked
+        inputs = [self._made[n] for n in below]
+        key = tuple(sorted(self._wanted[number].items()))
+        shape, places = numbered.form.shapes.get(key, (None, ()))
+        if shape is not None and all(
+            a is b.shape for (a, _), b in zip(shape.inputs, inputs, strict=True)
+        ):
+            member = numbered.member.over(tuple([made.member for made in inputs]))
+            return Made(*installer.intern(shape, member), places, self.version)
+
+        def made_below(base: Op) -> Installed:
+            return self._made[installer.numbers[id(base)]].named(base.variables)
+
+        needs = _needs(op, key)
+        found = self._found.pop(number, None) or reads(op, needs)
+        (own, member_number, names), shape = installer.make(op, place, needs, made_below, found)
+        places = slots_of(names, op.variables)
+        if not isinstance(op.spec, Applied | Constant):  # constants are those that are read
+            numbered.form.shapes[key] = shape, places
+        return Made(own, member_number, places, self.version)
+
+
+def _places(op: Op, needs: Needs) -> Wanted:
+    return tuple([(at, needs[v]) for at, v in enumerate(op.variables) if v in needs])
+
+
+def _needs(op: Op, wanted: Wanted) -> Needs:
+    return {op.variables[at]: facets for at, facets in wanted}

@@ -1,0 +1,147 @@
+"""Joins whose rows are among those of another query's join (STREAMREUSE, containment: what runs is
+used as it is, with a compensation on top).
+
+    q1   ?x :p ?v . ?x :q ?z  FILTER(?v > 5)  over 10 s    leads a family
+    q2   .. FILTER(?v > 7)  over 5 s                       is in it: a pick of q1's join
+    q3   .. FILTER(?v > 3)                                 is not, and leads one of its own
+
+A family is a block (``plan/install/relax``) that is kept apart from all others that are alike, by
+the name of the query that led it: its join is relaxed, but to no more than its leader wants, so
+nothing that runs gets more rows when a query comes. What is contained is told by terms, bounds of
+numbers and lengths of windows; where that cannot be told, a query leads a family. Whatever is
+decided here, the pick gives exactly the rows of the query's own join.
+
+Cost of a query: linear in its operators, and in the families of its blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from levada.core.event_time import Window
+from levada.core.expressions import Function
+from levada.core.rdf_terms import XSD, Literal, Term
+from levada.plan.binding.installer import Installer
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.common_subexpressions import Key
+from levada.plan.sharing.parameterize import joins
+from levada.plan.sharing.relaxation import Block, blocks, replaced
+
+_BELOW = (Function.LESS, Function.LESS_EQUAL)
+_ABOVE = (Function.GREATER, Function.GREATER_EQUAL)
+_EXACT = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte"))
+
+
+@dataclass(slots=True)
+class _Family:
+    """The block of its leader, and how many blocks of queries read it."""
+
+    block: Block
+    users: int = 0
+
+
+@dataclass(slots=True)
+class Families:
+    """The families of the queries that there are."""
+
+    _alike: dict[Key, dict[str, _Family]] = field(default_factory=dict)
+    _of: dict[str, list[tuple[Key, str]]] = field(default_factory=dict)
+
+    def contained(self, name: str, installer: Installer, root: Op) -> Op:
+        """A query that comes, each of its blocks as a pick of its family's."""
+        by: dict[int, Op] = {}
+        for block in blocks(root, installer.timing.of_rows, static=False):
+            if not joins(block.join):
+                continue
+            key = installer.signature(block.relaxed)
+            alike = self._alike.setdefault(key, {})
+            leader = next((n for n, f in alike.items() if contains(f.block, block)), "")
+            if not leader:
+                leader = name
+                while leader in alike:  # of one that has gone, whose family has others
+                    leader += "'"
+                alike[leader] = _Family(block)
+            alike[leader].users += 1
+            self._of.setdefault(name, []).append((key, leader))
+            own = replace(block, relaxed=_of_family(block.relaxed, leader))
+            by[id(block.join)] = own.picked()
+        return replaced(root, by, {}) if by else root
+
+    def forget(self, name: str) -> None:
+        """A query that goes; a family ends with the last one that reads it."""
+        for key, leader in self._of.pop(name, ()):
+            family = self._alike[key][leader]
+            family.users -= 1
+            if not family.users:
+                del self._alike[key][leader]
+                if not self._alike[key]:
+                    del self._alike[key]
+
+
+def _of_family(op: Op, leader: str) -> Op:
+    """A relaxed join whose joins are this family's alone."""
+    inputs = tuple([_of_family(child, leader) for child in op.inputs])
+    spec = op.spec
+    if isinstance(spec, p.Join) and spec.relaxed:
+        spec = replace(spec, family=leader)
+    return replace(op, spec=spec, inputs=inputs)
+
+
+def contains(whole: Block, part: Block) -> bool:
+    """Whether the rows of a block are surely among those of another that is alike."""
+    wider, own = whole.wants, part.wants
+    return (
+        all(
+            any(other == at and {*some} <= {*terms} for other, some in own.terms)
+            for at, terms in wider.terms
+        )
+        and all(
+            any(at == other and _implies(test, bound) for at, *test in own.tests)
+            for other, *bound in wider.tests
+        )
+        and {*wider.rest} <= {*own.rest}
+        and all(map(_covers, wider.windows, own.windows))
+    )
+
+
+def _implies(own: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether what satisfies one comparison surely satisfies another of the same variable.
+
+    >>> five, seven = (Literal(n, XSD + "integer") for n in "57")
+    >>> above, least = Function.GREATER, Function.GREATER_EQUAL
+    >>> _implies((above, seven), (above, five)), _implies((above, five), (above, seven))
+    (True, False)
+    >>> _implies((least, five), (above, five)), _implies((Function.EQUAL, seven), (above, five))
+    (False, True)
+    """
+    if own == other:
+        return True
+    (function, term, *_), (wider, bound, *_) = own, other
+    a, b = _number(term), _number(bound)
+    if a is None or b is None:
+        return False
+    for side, beyond in ((_BELOW, a < b), (_ABOVE, a > b)):
+        if wider in side and (function in side or function is Function.EQUAL):
+            return beyond or (a == b and (wider is side[1] or function is side[0]))
+    return False
+
+
+def _number(term: Term) -> Decimal | None:
+    """The value of an exact number."""
+    if not isinstance(term, Literal) or term.datatype not in _EXACT:
+        return None
+    try:
+        return Decimal(term.lexical)
+    except InvalidOperation:
+        return None
+
+
+def _covers(whole: Window, part: Window) -> bool:
+    """Whether a window is another one, or a shorter one at the same instants."""
+    return part.range <= whole.range and part.to >= whole.to and (
+        replace(part, range=whole.range, to=whole.to) == whole
+    )  # fmt: skip

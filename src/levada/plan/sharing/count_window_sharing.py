@@ -1,0 +1,107 @@
+"""Joins over a count window by the numbers of its rows, so that queries whose windows hold other
+numbers of elements can share them (CQELS Cloud, C33; ``windows/numbers``).
+
+    ?x :p :c . ?x :q ?z   in the last 100            Narrow  the last 100
+                                                     Pick    ?0 = :c
+    ?x :p ?0 . ?x :q ?z   by number                  Join    numbers joined by min and max
+                                                     Numbered, Instants
+
+In the place of the changes of the window stand the stream's rows with their numbers; what is
+joined, filtered and computed from them is as it was, but that no row is taken back.
+
+Not so joined: windows that change with each m-th element only or count for each value, and what
+reads windows of several lengths or streams: there equal numbers are not equal instants. Cost:
+linear in the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from levada.core.event_time import WindowKind
+from levada.plan.execution.shapes import Member
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL
+
+
+class ByNumber(NamedTuple):
+    """A join by numbers, and when each number came."""
+
+    join: Op
+    instants: Op
+
+
+def numbers_of(window: int) -> int:
+    """As what the numbers of a count window's rows stand among the windows of an operator, and the
+    other way round.
+
+    >>> numbers_of(0), numbers_of(numbers_of(2))
+    (-1, 2)
+    """
+    return ~window
+
+
+def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber | None:
+    """A join over one count window, or several that are equal, by the numbers of its rows; None: it
+    is no such join. ``windows``: the member of rows with the times of these windows.
+    """
+    if not isinstance(op.spec, p.Join) or not op.weighted or not op.windows:
+        return None
+    if not _is_one(windows(op.windows), len(op.windows)):
+        return None
+    first = op.windows[0]
+    found = _numbered(op, (first, numbers_of(first)))
+    if found is None:
+        return None
+    rows, *others = _numbers_below(found)
+    if any(other.inputs[0].spec != rows.inputs[0].spec for other in others):
+        return None
+    if rows.stage >= op.stage:  # when numbers came is told to all partitions, which takes a stage
+        return None
+    instants = Op(p.Instants(), (rows,), (), rows.windows, rows.stage, (None,), HOME)
+    return ByNumber(found, instants)
+
+
+def narrowed(join: Op, picked: Op, instants: Op) -> Op:
+    """The rows of a join over a count window, out of those that are picked of it by number."""
+    return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))
+
+
+def _is_one(member: Member, own: int) -> bool:
+    """Whether these windows are one count window that changes with each element."""
+    on = {*zip(member.windows[:own], member.streams[:own], strict=True)}
+    counts = all(w.kind is WindowKind.COUNT and w.step == 1 for w, _ in on)
+    return len(on) == 1 and counts
+
+
+def _numbered(op: Op, windows: tuple[int, int]) -> Op | None:
+    """An operator over rows with numbers in the place of their changes; None: it cannot be."""
+    if op.windows == ():
+        return op
+    match op.spec:
+        case p.CountWindow(_, _, (), bag) if isinstance(op.inputs[0].spec, p.Match | p.Scan):
+            spec = p.Numbered(windows[0], bag)
+            return replace(op, spec=spec, windows=windows, weighted=False)
+        case p.Join(keys, negative=False) if keys:
+            pass
+        case p.Select(_, ()) | p.Rename() | p.Filter(_, None) | p.Extend(_, None):
+            pass
+        case _:
+            return None
+    inputs = [_numbered(child, windows) for child in op.inputs]
+    known = tuple([child for child in inputs if child is not None])
+    if len(known) < len(inputs):
+        return None
+    return replace(op, inputs=known, windows=windows, weighted=False)
+
+
+def _numbers_below(op: Op) -> Iterator[Op]:
+    """The rows with numbers below a join."""
+    if isinstance(op.spec, p.Numbered):
+        yield op
+        return
+    for child in op.inputs:
+        yield from _numbers_below(child)

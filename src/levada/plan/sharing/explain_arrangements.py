@@ -1,0 +1,72 @@
+"""Which rows are kept once for several joins, and which joins read them where they are, for
+``explain --sharing`` and ``--shared``: static data, and sides of joins of streams.
+
+    kept once
+      Arrange of (- <http://e/kind> -), graphs default
+        ArrangedJoin: a, b
+        ArrangedJoin2: c
+      ArrangeStream of http://e/s, (- <http://e/p> -)
+        StreamJoin: a, d
+
+What is kept is told by the patterns that it is of. Cost: linear in the members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from levada.core.frozen import frozen
+from levada.plan.execution.joins import Arrange
+from levada.plan.execution.plan import At
+from levada.plan.topology.print_topology import describe
+from levada.plan.topology.topology import Topology
+
+
+@frozen
+class Kept:
+    """Rows that are kept once: the operator that keeps them, the patterns that they are
+    ``of``; the joins that read them, each with its queries.
+    """
+
+    operator: str
+    of: tuple[str, ...]
+    readers: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def kept_once(topology: Topology) -> Iterator[Kept]:
+    """What is kept, and for whom."""
+    nodes = dict(zip(topology.order(), describe(topology), strict=True))
+    members = {(n, m.number): m for n, node in nodes.items() for m in node.members}
+    readers: dict[At, dict[str, dict[str, None]]] = {}
+    for (number, at), member in members.items():
+        node = topology.nodes[number]
+        for below in zip(node.inputs, node.members[at].inputs, strict=True):
+            who = readers.setdefault(below, {}).setdefault(nodes[number].name, {})
+            who.update(dict.fromkeys(member.queries))
+    for number, told in nodes.items():
+        if isinstance(topology.nodes[number].shape.step, Arrange):
+            for each in told.members:
+                own = number, each.number
+                of = tuple(
+                    [members[at].detail.removeprefix("of ") for at in _leaves(topology, own)]
+                )
+                by = tuple([(name, tuple(who)) for name, who in readers.get(own, {}).items()])
+                yield Kept(told.name, of, by)
+
+
+def _leaves(topology: Topology, at: At) -> Iterator[At]:
+    """The first operators below a member."""
+    node = topology.nodes[at[0]]
+    if not node.inputs:
+        yield at
+    for below in zip(node.inputs, node.members[at[1]].inputs, strict=True):
+        yield from _leaves(topology, below)
+
+
+def show_kept(found: tuple[Kept, ...]) -> Iterator[str]:
+    """The lines of the text form."""
+    yield from ("kept once",) if found else ()
+    for one in found:
+        yield f"  {one.operator} of {' with '.join(one.of)}"
+        for name, queries in one.readers:
+            yield f"    {name}: {', '.join(queries)}"

@@ -1,0 +1,173 @@
+"""Why joins of queries are not one: what keeps a join from being shared at all, and what is
+different between those that nearly are the same.
+
+A join that could be shared is told by its *parts*: the patterns and scans below it, with a star
+where others may want another term, and the conditions that stay there. Those whose parts are mostly
+another's are its *candidates*, the nearest first, with what only one of both has. Names of
+variables are no part; where all parts are equal, they hang together by other variables or stand in
+windows that cannot be one.
+
+Cost: the pairs of different joins, for ``explain`` alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from levada.core.expressions import Expression, Var, show
+from levada.core.frozen import frozen
+from levada.core.query_model import TriplePattern
+from levada.plan.execution.join_kinds import JoinKind, Order
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.parameterize import joins
+from levada.plan.sharing.relaxation import WHOLE, Block
+from levada.plan.sharing.relaxed_blocks import Relaxations
+
+MOST = 3
+"""So many candidates are told."""
+NOTHING = "it has no join"
+INSIDE = "its join is in a path, a sub-select or an aggregate below others"
+STATIC = "its join is of static data, which are read once"
+TOGETHER = "its join is one step of all its parts, which others share if it is equal"
+WEIGHTS = (
+    "rows of its join are taken back (a session, a relation, replaced data, count windows that are "
+    "not one, or count by value or in steps)"
+)
+PRODUCT = "its join has no variable in common: it would pair everything with everything"
+REPORTS = "its join is of reports"
+COMPARED = {
+    Order.VALUE: "a comparison with a number",
+    Order.STRING: "a comparison with a string",
+    Order.TAGGED: "a comparison with a string",
+    Order.STR: "a comparison of a text",
+    Order.DATE: "a comparison with a date",
+    Order.LOCAL: "a comparison with a time without zone",
+}
+_NAME = re.compile(r"\?[\w.]+")
+
+
+@frozen
+class Candidate:
+    """Queries whose join is nearly that of another; what only its has, and what only theirs have:
+    nothing if the same parts hang together otherwise.
+    """
+
+    queries: tuple[str, ...]
+    more: tuple[str, ...]
+    less: tuple[str, ...]
+
+
+def reason(root: Op) -> str:
+    """Why a query has no join that could be shared."""
+    return next(_reasons(root, ""), NOTHING)
+
+
+def joined_by_time(root: Op) -> bool:
+    """Whether a query has a join whose rows could be among those of another's, or the other way
+    round.
+    """
+    return joins(root) or any(map(joined_by_time, root.inputs))
+
+
+def _reasons(op: Op, outer: str) -> Iterator[str]:
+    """Why each join is none that could be shared; ``outer``: what is above says why."""
+    if isinstance(op.spec, p.Join):
+        yield outer or _own(op)
+    if isinstance(op.spec, p.MultiwayJoin | p.LinkedJoin):
+        yield outer or TOGETHER
+    if isinstance(op.spec, p.ReportJoin) and op.spec.kind is JoinKind.INNER:
+        yield outer or REPORTS
+    inner = outer
+    if isinstance(op.spec, WHOLE):
+        inner = outer or (STATIC if isinstance(op.spec, p.StaticSubplan) else INSIDE)
+    for child in op.inputs:
+        yield from _reasons(child, inner)
+
+
+def _own(op: Op) -> str:
+    """What of a join itself keeps it from being shared."""
+    assert isinstance(op.spec, p.Join), "a join"
+    if op.weighted or op.windows is None or op.spec.negative:
+        return WEIGHTS
+    if not op.windows:
+        return STATIC
+    return PRODUCT if not joins(op) else WEIGHTS
+
+
+def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
+    """The joins of others that are nearly a query's, the nearest first."""
+    own = [key for key, _ in relaxations.of(name)]
+    found = []
+    for _, block in relaxations.of(name):
+        if not block.joined:
+            continue
+        mine = Counter(parts(block))
+        for other, (theirs, queries) in _others(relaxations).items():
+            both = mine & theirs
+            if other not in own and 2 * both.total() >= max(mine.total(), theirs.total()):
+                more, less = mine - theirs, theirs - mine
+                told = Candidate(queries, tuple(more.elements()), tuple(less.elements()))
+                found.append((more.total() + less.total(), told))
+    found.sort(key=lambda one: (one[0], one[1].queries))
+    return tuple(dict.fromkeys(one for _, one in found))[:MOST]
+
+
+def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[str, ...]]]:
+    """The parts of each join, and the queries that have it."""
+    found: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
+    for name in relaxations.names:
+        for key, block in relaxations.of(name):
+            if not block.joined:
+                continue
+            told, queries = found.get(key) or (Counter(parts(block)), ())
+            found[key] = told, (*queries, name)
+    return found
+
+
+def unnamed(expression: Expression) -> str:
+    """An expression without the names of its variables, which are no part of it."""
+    return _NAME.sub("?", show(expression))
+
+
+def parts(block: Block) -> Iterator[str]:
+    """The patterns and conditions of a join, as others may have them, too."""
+    yield from _parts(block.relaxed)
+    ranges = {test.range: test.order for test in block.tests}
+    yield from (COMPARED[order] for order in ranges.values())
+    yield from ("a condition on a term" for key in block.keys if not key.source)
+    yield from (unnamed(condition) for condition in block.rest)
+
+
+def _parts(op: Op) -> Iterator[str]:
+    match op.spec:
+        case p.Match(pattern, stream, _, lifted):
+            yield _shown(pattern, lifted) + ("" if stream else " of static data")
+        case p.Select(pattern):
+            taken = [v.name if isinstance(v, Var) else "" for v in pattern.positions]
+            yield _shown(pattern, [at for at, name in enumerate(taken) if name.startswith(".")])
+            return
+        case p.Scan(stream):
+            yield f"{stream}"
+        case p.Filter(condition):
+            yield unnamed(condition)
+        case p.Extend(expression):
+            yield f"BIND {unnamed(expression)}"
+        case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur() | p.Numbered():
+            pass
+        case other:
+            yield type(other).__name__
+            return
+    for child in op.inputs:
+        yield from _parts(child)
+
+
+def _shown(pattern: TriplePattern, lifted: Sequence[int]) -> str:
+    """A pattern, with a star where others may want another term."""
+    places = [
+        "*" if at in lifted else "-" if isinstance(term, Var) else str(term)
+        for at, term in enumerate(pattern.positions)
+    ]
+    return f"({' '.join(places)})"

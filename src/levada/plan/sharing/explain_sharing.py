@@ -1,0 +1,312 @@
+"""What queries share, told by operators: who uses what, which joins are relaxed, why others are
+not, which are nearly the same, which GROUP BYs fold rows together (``show_folded``), and which
+static data are kept once (``kept/show``); for ``explain --sharing``.
+
+    4 queries, sharing relax: 15 operators; apart they would be 23
+    shared
+      Match of http://e/s, (- <http://e/q> -): a, b, c, d
+      Join of http://e/s, [RANGE PT4S STEP PT2S close [)]: a, b, c
+    relaxed
+      Join: 3 of (- <http://e/p> *), 2 of window
+        <http://e/c0> [RANGE PT4S STEP PT2S close [)]: a
+        <http://e/c1> [RANGE PT4S STEP PT2S close [)]: b
+        <http://e/c2> [RANGE PT9S STEP PT2S close [)]: c
+    not relaxed
+      d: no other query has its join with other constants, conditions or windows
+        nearly that of a, b, c: it has (- <http://e/r> *); they have (- <http://e/p> *)
+    lattice
+      http://e/s: 4 queries
+        join of (- <http://e/p> *), (- <http://e/q> -): 3
+        ..
+
+Operators are members of the topology's nodes, by the names that ``show`` gives these; the lattice
+is that of ``lattice/levels``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+from levada.core.expressions import Expression, show
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import Literal, Term
+from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Pick, RelaxedStream
+from levada.plan.execution.plan import At
+from levada.plan.execution.shapes import Member
+from levada.plan.migration.migration import show_switches
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.decision_log import Looked, show_orders
+from levada.plan.sharing.explain_arrangements import Kept, kept_once, show_kept
+from levada.plan.sharing.explain_not_shared import Candidate, candidates, joined_by_time, reason
+from levada.plan.sharing.explain_slices import Folded, folded, show_folded
+from levada.plan.sharing.filter_tree import Level, levels, show_levels
+from levada.plan.sharing.regions.operator_sites import Chosen
+from levada.plan.sharing.sharing_modes import Sharing
+from levada.plan.sharing.unprofitable_joins import picked_from
+from levada.plan.topology.print_topology import SharedMember, describe, describe_windows
+from levada.plan.topology.topology import Topology
+
+ANY = "any"
+ALONE = "no other query has its join with other constants, conditions or windows"
+EQUAL = "its join is that of {}, with nothing different"
+MODE = "sharing is {}"
+UNCONTAINED = "no other query's join surely has the rows of its own, nor the other way round"
+_INDEXED = {1: "term", 2: "range"}
+"""What indexes tell."""
+_RANGES = {
+    Order.VALUE: "",
+    Order.STRING: " of strings",
+    Order.TAGGED: " of prefixes",
+    Order.STR: " of texts",
+    Order.DATE: " of dates",
+    Order.LOCAL: " of times without zone",
+}
+ALONE_ROWS = "no other GROUP BY reads its rows under other conditions"
+EQUAL_ROWS = "the rows of its GROUP BY are those of {}, with nothing different"
+OTHERWISE = "the same patterns and conditions, but other variables in common, or other windows"
+
+
+@frozen
+class Shared:
+    """An operator of several queries."""
+
+    operator: str
+    queries: tuple[str, ...]
+
+
+@frozen
+class Picked:
+    """What queries pick of a relaxed join: the rows with these terms, of which these comparisons
+    and conditions are true, in these windows; "any" where they ask nothing that others ask.
+    """
+
+    wants: tuple[str, ...]
+    queries: tuple[str, ...]
+
+
+@frozen
+class Relaxed:
+    """A relaxed join, or what GROUP BYs read: its name; in what its queries differ, each with how
+    many there are; who picks what.
+    """
+
+    operator: str
+    differ: tuple[tuple[str, int], ...]
+    picks: tuple[Picked, ...]
+
+
+@frozen
+class Told:
+    """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
+    by query; ``candidates``: with whom these would share a join if it were a little
+    different; ``folded``: who folds rows together; ``kept``: which static data are kept once, and
+    who reads them there. ``ends``: when queries leave, of those that do;
+    ``lattice``: the joins that others could share, by level;
+    ``regions``: where queries stand, where there are regions. ``orders``: those of joins that were
+    looked at, by query; ``switches``: the instant (ms) up to which a query must have
+    reported that goes over to another order.
+    """
+
+    sharing: str
+    queries: int
+    operators: int
+    apart: int
+    shared: tuple[Shared, ...]
+    relaxed: tuple[Relaxed, ...]
+    folded: tuple[Folded, ...]
+    not_relaxed: dict[str, str]
+    candidates: dict[str, tuple[Candidate, ...]]
+    ends: dict[str, str]
+    regions: dict[str, Chosen]
+    orders: dict[str, list[Looked]] = field(default_factory=dict)
+    switches: dict[str, int] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
+    lattice: tuple[Level, ...] = ()
+
+
+def tell(
+    topology: Topology, roots: Mapping[str, Op], ends: Mapping[str, str] | None = None
+) -> Told:
+    """What the queries of a topology share; ``roots``: each one's last operator, by name; ``ends``:
+    when those leave that do.
+    """
+    nodes = describe(topology)
+    members = [(node.name, member) for node in nodes for member in node.members]
+    relaxed = tuple(_relaxed(topology))
+    picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
+    others = [name for name in topology.queries if name not in picking]
+    near = {name: candidates(topology.relaxations, name) for name in others}
+    return Told(
+        str(topology.sharing),
+        len(topology.queries),
+        len(members),
+        sum(len(member.queries) for _, member in members),
+        tuple(_shared(name, member) for name, member in members if len(member.queries) > 1),
+        relaxed,
+        tuple(folded(topology)),
+        {name: _why(topology, name, roots[name]) for name in others},
+        {name: found for name, found in near.items() if found},
+        dict(ends or {}),
+        dict(topology.sites.chosen),
+        dict(topology.journal.kept.orders),
+        {name: switch.behind for name, switch in topology.switches.items()},
+        tuple(kept_once(topology)),
+        levels(topology.relaxations),
+    )
+
+
+def _shared(name: str, member: SharedMember) -> Shared:
+    return Shared(f"{name} {member.detail}".strip(), member.queries)
+
+
+def _why(topology: Topology, query: str, root: Op) -> str:
+    """Why no join of a query is relaxed."""
+    if topology.sharing is Sharing.CONTAINMENT and joined_by_time(root):
+        return UNCONTAINED
+    if topology.sharing is not Sharing.RELAX:
+        return MODE.format(topology.sharing)
+    relaxations = topology.relaxations
+    if query in relaxations.apart:
+        return relaxations.apart[query]
+    own = [(key, block.wants) for key, block in relaxations.of(query)]
+    if not own:
+        return reason(root)
+    alike = [
+        name
+        for name in relaxations.names
+        if name != query and any((k, b.wants) in own for k, b in relaxations.of(name))
+    ]
+    joined = any(block.joined for _, block in relaxations.of(query))
+    alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
+    return equal.format(", ".join(alike)) if alike else alone
+
+
+def _relaxed(topology: Topology) -> Iterator[Relaxed]:
+    """The relaxed joins and sets, by their picks."""
+    nodes = dict(zip(topology.order(), describe(topology), strict=True))
+    found: dict[At, list[At]] = {}
+    for number in nodes:
+        node = topology.nodes[number]
+        if isinstance(node.shape.step, Pick):
+            for member, at in node.members.index.items():
+                source = picked_from(topology.nodes, node.inputs[0], member.inputs[0])
+                found.setdefault(source, []).append((number, at))
+    for (join, _), picks in found.items():
+        if topology.sharing is Sharing.CONTAINMENT and len(picks) == 1:
+            continue  # a family of its leader alone: nobody else has the join
+        wants = [dict(_wants(topology, pick)) for pick in picks]
+        kinds = sorted({kind for own in wants for kind in own})
+        counts = {kind: len({own.get(kind, ANY) for own in wants}) for kind in kinds}
+        differ = {kind: count for kind, count in counts.items() if count > 1}
+        users = [{m.number: m.queries for m in nodes[n].members}[at] for n, at in picks]
+        yield Relaxed(
+            nodes[join].name,
+            tuple([(_named(kind, kinds), count) for kind, count in differ.items()]),
+            tuple(
+                Picked(tuple(own.get(kind, ANY) for kind in differ), queries)
+                for own, queries in zip(wants, users, strict=True)
+            ),
+        )
+
+
+_Kind = tuple[int, int, str]
+"""A pattern, a column's terms, its ranges, conditions that are asked, times; which column; the
+pattern's text, or of what ranges are.
+"""
+
+
+def _named(kind: _Kind, kinds: Sequence[_Kind]) -> str:
+    """What queries differ in, as it is told."""
+    which, _, text = kind
+    if which not in _INDEXED:
+        return text
+    alike = [other for other in kinds if other[0] == which and other[2] == text]
+    return f"{_INDEXED[which]}{text} {alike.index(kind) + 1}"
+
+
+def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
+    """What a pick wants, by where that is told: a pattern, a column, all of them, times."""
+    node = topology.nodes[pick[0]]
+    member, step = node.members[pick[1]], node.shape.step
+    assert isinstance(step, Pick), "a pick"
+    columns = node.shape.inputs[0][1].slots
+    for key in step.keys:
+        pattern = _pattern(topology, *pick, key.source) if key.source else ""
+        where = (0, 0, pattern) if pattern else (1, columns[key.slot], "")
+        yield where, " ".join(str(member.constants[i]) for i in key.params)
+    for number in sorted({test.range for test in step.tests}):
+        own = [test for test in step.tests if test.range == number]
+        told = [f"{test.function.value} {_short(member.constants[test.param])}" for test in own]
+        yield (2, columns[own[0].slot], _RANGES[own[0].order]), " and ".join(told)
+    if step.rest:
+        yield (3, 0, "condition"), " and ".join(_condition(one, member) for one in step.rest)
+    yield (4, 0, "window"), " ".join(describe_windows(member))
+
+
+def _condition(condition: Expression, member: Member) -> str:
+    """A condition with the member's constants."""
+    text = re.sub(r"\?\d+", "?", show(condition))
+    return re.sub(r"\$(\d+)", lambda m: str(member.constants[int(m[1])]), text)
+
+
+def _short(term: Term | None) -> str:
+    return term.lexical if isinstance(term, Literal) else str(term)
+
+
+def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ...]) -> str:
+    """The text of the relaxed pattern at the end of a way."""
+    for i in source[:-1]:
+        node = topology.nodes[number]
+        number, member = node.inputs[i], node.members[member].inputs[i]
+        if isinstance((node := topology.nodes[number]).shape.step, RelaxedStream):
+            number, member = node.inputs[0], node.members[member].inputs[0]
+    constants = topology.nodes[number].members[member].constants
+    texts = ["-" if term is None else str(term) for term in constants]
+    texts[source[-1]] = "*"
+    return f"({' '.join(texts)})"
+
+
+def show_sharing(told: Told) -> str:
+    """The text form."""
+    queries = "1 query" if told.queries == 1 else f"{told.queries} queries"
+    head = f"{queries}, sharing {told.sharing}: {told.operators} operators"
+    return "\n".join([f"{head}; apart they would be {told.apart}", *_lines(told)])
+
+
+def _lines(told: Told) -> Iterator[str]:
+    yield from ("shared",) if told.shared else ()
+    for one in told.shared:
+        yield f"  {one.operator}: {', '.join(one.queries)}"
+    yield from ("relaxed",) if told.relaxed else ()
+    for join in told.relaxed:
+        differ = ", ".join(f"{count} of {kind}" for kind, count in join.differ)
+        yield f"  {join.operator}: {differ or 'no difference'}"
+        for pick in join.picks:
+            yield f"    {' '.join(pick.wants) or ANY}: {', '.join(pick.queries)}".replace(" :", ":")
+    yield from show_folded(told.folded)
+    yield from show_kept(told.kept)
+    yield from ("not relaxed",) if told.not_relaxed else ()
+    for query, why in told.not_relaxed.items():
+        yield f"  {query}: {why}"
+        for near in told.candidates.get(query, ()):
+            yield f"    nearly that of {', '.join(near.queries)}: {_difference(near)}"
+    yield from show_levels(told.lattice)
+    yield from ("leave by themselves",) if told.ends else ()
+    for query, end in told.ends.items():
+        yield f"  {query}: {end}"
+    yield from ("regions",) if told.regions else ()
+    for query, chosen in told.regions.items():
+        yield f"  {query}: stands in {chosen.site or 'all'}"
+        for site, count in chosen.masked.items():
+            yield f"    {site} has {count} of its parts, and is out of its reach"
+    yield from show_orders(told.orders)
+    yield from show_switches(told.switches)
+
+
+def _difference(near: Candidate) -> str:
+    sides = (("it has", near.more), ("they have", near.less))
+    told = [f"{who} {' and '.join(what)}" for who, what in sides if what]
+    return "; ".join(told) or OTHERWISE

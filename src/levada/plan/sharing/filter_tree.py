@@ -1,0 +1,182 @@
+"""The joins of queries by level, as the filter tree of STREAMREUSE has them: what stands
+higher is common to all that is below it, so a newcomer's join is found by a way from the top.
+
+    lattice
+      http://e/s: 4 queries
+        join of (- <http://e/p> *), (- <http://e/q> -): 3
+          <http://e/c0>: 2
+            [RANGE PT4S close [)]: a
+            [RANGE PT9S close [)]: b
+          <http://e/c1>: 1
+            [RANGE PT4S close [)]: c
+        rows grouped of (- <http://e/q> -): 1
+          ..
+
+    sources       the streams, and whether static data
+    joins         the relaxed join, by the texts of its patterns, and of the conditions that all
+                  of its queries have; or what GROUP BYs read. Two of the same text hang together by
+                  other variables
+    conditions    the terms, comparisons and conditions that were taken out of it
+    windows       that of all its patterns, or one for each, in their order; rows that are grouped
+                  are told apart by none
+
+Columns are no level: those of a join are the union of what its queries read. Whether a join is one
+with its neighbours follows from the mode and from who was there (``show_sharing``).
+
+Cost: linear in the queries, for ``explain`` alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import islice
+from operator import and_
+
+from levada.core.event_time import WindowKind
+from levada.core.frozen import frozen
+from levada.core.names import shown
+from levada.core.rdf_terms import Literal
+from levada.core.size_thresholds import register
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.common_subexpressions import Key
+from levada.plan.sharing.explain_not_shared import parts, unnamed
+from levada.plan.sharing.relaxation import Block, Wants
+from levada.plan.sharing.relaxed_blocks import Relaxations
+
+MOST = register(f"{__name__}.MOST", 5)
+"""So many of what stands below one are shown as text."""
+ALL, EACH = "all rows", "each in its own windows"
+
+
+@frozen
+class Level:
+    """What some queries have in common at a level (``kind``), and what is below it: these are told
+    apart there.
+    """
+
+    kind: str
+    text: str
+    queries: tuple[str, ...]
+    below: tuple[Level, ...] = ()
+
+
+@frozen
+class _Way:
+    """A join's way from the top: of each level by what it is told apart, and the parts of its
+    text.
+    """
+
+    query: str
+    steps: tuple[tuple[object, tuple[str, ...]], ...]
+
+
+KINDS = ("sources", "joins", "conditions", "windows")
+
+
+def levels(relaxations: Relaxations) -> tuple[Level, ...]:
+    """The joins of all queries that others could share."""
+    ways = []
+    for name in relaxations.names:
+        for key, block in relaxations.of(name):
+            ways.append(_Way(name, tuple(_steps(key, block))))
+    return tuple(_below(ways, 0))
+
+
+def _below(ways: Sequence[_Way], level: int) -> Iterator[Level]:
+    if level == len(KINDS):
+        return
+    apart: dict[object, list[_Way]] = {}
+    for way in ways:
+        apart.setdefault(way.steps[level][0], []).append(way)
+    for own in apart.values():
+        queries = tuple(dict.fromkeys(way.query for way in own))
+        text = _text(level, [way.steps[level][1] for way in own])
+        yield Level(KINDS[level], text, queries, tuple(_below(own, level + 1)))
+
+
+def _text(level: int, ways: Sequence[tuple[str, ...]]) -> str:
+    """The parts that all ways have: what one lacks is none of their join."""
+    first = ways[0]
+    common = reduce(and_, map(Counter, ways)) if any(way != first for way in ways) else None
+    told = first if common is None else tuple(_taken(first, common))
+    if KINDS[level] == "windows":
+        return " ".join(told)
+    if KINDS[level] == "joins":
+        return f"{told[0]} {', '.join(told[1:])}"
+    return ", ".join(told)
+
+
+def _taken(told: Iterable[str], common: Counter[str]) -> Iterator[str]:
+    for part in told:
+        if common[part]:
+            common[part] -= 1
+            yield part
+
+
+def _steps(key: Key, block: Block) -> Iterator[tuple[object, tuple[str, ...]]]:
+    streams = tuple(dict.fromkeys(map(shown, _streams(block.relaxed)))) or ("static data",)
+    yield streams, streams
+    what = "join of" if block.joined else "rows grouped of"
+    yield key, (what, *parts(block))
+    wants = block.wants
+    yield (wants.terms, wants.tests, wants.rest), tuple(_conditions(wants)) or (ALL,)
+    yield wants.windows, tuple(_windows(block)) or (EACH,)
+
+
+def _windows(block: Block) -> Iterator[str]:
+    """The window of all patterns, or that of each; of a count window by numbers that of these."""
+    own = block.wants.windows
+    if len(own) > 1 and block.leaves:
+        own = tuple([own[at] for at in block.leaves])
+    yield from (w.describe() for w in own if w.kind is not WindowKind.COUNT or w.count)
+
+
+def _streams(op: Op) -> Iterator[str]:
+    """The streams that are read below, from left to right."""
+    stream = getattr(op.spec, "stream", None)
+    if stream:
+        yield stream
+    for child in op.inputs:
+        yield from _streams(child)
+
+
+def _conditions(wants: Wants) -> Iterator[str]:
+    """What is wanted by terms, by ranges and otherwise."""
+    yield from (" or ".join(map(str, terms)) for _, terms in wants.terms)
+    for _, function, term, _ in wants.tests:
+        yield f"{function.value} {term.lexical if isinstance(term, Literal) else term}"
+    yield from map(unnamed, wants.rest)
+
+
+def show_levels(found: Sequence[Level]) -> Iterator[str]:
+    """The lines of the text form, with the first of many."""
+    if found:
+        yield "lattice"
+    yield from _lines(found, 1)
+
+
+def _lines(found: Sequence[Level], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    for one in found[:MOST]:
+        if one.kind == KINDS[-1]:
+            yield f"{indent}{one.text}: {_named(one.queries)}"
+            continue
+        yield f"{indent}{one.text}: {_counted(one)}"
+        yield from _lines(one.below, depth + 1)
+    if len(found) > MOST:
+        left = len({query for one in found[MOST:] for query in one.queries})
+        yield f"{indent}and {len(found) - MOST:,} more {found[0].kind}, of {left:,} queries"
+
+
+def _counted(one: Level) -> str:
+    count = len(one.queries)
+    if one.kind != KINDS[0]:
+        return f"{count:,}"
+    return "1 query" if count == 1 else f"{count:,} queries"
+
+
+def _named(queries: Sequence[str]) -> str:
+    names = ", ".join(islice(queries, MOST))
+    return names if len(queries) <= MOST else f"{names} and {len(queries) - MOST:,} more"

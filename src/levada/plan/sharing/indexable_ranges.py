@@ -1,0 +1,104 @@
+"""Which comparisons an index can tell: a variable against a constant, by an order of values.
+
+    value    ``<``, ``>``, ``<=``, ``>=``, ``=`` with a number, or an instant that has a time zone
+    string   ``?v < "m"``: plain strings, by their characters
+    tagged   ``STRSTARTS(?v, "a")``: those with a language, too
+    str      ``STR(?v) < "m"``, ``STRSTARTS(STR(?v), "a")``: what STR() makes of any term
+    date     ``<`` and the like with an xsd:date without a time zone
+    local    .. with an xsd:dateTime without one
+
+What starts with "a" lies between "a" and whatever is behind all that starts so: a range. What
+REGEX finds by "^a" starts with it, too, so few are asked. Other functions (CONTAINS) and other
+constants (languages, durations, dates with a zone against dates without) say nothing that an order
+tells.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from levada.core.expressions import Call, Const, Expression, Function, Var
+from levada.core.rdf_terms import STRING, XSD, Literal
+from levada.plan.execution.join_kinds import Order
+
+TURNED = {
+    Function.LESS: Function.GREATER,
+    Function.GREATER: Function.LESS,
+    Function.LESS_EQUAL: Function.GREATER_EQUAL,
+    Function.GREATER_EQUAL: Function.LESS_EQUAL,
+    Function.EQUAL: Function.EQUAL,
+    Function.SAME_TERM: Function.SAME_TERM,
+}
+"""A comparison the other way round."""
+_COMPARE = TURNED.keys() - {Function.SAME_TERM}
+_VALUES = {
+    XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
+}
+_BEGINS = re.compile(r"\^([\w:/#@, ;=~%&-]+)(?![*?+{])")
+"""The last letter before a number of times may come no time."""
+_ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
+
+
+class Within(NamedTuple):
+    """A condition that puts a variable into a range."""
+
+    name: str
+    order: Order
+    function: Function
+    term: Literal
+
+
+def within(part: Expression) -> Within | None:
+    """A part of a condition as such, if it is one."""
+    match part:
+        case Call(_, (Const(), Const())):
+            return None
+        case Call(Function.STRSTARTS, (of, Const(Literal() as term))) if _plain(term):
+            return _of(of, Order.TAGGED, Function.STRSTARTS, term)
+        case Call(function, (Const(Literal() as term), of)) if function in _COMPARE:
+            return within(Call(TURNED[function], (of, Const(term))))
+        case Call(function, (of, Const(Literal() as term))) if function in _COMPARE:
+            order = _order(term)
+            if order is Order.STRING and isinstance(of, Var) and function is Function.EQUAL:
+                return None  # a key
+            return None if order is None else _of(of, order, function, term)
+        case _:
+            return None
+
+
+def guard(part: Expression) -> Within | None:
+    """What is true wherever a part of a condition is, where that can be told: that a text starts
+    with the plain letters with which a regular expression begins.
+    """
+    match part:
+        case Call(Function.REGEX, (of, Const(Literal() as term))) if _plain(term):
+            begins = _BEGINS.match(term.lexical)
+            if begins is not None and "|" not in term.lexical:
+                return _of(of, Order.TAGGED, Function.STRSTARTS, Literal(begins[1]))
+    return None
+
+
+def _of(of: Expression, order: Order, function: Function, term: Literal) -> Within | None:
+    match of:
+        case Var(name):
+            return Within(name, order, function, term)
+        case Call(Function.STR, (Var(name),)) if order in (Order.STRING, Order.TAGGED):
+            return Within(name, Order.STR, function, term)
+        case _:
+            return None
+
+
+def _order(term: Literal) -> Order | None:
+    """The order in which values are compared with a constant; None: none that tells all."""
+    if _plain(term):
+        return Order.STRING
+    if term.datatype == XSD + "dateTime" and not _ZONED.search(term.lexical):
+        return Order.LOCAL
+    if term.datatype == XSD + "date":
+        return Order.DATE
+    return Order.VALUE if term.datatype in _VALUES else None
+
+
+def _plain(term: Literal) -> bool:
+    return term.datatype == STRING and not term.language

@@ -1,0 +1,145 @@
+"""The order of one conjunction that adds least to what runs (STREAMREUSE, 4: sub-expressions,
+marginal cost; CQELS Cloud, Fig. 4).
+
+    a sub-join that runs already   costs nothing, and is joined as it runs
+    one that several queries want  costs each its part
+    another                        what it is expected to cost (``costs``)
+
+Up to ``MOST`` parts all orders are looked at, by dynamic programming over the sets of parts that
+hang together; of more two are joined at a time, those that add least. An order other than the
+query's own must cost less than ``LESS`` of it; where nothing is measured only what is shared is
+put together first, and the rest follows as in the query alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.plan.lowering.join_order import Tree
+from levada.plan.sharing.join_orders.order_cost import Costs, cuts_of, mask_of
+from levada.plan.sharing.join_orders.subjoin_keys import Keyed
+
+MOST = register(f"{__name__}.MOST", 8, least=2)
+LESS = 0.95
+
+
+class Way(NamedTuple):
+    """How a set of parts is joined, and what that adds."""
+
+    cost: float
+    tree: Tree
+
+
+@frozen
+class Seen:
+    """What there is for one conjunction: the tree of a sub-join that runs, by bits of parts; how
+    many queries of those that come want it.
+    """
+
+    running: Callable[[int], Tree | None]
+    wanted: Callable[[int], int]
+
+
+@frozen
+class Chosen:
+    """What is joined first, in which order (() if the query's own order stands); the whole order
+    that was found, what it adds, and what the query's own would add.
+    """
+
+    units: tuple[Tree, ...]
+    tree: Tree
+    cost: float
+    own: float
+
+
+def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
+    """The order of a conjunction whose parts hang together."""
+    n = len(keyed.parts)
+    own = _priced(keyed.conjunction.tree, seen, costs)
+    found = (_best if n <= MOST else _greedy)(keyed, seen, costs)
+    tree, own_tree = found.tree, keyed.conjunction.tree
+    if found.cost >= LESS * own or tree == own_tree:
+        return Chosen((), own_tree, own, own)
+    units = (tree,) if costs.measured else tuple(_shared(tree, seen))
+    return Chosen(units, tree, found.cost, own)
+
+
+def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: Way, other: Way) -> Way:
+    """Two sets of parts, joined."""
+    left, right = mask_of(one.tree), mask_of(other.tree)
+    cost = costs.join(left, right) / seen.wanted(left | right)
+    tree = (one.tree, other.tree)
+    if right.bit_count() > left.bit_count() or (
+        right.bit_count() == left.bit_count() and right & -right < left & -left
+    ):
+        tree = (other.tree, one.tree)
+    return Way(one.cost + other.cost + cost, tree)
+
+
+def _best(keyed: Keyed, seen: Seen, costs: Costs) -> Way:
+    """The best of all orders."""
+    n = len(keyed.parts)
+    best: dict[int, Way] = {}
+    for mask in keyed.connected((1 << n) - 1, n):
+        if not mask & (mask - 1):
+            best[mask] = Way(0.0, mask.bit_length() - 1)
+            continue
+        tree = seen.running(mask)
+        low = mask & -mask
+        part = (mask - 1) & mask
+        found: Way | None = None
+        while part:
+            # each cut once: the first part is on one side
+            rest = mask & ~part
+            if part & low and part in best and rest in best and keyed.beside(part) & rest:
+                way = _joined(keyed, seen, costs, best[part], best[rest])
+                if found is None or way.cost < found.cost:
+                    found = way
+            part = (part - 1) & mask
+        assert found is not None, "parts that hang together"
+        best[mask] = found if tree is None else Way(0.0, tree)
+    return best[(1 << n) - 1]
+
+
+def _greedy(keyed: Keyed, seen: Seen, costs: Costs) -> Way:
+    """Two at a time, those that add least; of equal ones the first."""
+    ways = {1 << i: Way(0.0, i) for i in range(len(keyed.parts))}
+    while len(ways) > 1:
+        masks = list(ways)
+        pairs = [(a, b) for i, a in enumerate(masks) for b in masks[i + 1 :] if keyed.beside(a) & b]
+        prices = [_added(seen, costs, ways[a], ways[b]) for a, b in pairs]
+        a, b = pairs[prices.index(min(prices))]
+        tree = seen.running(a | b)
+        way = _joined(keyed, seen, costs, ways.pop(a), ways.pop(b))
+        ways = {a | b: way if tree is None else Way(0.0, tree), **ways}
+    return next(iter(ways.values()))
+
+
+def _added(seen: Seen, costs: Costs, one: Way, other: Way) -> float:
+    """What joining two sets of parts adds: less than nothing, if that runs and they do not."""
+    left, right = mask_of(one.tree), mask_of(other.tree)
+    if seen.running(left | right) is not None:
+        return -one.cost - other.cost
+    return costs.join(left, right) / seen.wanted(left | right)
+
+
+def _priced(tree: Tree, seen: Seen, costs: Costs) -> float:
+    """What an order adds."""
+    if isinstance(tree, int) or seen.running(mask_of(tree)) == tree:
+        return 0.0
+    below = sum(_priced(side, seen, costs) for side in tree)
+    _, (left, right) = cuts_of(tree)[-1]
+    return below + costs.join(left, right) / seen.wanted(left | right)
+
+
+def _shared(tree: Tree, seen: Seen) -> Sequence[Tree]:
+    """The largest sub-joins of an order that others have, too."""
+    if isinstance(tree, int):
+        return []
+    mask = mask_of(tree)
+    if seen.running(mask) is not None or seen.wanted(mask) > 1:
+        return [tree]
+    return [unit for side in tree for unit in _shared(side, seen)]

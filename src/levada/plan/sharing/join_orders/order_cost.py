@@ -1,0 +1,130 @@
+"""What an order of joins costs, by what has been measured: ns of CPU for each element of the
+streams.
+
+    a join       a probe for each row of either side, and each row that it makes
+    rows         of parts and joins that run as they are counted; of a join that does not run by
+                 the *factor* of joins that do: rows made, by the product of the rows of both sides,
+                 of a join by the same variables in which most of the same parts met
+    unmeasured   parts have the mean of those that are measured, and a join as many rows as the
+                 smaller side
+
+So if nothing has been measured all orders of n parts cost the same, and the query's own stands. The
+constants are those of joins in either form (docs/decisions/0080-the-form-of-a-join.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from levada.plan.lowering.join_order import Tree, parts_of
+from levada.plan.sharing.join_orders.subjoin_keys import Keyed, places_of
+
+PROBE, MADE = 100.0, 560.0
+"""ns a row."""
+Cut = tuple[int, int]
+"""Both sides of a join, by bits of parts."""
+
+
+@dataclass(slots=True)
+class Costs:
+    """The rows of sub-joins of a conjunction for each element of the streams, by bits of parts;
+    ``cuts``: the joins that have been measured.
+    """
+
+    keyed: Keyed
+    known: dict[int, float]
+    cuts: dict[Cut, float]
+    mean: float = 1.0
+    _rows: dict[int, float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        keyed: Keyed,
+        within: int,
+        rate: Callable[[int], float | None],
+        cuts: Iterable[Cut],
+    ) -> Costs:
+        """What is known of the parts ``within``, by the rows of each sub-join if it runs; ``cuts``:
+        the joins of two that do.
+        """
+        known: dict[int, float] = {}
+
+        def seen(mask: int) -> float | None:
+            if mask not in known and (found := rate(mask)) is not None:
+                known[mask] = found
+            return known.get(mask)
+
+        of_parts = [found for i in places_of(within) if (found := seen(1 << i)) is not None]
+        mean = sum(of_parts) / len(of_parts) if of_parts else 1.0
+        factors: dict[Cut, float] = {}
+        for left, right in cuts:
+            one, other, both = seen(left), seen(right), seen(left | right)
+            if one and other and both is not None:
+                factors[left, right] = both / (one * other)
+        return Costs(keyed, known, factors, mean or 1.0)
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything is known."""
+        return bool(self.known)
+
+    def rows(self, mask: int) -> float:
+        """The rows of a sub-join, for each element, in whichever order it is made."""
+        if mask not in self._rows:
+            found = self.known.get(mask)
+            if found is None:
+                found = self._expected(mask) if mask & (mask - 1) else self.mean
+            self._rows[mask] = found
+        return self._rows[mask]
+
+    def _expected(self, mask: int) -> float:
+        """The rows of a sub-join that has not been measured: as its last part joins the others."""
+        cuts = [
+            (mask & ~(1 << i), 1 << i)
+            for i in places_of(mask)[::-1]
+            if self.keyed.is_connected(mask & ~(1 << i))
+        ]
+        factors = [(cut, self._factor(*cut)) for cut in cuts]
+        (one, other), factor = next((f for f in factors if f[1] is not None), factors[0])
+        if factor is None:
+            return min(self.rows(one), self.rows(other))
+        return self.rows(one) * self.rows(other) * factor
+
+    def _factor(self, left: int, right: int) -> float | None:
+        """The factor of the measured join by the same variables that is most like this one."""
+        by, best, found = self._shared(left, right), 0, None
+        for (one, other), factor in self.cuts.items():
+            if self._shared(one, other) != by:
+                continue
+            alike = max(
+                (left & one).bit_count() * (right & other).bit_count(),
+                (left & other).bit_count() * (right & one).bit_count(),
+            )
+            if alike > best:
+                best, found = alike, factor
+        return found
+
+    def _shared(self, left: int, right: int) -> frozenset[str]:
+        one, other = (
+            {v for i in places_of(side) for v in self.keyed.conjunction.parts[i].variables}
+            for side in (left, right)
+        )
+        return frozenset(one & other)
+
+    def join(self, left: int, right: int) -> float:
+        """What a join of two costs."""
+        return PROBE * (self.rows(left) + self.rows(right)) + MADE * self.rows(left | right)
+
+
+def mask_of(tree: Tree) -> int:
+    """The parts of a tree, by bits."""
+    return sum(1 << part for part in parts_of(tree))
+
+
+def cuts_of(tree: Tree) -> list[tuple[Tree, Cut]]:
+    """The joins in a tree, lower ones first, each with its sides by bits."""
+    if isinstance(tree, int):
+        return []
+    left, right = tree
+    return [*cuts_of(left), *cuts_of(right), (tree, (mask_of(left), mask_of(right)))]

@@ -1,0 +1,293 @@
+"""The sub-joins of the queries that there are, and the order of joins of those that come.
+
+    follow      queries that run: their sub-joins by what they are (``keys``), each with the order
+                in which it runs and where; some are looked at later
+    choose      queries that come together: of each the order that adds least (``choose``), one
+                after the other; what one of them makes is there for the next
+
+Of a query alone nothing is asked: what runs is looked at when another one comes. A sub-join whose
+member is gone is none (numbers are never used again), and forgotten when many are. Which order is
+chosen follows from the queries that there are, those that come, and what has been measured, and
+from nothing else. Results never depend on it. Cost of a query: by its own sub-joins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.plan.binding.installer import Installer
+from levada.plan.execution.plan import At
+from levada.plan.lowering.join_order import MANY, Conjunction, Tree
+from levada.plan.sharing.common_subexpressions import Key
+from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, Seen, choose
+from levada.plan.sharing.join_orders.order_cost import Costs, Cut, cuts_of
+from levada.plan.sharing.join_orders.subjoin_keys import Keyed, Numbers, SubJoin, places_of
+
+Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
+"""The units of a query's conjunction, by its number."""
+FEW = register(f"{__name__}.FEW", 256)
+"""Sub-joins that are kept unasked; conjunctions that are looked at together."""
+LARGE = 3
+"""Parts of the sub-joins that are looked for in conjunctions of more than ``MOST`` parts."""
+
+
+@frozen
+class Running:
+    """A sub-join that runs: in which order, by places in its key; where."""
+
+    tree: Tree
+    at: At
+
+
+@frozen
+class Asked:
+    """A query that comes: its conjunctions in their own orders."""
+
+    name: str
+    installer: Installer
+    conjunctions: Sequence[Conjunction]
+
+
+@frozen
+class Followed:
+    """What runs of a query's conjunction of this ``number``: where the rows of each part and
+    sub-join are, by bits of parts.
+    """
+
+    installer: Installer
+    conjunction: Conjunction
+    places: dict[int, At]
+    number: int = 0
+
+
+@frozen
+class _Wishes:
+    """The conjunctions of queries that come together; how many have a part, or ``wanted`` a
+    sub-join of parts that others have, too. ``running``: whether a part runs.
+    """
+
+    keyed: Mapping[str, Sequence[tuple[int, Keyed]]]
+    uses: Counter[int]
+    running: Callable[[int], bool]
+    wanted: Counter[Key] = field(default_factory=Counter)
+
+    def common(self, part: int) -> bool:
+        """Whether others have a part, too."""
+        return self.uses[part] > 1 or self.running(part)
+
+    def of(self, keyed: Keyed, mask: int) -> SubJoin | None:
+        """A sub-join, if others have all of its parts, too."""
+        there = all(self.common(keyed.parts[i].number) for i in places_of(mask))
+        return keyed.sub_join(mask) if there else None
+
+    def sets(self, keyed: Keyed) -> Iterator[int]:
+        """The sub-joins of parts that others have, too."""
+        n = len(keyed.parts)
+        within = sum(1 << i for i, part in enumerate(keyed.parts) if self.common(part.number))
+        most = n if n <= MOST else LARGE
+        return (mask for mask in keyed.connected(within, most) if mask & (mask - 1))
+
+
+@dataclass(slots=True)
+class Known:
+    """The sub-joins of the queries of a topology. ``alive``: whether there is such a member;
+    ``rate``: how many rows it has for each element, if that is known. ``lifted``: constants are no
+    part of what they are. ``forced``: who says the units of a query's conjunction, by its number,
+    in place of all this. ``standing``: the conjunctions of more than two parts, by the last queries
+    that have come.
+    """
+
+    alive: Callable[[At], bool]
+    rate: Callable[[At], float | None]
+    lifted: bool = False
+    forced: Forced | None = None
+    _numbers: Numbers = field(default_factory=Numbers)
+    _joins: dict[Key, Running] = field(default_factory=dict)
+    _parts: dict[int, At] = field(default_factory=dict)
+    _new: list[Followed] = field(default_factory=list)
+    _coming: dict[Key, Tree] = field(default_factory=dict)
+    _expected: list[Asked] = field(default_factory=list)
+    _wishes: _Wishes | None = None
+    _most: int = FEW
+    standing: dict[str, list[Followed]] = field(default_factory=dict)
+
+    def follow(self, followed: Followed) -> None:
+        """A conjunction that runs now."""
+        self.stand(followed)
+        self.meet(followed)
+
+    def stand(self, followed: Followed) -> None:
+        """A query joins so from now on."""
+        if len(followed.conjunction.parts) > 2:
+            self.standing.setdefault(followed.installer.name, []).append(followed)
+            if len(self.standing) > FEW:
+                self.standing.pop(next(iter(self.standing)))
+
+    def forget(self, name: str) -> None:
+        """A query has gone, or joins in another order."""
+        self.standing.pop(name, None)
+
+    def meet(self, followed: Followed) -> None:
+        """A conjunction that others may join from now on."""
+        self._new.append(followed)
+        if len(self._new) >= FEW:  # no more operators are kept than these have
+            self._learn()
+
+    def expect(self, asked: Asked) -> None:
+        """A query of which the order is chosen before others that come with it, until these are."""
+        self._expected.append(asked)
+        self._wishes = None
+
+    def chosen(self, name: str) -> dict[int, tuple[Tree, ...]]:
+        """The units of the conjunctions of one that is expected."""
+        asked = [one for one in self._expected if one.name == name]
+        return {number: each.units for number, each in self.choose(asked).get(name, {}).items()}
+
+    def keyed(self, followed: Followed) -> Keyed:
+        """A conjunction that runs, by what it has in common with all that do."""
+        self._learn()
+        return self._keyed(followed.installer, followed.conjunction)
+
+    def joined(self, join: SubJoin) -> Running | None:
+        """A sub-join, if it runs."""
+        one = self._joins.get(join.key)
+        return one if one is not None and self.alive(one.at) else None
+
+    def followed(self, name: str) -> Sequence[Followed]:
+        """The conjunctions of a query that have come to run since they were looked at last."""
+        return [one for one in self._new if one.installer.name == name]
+
+    def settle(self) -> None:
+        """All that came together have their orders."""
+        self._expected, self._wishes, self._coming = [], None, {}
+
+    def choose(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
+        """The orders of conjunctions that were looked at, by the query and their numbers."""
+        if self.forced is not None:
+            return self._as_forced(asked)
+        names = {one.name for one in self._expected}
+        every = [*self._expected, *(one for one in asked if one.name not in names)]
+        alone = len(every) == 1 and not self._new and not self._joins
+        if alone or not any(len(c.parts) > 2 for one in every for c in one.conjunctions):
+            return {}
+        self._learn()
+        if self._wishes is None or any(one.name not in self._wishes.keyed for one in asked):
+            self._wishes = self._wishes_of(every)
+        found: dict[str, dict[int, Chosen]] = {}
+        for one in asked:
+            for number, each in self._wishes.keyed[one.name]:
+                chosen = self._chosen(each, self._wishes)
+                tree = each.conjunction.tree
+                if chosen is not None:
+                    found.setdefault(one.name, {})[number] = chosen
+                    tree = tree if not chosen.units else chosen.tree
+                for sub, (left, right) in cuts_of(tree):
+                    join = self._wishes.of(each, left | right)
+                    if join is not None:
+                        self._coming.setdefault(join.key, join.canonical(sub))
+        return found
+
+    def _wishes_of(self, asked: Sequence[Asked]) -> _Wishes:
+        """What queries that come together join."""
+        keyed = {
+            one.name: [
+                (number, self._keyed(one.installer, conjunction))
+                for number, conjunction in enumerate(one.conjunctions)
+                if 1 < len(conjunction.parts) <= MANY
+            ]
+            for one in asked
+        }
+        every = [each for own in keyed.values() for _, each in own]
+        uses = Counter(n for each in every for n in {part.number for part in each.parts})
+        found = _Wishes(keyed, uses, self._runs)
+        for each in every:
+            found.wanted.update({each.sub_join(mask).key for mask in found.sets(each)})
+        return found
+
+    def _as_forced(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
+        assert self.forced is not None, "who says the orders"
+        found: dict[str, dict[int, Chosen]] = {}
+        for one in asked:
+            for number, conjunction in enumerate(one.conjunctions):
+                units = tuple(self.forced(one.name, number, conjunction))
+                if units:
+                    found.setdefault(one.name, {})[number] = Chosen(units, units[0], 0.0, 0.0)
+        return found
+
+    def _keyed(self, installer: Installer, conjunction: Conjunction) -> Keyed:
+        return Keyed.of(conjunction, installer, self._numbers, lifted=self.lifted)
+
+    def _learn(self) -> None:
+        """Looks at the conjunctions that have come to run since."""
+        new, self._new = self._new, []
+        for one in new:
+            keyed = self._keyed(one.installer, one.conjunction)
+            for i, part in enumerate(keyed.parts):
+                if 1 << i in one.places:
+                    self._parts[part.number] = one.places[1 << i]
+            for tree, (left, right) in cuts_of(one.conjunction.tree):
+                if left | right in one.places:
+                    join = keyed.sub_join(left | right)
+                    self._joins[join.key] = Running(join.canonical(tree), one.places[left | right])
+        if len(self._joins) + len(self._parts) > 2 * self._most:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forgets what is gone."""
+        self._joins = {key: one for key, one in self._joins.items() if self.alive(one.at)}
+        self._parts = {number: at for number, at in self._parts.items() if self.alive(at)}
+        self._numbers.keep({*self._parts})
+        self._most = max(len(self._joins) + len(self._parts), FEW)
+
+    def _runs(self, part: int) -> bool:
+        at = self._parts.get(part)
+        return at is not None and self.alive(at)
+
+    def _chosen(self, keyed: Keyed, wishes: _Wishes) -> Chosen | None:
+        """The order of a conjunction; None: nothing is known that could make it another."""
+        whole = (1 << len(keyed.parts)) - 1
+        shared = sum(wishes.common(part.number) for part in keyed.parts)
+        if len(keyed.parts) < 3 or shared < 2 or not keyed.is_connected(whole):
+            return None
+
+        def running(mask: int) -> Tree | None:
+            join = wishes.of(keyed, mask)
+            if join is None:
+                return None
+            tree = self._coming.get(join.key)
+            if tree is None and (one := self._joins.get(join.key)) is not None:
+                tree = one.tree if self.alive(one.at) else None
+            return None if tree is None else join.here(tree)
+
+        def wants(mask: int) -> int:
+            join = wishes.of(keyed, mask)
+            return 1 if join is None else max(wishes.wanted[join.key], 1)
+
+        if (tree := running(whole)) is not None:  # equal ones cost no search
+            own = keyed.conjunction.tree
+            return Chosen((tree,) if tree != own else (), tree, 0.0, 0.0)
+        costs = Costs.of(keyed, whole, self._rates(keyed, wishes), self._cuts(keyed, wishes))
+        return choose(keyed, Seen(running, wants), costs)
+
+    def _rates(self, keyed: Keyed, wishes: _Wishes) -> Callable[[int], float | None]:
+        def rate(mask: int) -> float | None:
+            if not mask & (mask - 1):
+                at = self._parts.get(keyed.parts[mask.bit_length() - 1].number)
+                return None if at is None else self.rate(at)
+            join = wishes.of(keyed, mask)
+            one = None if join is None else self._joins.get(join.key)
+            return None if one is None else self.rate(one.at)
+
+        return rate
+
+    def _cuts(self, keyed: Keyed, wishes: _Wishes) -> Iterator[Cut]:
+        """The joins that run, among the sub-joins of a conjunction."""
+        for mask in wishes.sets(keyed):
+            join = keyed.sub_join(mask)
+            one = self._joins.get(join.key)
+            if one is not None:
+                yield cuts_of(join.here(one.tree))[-1][1]

@@ -1,0 +1,227 @@
+"""What a sub-join is, whatever its variables are called and in which order it is joined: a value by
+which those of other queries can be found.
+
+    part       its signature, its windows; in ``relax`` without what is lifted of it
+    sub-join   its parts, sorted; which of their variables, windows and lifted terms are the same
+               (in ``relax`` not windows that go by time alone); the conditions of several of them
+
+Parts that are alike are tried in all orders, if these are few, and the least is taken. Where they
+are many the order of the text decides: that may cost sharing, and no result. Two sub-joins of one
+key give the same rows, but for the order of their columns, and in ``relax`` for what is lifted.
+Cost of a key: some us a part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, permutations, product
+from math import factorial, prod
+
+from levada.core.expressions import Expression, show, variables
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.plan.binding.edges import look_through
+from levada.plan.binding.installer import Installer
+from levada.plan.execution.sharing_demand import LOOSE, loosened
+from levada.plan.lowering.join_order import Conjunction, Tree
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.common_subexpressions import Key
+from levada.plan.sharing.parameterize import Lifting
+
+ORDERS = register(f"{__name__}.ORDERS", 24)
+"""So many orders of parts that are alike are tried."""
+_NAME = re.compile(r"\?([\w.]+)")
+
+
+@frozen
+class Part:
+    """A part of a conjunction: the number of what it is, and what it may have in common with
+    others, in its order.
+    """
+
+    number: int
+    labels: tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Numbers:
+    """What parts are, each with a number."""
+
+    known: dict[Key, int] = field(default_factory=dict)
+    _next: int = 0
+
+    def part(self, op: Op, installer: Installer, *, lifted: bool) -> Part:
+        """A part of a query's conjunction; ``lifted``: whatever its constants are."""
+        windows = op.windows or ()
+        own = installer.timing.of_rows(windows)
+        terms: dict[str, object] = {}
+        spans = own.windows
+        if lifted:
+            lifting = Lifting(windows)
+            op = lifting.lift(op, (0,))
+            # what a projection hides is nothing that parts have in common
+            terms = {name: object() for name in op.variables if name.startswith(".")}
+            terms |= {one.name: one.terms for one in lifting.found if one.source}
+            spans = loosened(spans)
+            if all(window.kind in LOOSE for window in own.windows):
+                windows = ()  # one here and two there are one join (``physical/shared/by_leaf``)
+        base, source = look_through(op)
+        shown = tuple(
+            [base.variables.index(source[v]) if v in source else -1 for v in op.variables]
+        )
+        key = (installer.signature(base), shown, spans, own.streams)
+        number = self.known.get(key)
+        if number is None:
+            number = self.known[key] = self._next
+            self._next += 1
+        return Part(number, (*(terms.get(v, v) for v in op.variables), *windows))
+
+    def keep(self, numbers: set[int]) -> None:
+        """Forgets all parts but these."""
+        self.known = {key: number for key, number in self.known.items() if number in numbers}
+
+
+@frozen
+class SubJoin:
+    """The key of a sub-join, and its parts by their places in the conjunction, as the key has
+    them.
+    """
+
+    key: Key
+    places: tuple[int, ...]
+
+    def canonical(self, tree: Tree) -> Tree:
+        """A tree of these parts by their places in the key."""
+        at = {place: i for i, place in enumerate(self.places)}
+        return _renamed(tree, at)
+
+    def here(self, tree: Tree) -> Tree:
+        """A tree by places in the key as one of this conjunction's parts."""
+        return _renamed(tree, dict(enumerate(self.places)))
+
+
+def _renamed(tree: Tree, to: Mapping[int, int]) -> Tree:
+    if isinstance(tree, int):
+        return to[tree]
+    return _renamed(tree[0], to), _renamed(tree[1], to)
+
+
+@dataclass
+class Keyed:
+    """The parts of a conjunction, and the keys of its sub-joins, by bits of parts."""
+
+    conjunction: Conjunction
+    parts: tuple[Part, ...]
+    _found: dict[int, SubJoin] = field(default_factory=dict)
+    _beside: dict[int, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        conjunction: Conjunction, installer: Installer, numbers: Numbers, *, lifted: bool
+    ) -> Keyed:
+        """A conjunction with its parts."""
+        parts = tuple([numbers.part(op, installer, lifted=lifted) for op in conjunction.parts])
+        return Keyed(conjunction, parts)
+
+    @cached_property
+    def near(self) -> tuple[int, ...]:
+        """Of each part those with which it has a key, by bits."""
+        ops = self.conjunction.parts
+        bound = [{*op.variables} - op.maybe for op in ops]
+        with_ = dict[str, int]()
+        for i, names in enumerate(bound):
+            for name in names:
+                with_[name] = with_.get(name, 0) | 1 << i
+        found = []
+        for i, names in enumerate(bound):
+            mask = 0
+            for name in names:
+                mask |= with_[name]
+            found.append(mask & ~(1 << i))
+        return tuple(found)
+
+    def beside(self, mask: int) -> int:
+        """The parts that have a key with some of these."""
+        found = self._beside.get(mask)
+        if found is None:
+            found = 0
+            for i in places_of(mask):
+                found |= self.near[i]
+            found = self._beside[mask] = found & ~mask
+        return found
+
+    def is_connected(self, mask: int) -> bool:
+        """Whether parts hang together by keys."""
+        reached, new = 0, mask & -mask
+        while new:
+            reached |= new
+            new = self.beside(reached) & mask
+        return reached == mask
+
+    def connected(self, within: int, most: int) -> list[int]:
+        """The sets of up to so many parts of these that hang together by keys, each once; the
+        smaller ones first.
+        """
+        level = [1 << i for i in places_of(within)]
+        found = list(level)
+        for _ in range(most - 1):
+            level = list(
+                dict.fromkeys(
+                    mask | 1 << i for mask in level for i in places_of(self.beside(mask) & within)
+                )
+            )
+            found += level
+        return found
+
+    def sub_join(self, mask: int) -> SubJoin:
+        """The key of a sub-join of these parts."""
+        if mask not in self._found:
+            places = places_of(mask)
+            names = {v for i in places for v in self.conjunction.parts[i].variables}
+            conditions = [c for c in self.conjunction.conditions if {*variables(c)} <= names]
+            self._found[mask] = _sub_join(self.parts, places, conditions)
+        return self._found[mask]
+
+
+def places_of(mask: int) -> list[int]:
+    """The places of the bits that are set.
+
+    >>> places_of(0b1101)
+    [0, 2, 3]
+    """
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+
+
+def _sub_join(
+    parts: Sequence[Part], places: Sequence[int], conditions: Sequence[Expression]
+) -> SubJoin:
+    by_number = sorted(places, key=lambda i: parts[i].number)
+    alike = [list(own) for _, own in groupby(by_number, key=lambda i: parts[i].number)]
+    orders = [by_number]
+    if len(alike) < len(places) and prod(factorial(len(own)) for own in alike) <= ORDERS:
+        orders = [[i for own in each for i in own] for each in product(*map(permutations, alike))]
+    found = [(_labelled(parts, order), tuple(order)) for order in orders]
+    key, order = min(found)
+    if not conditions:
+        return SubJoin(key, order)
+    names = {label: i for i, label in enumerate(_labels(parts, order))}
+    told = sorted(_NAME.sub(lambda m: f"?{names.get(m[1], m[1])}", show(c)) for c in conditions)
+    return SubJoin((key, *told), order)
+
+
+def _labels(parts: Sequence[Part], order: Sequence[int]) -> list[object]:
+    """What parts may have in common, each once, in the order in which it comes."""
+    return list(dict.fromkeys(label for i in order for label in parts[i].labels))
+
+
+def _labelled(parts: Sequence[Part], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    seen: dict[object, int] = {}
+    return tuple(
+        [
+            (parts[i].number, *[seen.setdefault(label, len(seen)) for label in parts[i].labels])
+            for i in order
+        ]
+    )

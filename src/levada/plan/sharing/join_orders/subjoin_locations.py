@@ -1,0 +1,77 @@
+"""Where the rows of a query's parts and sub-joins are, once it is installed.
+
+A query's tree is that of its conjunctions, but for what became of it on the way to be installed: a
+relaxed join stands below a pick, without the conditions that were lifted out of it
+(``plan/install/lift``), and static data below what keeps them. Both trees are walked side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from levada.plan.binding.edges import base_of
+from levada.plan.binding.installer import Installer
+from levada.plan.execution.shapes import Shape
+from levada.plan.lowering.join_order import MANY, Conjunction
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.common_subexpressions import Common
+from levada.plan.sharing.join_orders.order_cost import mask_of
+from levada.plan.sharing.join_orders.running_subjoins import Followed
+
+
+def followed(
+    conjunctions: Sequence[Conjunction], installer: Installer, root: Op, installed: Op
+) -> Iterator[tuple[Followed, Mapping[int, int]]]:
+    """The conjunctions below ``root`` as they were ``installed``, and the numbers of the operators
+    of their parts and sub-joins.
+    """
+    became: dict[int, Op] = {}
+    _walk(root, installed, became)
+    for number, conjunction in enumerate(conjunctions):
+        if not 1 < len(conjunction.parts) <= MANY:
+            continue
+        ops = {1 << i: part for i, part in enumerate(conjunction.parts)}
+        ops |= {mask_of(tree): op for tree, op in conjunction.joined.items()}
+        there = {mask: base_of(became[id(op)]) for mask, op in ops.items() if id(op) in became}
+        numbers = {
+            mask: installer.numbers[id(op)]
+            for mask, op in there.items()
+            if id(op) in installer.numbers
+        }
+        yield Followed(installer, conjunction, {}, number), numbers
+
+
+def placed(
+    found: tuple[Followed, Mapping[int, int]], common: Common, index: Mapping[Shape, int]
+) -> Followed:
+    """A conjunction with the places of its operators, of those that are installed."""
+    followed, numbers = found
+    made = {
+        mask: known.made[-1]
+        for mask, number in numbers.items()
+        if (known := common.known.get(number)) is not None and known.made
+    }
+    places = {mask: (index[one.shape], one.member) for mask, one in made.items()}
+    return replace(followed, places=places)
+
+
+def _walk(root: Op, installed: Op, became: dict[int, Op]) -> None:
+    """Finds of each operator below the first root the one below the second that has its place."""
+    waiting = [(root, installed)]
+    while waiting:
+        op, other = waiting.pop()
+        if isinstance(other.spec, p.ByWindow) and not isinstance(op.spec, p.ByWindow):
+            (other,) = other.inputs
+        if isinstance(other.spec, p.Pick) and not isinstance(op.spec, p.Pick):
+            (other,) = other.inputs
+        if isinstance(other.spec, p.Arrange):
+            (other,) = other.inputs
+        if id(op) in became:
+            continue
+        became[id(op)] = other
+        if type(op.spec) is type(other.spec) and len(op.inputs) == len(other.inputs):
+            waiting += zip(op.inputs, other.inputs, strict=True)
+        elif isinstance(op.spec, p.Filter):
+            waiting.append((op.inputs[0], other))

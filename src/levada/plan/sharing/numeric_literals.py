@@ -1,0 +1,33 @@
+"""Which literals are numbers by what is written: ``"x"^^xsd:integer`` and ``"300"^^xsd:byte`` are
+none, though their datatypes are of numbers. Such a literal equals the same term, which its text
+tells and no value.
+"""
+
+from __future__ import annotations
+
+import re
+
+from levada.core.rdf_terms import MOST_CHARACTERS, XSD, Literal
+
+_DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_DOUBLE = rf"{_DECIMAL}([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
+_BITS = {"long": 64, "int": 32, "short": 16, "byte": 8}
+_FORMS = {
+    **dict.fromkeys(("integer", *_BITS), re.compile(r"[+-]?[0-9]+")),
+    "decimal": re.compile(_DECIMAL),
+    **dict.fromkeys(("double", "float"), re.compile(_DOUBLE)),
+}
+
+
+def is_number(of: Literal) -> bool:
+    """Whether a literal is a number, of one of these datatypes.
+
+    >>> [is_number(Literal(text, XSD + "byte")) for text in ("-128", "+7", "128", "1e2", "")]
+    [True, True, False, False, False]
+    """
+    datatype = of.datatype.removeprefix(XSD) if of.datatype.startswith(XSD) else ""
+    form = _FORMS.get(datatype)
+    if form is None or len(of.lexical) > MOST_CHARACTERS or not form.fullmatch(of.lexical):
+        return False
+    bits = _BITS.get(datatype)
+    return bits is None or -(1 << bits - 1) <= int(of.lexical) < 1 << bits - 1

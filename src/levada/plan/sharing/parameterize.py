@@ -1,0 +1,389 @@
+"""Lifting: what queries may differ in below a join, taken out of it.
+
+    ?x :p :c . ?x :q ?z           ?x :p ?0 . ?x :q ?z          ?0 = :c
+    { ?x :p ?v FILTER(?v > 5) }   { ?x :p ?v }                 ?v > 5
+    FILTER(?y = :a)               -                            ?y = :a
+
+A pattern's subject or object becomes a variable: one of its own, or that of the same term in
+another pattern, so that joins above compare the two and no rows of two queries' terms meet where
+each query has one term in both. A condition below the join is taken out part by part:
+
+    range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: told by an order of
+             values (``told/within``)
+    key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``, told by identity, since
+             nothing else equals these; ``IN`` with integers of an integer column, which has one
+             text for each value
+    rest     any other form; told by asking it of the rows that an index finds, but for lists of
+             values, which are points of it at run time (``operators/rows/told/lists``)
+
+What a condition says of a row is the same above the joins if its variables are always bound: what
+is not joins with any value, and has that above. So whose are not stays where it is, as does what
+goes by chance or the time, what only says that something is bound, and what is of static rows
+that a join keeps for itself, or of the keys by which others are kept.
+Columns of tuples may be
+NULL: what is NULL joins with nothing. On the way up each part keeps the names that its variables
+have there, for which projections keep all that there is below: what queries ask of it or not, the
+join is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from levada.core.expressions import (
+    PER_REPORT,
+    Call,
+    Const,
+    Expression,
+    Function,
+    Var,
+    both,
+    calls,
+    variables,
+)
+from levada.core.query_model import TriplePattern
+from levada.core.rdf_terms import XSD, Literal, Term, equals_itself_alone
+from levada.plan.execution.join_kinds import Order
+from levada.plan.physical import operators as p
+from levada.plan.physical.column_lineage import column_type
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.indexable_ranges import TURNED, Within, guard, within
+from levada.plan.sharing.static_arrangements import static_side, with_relaxed_static
+
+_ENDS = (0, 2)  # subject and object
+_PLACED = PER_REPORT | {Function.EVENT_TIME}
+"""What these say follows from where they stand."""
+_ALWAYS = {Function.BOUND}
+_KEY = "key"
+
+
+@dataclass(slots=True)
+class Lifted:
+    """A key (``terms``) or a range (``tests`` by an ``order``): the name of its variable where the
+    walk has come to, and where a key was lifted of a pattern; or a part of another form (``rest``),
+    likewise.
+    """
+
+    name: str = ""
+    terms: tuple[Term, ...] = ()
+    tests: tuple[tuple[Function, Term], ...] = ()
+    order: Order = Order.VALUE
+    source: tuple[int, ...] = ()
+    rest: Expression | None = None
+
+    def go_by(self, names: Mapping[str, str]) -> None:
+        """Its variables have other names from here on."""
+        self.name = names.get(self.name, self.name)
+        if self.rest is not None:
+            self.rest = _renamed(self.rest, names)
+
+
+@dataclass(slots=True)
+class Lifting:
+    """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted.
+    ``joined``: below a join, where terms of patterns are, too, and conditions of any form.
+    ``static``: whether static rows that a join reads where they are kept may be others, too. While
+    those of one are walked through, ``keys_of_static`` are the variables by which they are kept.
+    """
+
+    windows: tuple[int, ...]
+    found: list[Lifted] = field(default_factory=list)
+    joined: bool = True
+    static: bool = True
+    hidden: int = 0
+    keys_of_static: frozenset[str] | None = None
+
+    def lift(self, op: Op, way: tuple[int, ...]) -> Op:
+        """The operator with what is below it lifted; ``way``: the inputs that lead to it. Static
+        rows come once, so that a newcomer would not find those that nobody wanted before, unless
+        they are kept where they come again for it (``RelaxedStatic``).
+        """
+        if not op.windows and self.keys_of_static is None:
+            return op
+        match op.spec:
+            case p.Match(pattern, None) if self.keys_of_static is not None:
+                return self._pattern(op, op.spec, pattern, way)
+            case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
+                return self._pattern(op, op.spec, pattern, way)
+            case p.Select(pattern, ()) if self.joined and not op.weighted:
+                return self._selected(op, op.spec, pattern)
+            case p.Rename(sources):
+                return self._rename(op, sources, way)
+            case p.Filter(_, None):
+                return self._filters(op, way)
+            case p.Extend(_, None):
+                child = self.lift(op.inputs[0], (*way, 0))
+                return _over(op, (child,), _new(child, op.inputs[0]))
+            case p.Join() if joins(op):
+                return self._join(op, op.spec, way)
+            case p.Occur() if makes_set(op):
+                return self._set(op, op.spec, way)
+            case _:
+                return op
+
+    @property
+    def keys(self) -> list[Lifted]:
+        """Those that are keys."""
+        return [one for one in self.found if one.terms]
+
+    @property
+    def ranges(self) -> list[Lifted]:
+        """Those that are ranges."""
+        return [one for one in self.found if one.tests]
+
+    @property
+    def rest(self) -> list[Expression]:
+        """The parts of conditions that are neither."""
+        return [one.rest for one in self.found if one.rest is not None]
+
+    def _pattern(
+        self, op: Op, spec: p.Match, pattern: TriplePattern, way: tuple[int, ...]
+    ) -> Op:  # fmt: skip
+        """A pattern with variables in the place of its subject and object, where they are terms."""
+        places = list(pattern.positions)
+        lifted = tuple([at for at in _ENDS if not isinstance(places[at], Var)])
+        if not lifted:
+            return op
+        for at in lifted:
+            term = places[at]
+            assert not isinstance(term, Var), "a term"
+            taken = [v.name for v in places if isinstance(v, Var)]
+            name = self._same(term, way, taken) or f".c{len(self.found)}"
+            self.found.append(Lifted(name, (term,), source=(*way, at)))
+            places[at] = Var(name)
+        relaxed = replace(spec, pattern=TriplePattern(*places), lifted=lifted)
+        names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
+        return replace(op, spec=relaxed, variables=names)
+
+    def _selected(self, op: Op, spec: p.Select, pattern: TriplePattern) -> Op:
+        """The same over all triples of a stream, of which those that nobody wants go no further."""
+        places = list(pattern.positions)
+        for at in _ENDS:
+            term = places[at]
+            if not isinstance(term, Var):
+                places[at] = Var(f".c{len(self.found)}")
+                self.found.append(Lifted(f".c{len(self.found)}", (term,)))
+        names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
+        return replace(op, spec=replace(spec, pattern=TriplePattern(*places)), variables=names)
+
+    def _same(self, term: Term, way: tuple[int, ...], taken: Sequence[str]) -> str:
+        """The variable, but for those ``taken``, that stands for a term in another pattern."""
+        for one in self.found:
+            if one.terms == (term,) and one.source[:-1] not in ((), way) and one.name not in taken:
+                return one.name
+        return ""
+
+    def _rename(self, op: Op, sources: tuple[str, ...], way: tuple[int, ...]) -> Op:
+        """A projection, which keeps all that is below it; it is no step of the way."""
+        first = len(self.found)
+        child = self.lift(op.inputs[0], way)
+        hidden = {v: self._hidden(v) for v in child.variables if v not in sources}
+        shown = dict(zip(reversed(sources), reversed(op.variables), strict=True))
+        for one in self.found[first:]:
+            one.go_by(hidden | shown)
+        if child is op.inputs[0] and not hidden:
+            return op
+        typed = op.typed | {name for source, name in hidden.items() if source in child.typed}
+        names = (*op.variables, *hidden.values())
+        spec = p.Rename((*sources, *hidden))
+        return replace(op, spec=spec, inputs=(child,), variables=names, typed=typed)
+
+    def _hidden(self, name: str) -> str:
+        """The name above of a variable that a projection does not have: no query has such a one,
+        nor has a scan, whose own hidden columns are no more the same on two sides than others.
+        """
+        lifted = name.startswith(".") and any(one.name == name for one in self.found)
+        if lifted or name.startswith(".."):
+            return name
+        self.hidden += 1
+        return f"..h{self.hidden}"
+
+    def _filters(self, op: Op, way: tuple[int, ...]) -> Op:
+        """Conditions, one over the other, without those that can be lifted; of which nothing is
+        left are no step of the way.
+        """
+        told: _Told = {}
+        rest: list[Expression] = []
+        left: list[Expression] = []
+        child, parts = op, 0
+        while isinstance(child.spec, p.Filter) and child.spec.draw is None:
+            (below,) = child.inputs
+            for part in conjuncts(child.spec.condition):
+                parts += 1
+                if self.keys_of_static and not self.keys_of_static.isdisjoint(variables(part)):
+                    left.append(part)
+                    continue
+                stays = _stays_true(part, below)
+                if _told(part, below, told, any_order=stays):
+                    continue
+                if self.joined and stays:
+                    rest.append(part)
+                    _ranged(guard(part), below, told, any_order=stays)
+                else:
+                    left.append(part)
+            child = below
+        found = self.lift(child, (*way, 0) if left else way)
+        order = {v: i for i, v in enumerate(op.variables)}
+        self.found += [told[at] for at in sorted(told, key=lambda at: (order[at[0]], at[1]))]
+        self.found += [Lifted(rest=part) for part in rest]
+        condition = both(left)
+        if condition is None:
+            return found
+        kept = None if len(left) == parts and child is op.inputs[0] else p.Filter(condition)
+        return _over(op, (found,), _new(found, child), kept)
+
+    def _join(self, op: Op, spec: p.Join, way: tuple[int, ...]) -> Op:
+        """A join, by whose windows picks tell their own."""
+        at = static_side(op) if self.static else -1
+        at = at if at >= 0 and _is_static_pattern(op.inputs[at]) else -1
+        inputs = tuple([
+            self._of_static(child, spec, (*way, i)) if i == at else self.lift(child, (*way, i))
+            for i, child in enumerate(op.inputs)
+        ])  # fmt: skip
+        assert op.windows is not None, "event times"
+        places = tuple(map(self.windows.index, op.windows))
+        new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b)]
+        once = tuple(dict.fromkeys(new))
+        keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
+        found = _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
+        lifted = at >= 0 and inputs[at] is not op.inputs[at]
+        return with_relaxed_static(found, at) if lifted else found
+
+    def _of_static(self, op: Op, join: p.Join, way: tuple[int, ...]) -> Op:
+        """The static side of a join; what is said of its keys stays, since those are told by
+        identity alone where they are kept.
+        """
+        self.keys_of_static = frozenset(join.keys)
+        found = self.lift(op, way)
+        self.keys_of_static = None
+        return found
+
+    def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
+        """A set, whose rows are told apart by all that they have."""
+        child = self.lift(op.inputs[0], (*way, 0))
+        return _over(op, (child,), _new(child, op.inputs[0]), replace(spec, relaxed=True))
+
+
+def joins(op: Op) -> bool:
+    """Whether this is a join of rows that count by their times, with a key."""
+    if not isinstance(op.spec, p.Join) or op.weighted or not op.windows:
+        return False
+    return bool(op.spec.keys) and not op.spec.negative
+
+
+def _is_static_pattern(op: Op) -> bool:
+    """Whether this is a static pattern with conditions or without."""
+    while isinstance(op.spec, p.Filter) and op.spec.draw is None:
+        (op,) = op.inputs
+    return isinstance(op.spec, p.Match) and op.spec.stream is None and not op.weighted
+
+
+def makes_set(op: Op) -> bool:
+    """Whether this is a set for the windows of all GROUP BYs over it."""
+    return isinstance(op.spec, p.Occur) and op.spec.wide
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The parts of a condition that must all be true."""
+    if isinstance(condition, Call) and condition.function is Function.AND:
+        for arg in condition.args:
+            yield from conjuncts(arg)
+    else:
+        yield condition
+
+
+_Told = dict[tuple[str, str], Lifted]
+"""The key and the ranges of each variable."""
+
+
+def _told(part: Expression, rows: Op, told: _Told, *, any_order: bool) -> bool:
+    """Takes a part of a condition over these rows up, if an index tells it."""
+    return _ranged(within(part), rows, told, any_order=any_order) or _keyed(part, rows, told)
+
+
+def _ranged(found: Within | None, rows: Op, told: _Told, *, any_order: bool) -> bool:
+    """As a range; ``any_order``: not by values alone."""
+    if found is None or found.name not in rows.variables or _may_lack(rows, found.name):
+        return False
+    if found.order is not Order.VALUE and (not any_order or found.name in rows.typed):
+        return False
+    one = told.setdefault((found.name, found.order), Lifted(found.name, order=found.order))
+    one.tests = (*one.tests, (found.function, found.term))
+    return True
+
+
+def _keyed(part: Expression, rows: Op, told: _Told) -> bool:
+    """As a key."""
+    match part:
+        case Call(function, (Const(term), Var(name))) if function in TURNED:
+            return _keyed(Call(TURNED[function], (Var(name), Const(term))), rows, told)
+        case Call(Function.IN, (Var(name), *others)):
+            terms = tuple([one.term for one in others if isinstance(one, Const)])
+            alike = len(terms) == len(others) and all(map(equals_itself_alone, terms))
+            if len(terms) == len(others) and column_type(rows, name) == "integer":
+                return all(map(_is_integer, terms)) and _add_key(name, terms, told)
+        case Call(Function.SAME_TERM, (Var(name), Const(term))):
+            alike, terms = True, (term,)
+        case Call(Function.EQUAL, (Var(name), Const(term))):
+            alike, terms = equals_itself_alone(term), (term,)
+        case _:
+            return False
+    by_text = name in rows.typed or name in rows.mixed or _may_lack(rows, name)
+    return alike and not by_text and name in rows.variables and _add_key(name, terms, told)
+
+
+def _add_key(name: str, terms: tuple[Term, ...], told: _Told) -> bool:
+    """Takes a key up, if its variable has none yet."""
+    if (name, _KEY) in told or not terms:
+        return False
+    told[name, _KEY] = Lifted(name, tuple(dict.fromkeys(terms)))
+    return True
+
+
+def _stays_true(part: Expression, rows: Op) -> bool:
+    """Whether what a part says of a row is the same above the joins, and worth asking there."""
+    names = {*variables(part)}
+    if not names or calls(part, _PLACED) or (isinstance(part, Call) and part.function in _ALWAYS):
+        return False
+    return all(
+        v in rows.variables and v not in rows.mixed and not _may_lack(rows, v) for v in names
+    )
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    match expression:
+        case Var(name):
+            return Var(names.get(name, name))
+        case Call(function, args):
+            return Call(function, tuple([_renamed(arg, names) for arg in args]))
+        case _:
+            return expression
+
+
+def _may_lack(rows: Op, name: str) -> bool:
+    """Whether a variable may be unbound where a join takes it for equal to any value: columns of
+    tuples may be NULL, and join with nothing then.
+    """
+    return name in rows.maybe and not column_type(rows, name)
+
+
+def _is_integer(term: Term) -> bool:
+    return isinstance(term, Literal) and term.datatype == XSD + "integer"
+
+
+def _new(child: Op, before: Op) -> tuple[str, ...]:
+    """The variables that an input has more than it had."""
+    return tuple([v for v in child.variables if v not in before.variables])
+
+
+def _over(op: Op, inputs: tuple[Op, ...], new: tuple[str, ...], spec: p.Spec | None = None) -> Op:
+    """The operator over other inputs, which have these variables more."""
+    same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+    if same and spec is None:
+        return op
+    names = (*op.variables, *new)
+    if isinstance(op.spec, p.Extend):  # the computed one is the last
+        names = (*op.variables[:-1], *new, op.variables[-1])
+    typed = op.typed | {v for v in new if any(v in i.typed for i in inputs)}
+    return replace(op, spec=spec or op.spec, inputs=inputs, variables=names, typed=typed)

@@ -1,0 +1,104 @@
+"""Queries that come, before they are fitted in: their operators in the order of joins that each has
+by itself, then in the one that adds least to what runs and comes with them
+(``plan/install/orders``). A query is lowered anew only if its order is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from levada.core.frozen import frozen
+from levada.plan.binding.installer import Installer
+from levada.plan.execution.plan import Manner
+from levada.plan.logical.nodes import Query
+from levada.plan.lowering.join_order import Conjunction, Orders, Tree, order_of
+from levada.plan.lowering.print_physical import show_part
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.join_orders.choose_order import Chosen
+from levada.plan.sharing.join_orders.running_subjoins import Asked, Known
+
+
+@frozen
+class Newcomer:
+    """A query that is to be fitted in: its last operator, the orders of its joins, and how it is
+    lowered with others.
+    """
+
+    name: str
+    installer: Installer
+    root: Op
+    orders: Orders
+    ordered: Callable[[Orders], Op]
+
+    @property
+    def asked(self) -> Asked:
+        """As who asks for an order."""
+        return Asked(self.name, self.installer, self.orders.found)
+
+
+def manner_of(query: Query, start: int, empty_reports: bool, made: int, until: int) -> Manner:
+    """What is to be known of a query beside its operators; ``made``: the version of its plan."""
+    streams = tuple(dict.fromkeys(w.stream for w in query.windows))
+    return Manner(
+        query.form, query.output, query.variables, query.template, streams, start, empty_reports,
+        query.windows, query.reports.clock, made, until,
+    )  # fmt: skip
+
+
+def in_manner(manner: Manner, orders: Orders) -> Manner:
+    """What is to be known of a query that is joined in these orders."""
+    return replace(manner, order=order_of(orders.units)) if orders.units else manner
+
+
+@frozen
+class Order:
+    """An order of joins that was looked at for a query: the parts in it, what it adds (ns for each
+    element of the streams), and whether it was chosen.
+    """
+
+    order: str
+    cost: float
+    chosen: bool
+
+
+def in_order(
+    newcomers: Sequence[Newcomer], known: Known
+) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
+    """The queries, each in its order; what is told of those that were looked at."""
+    chosen = known.choose([one.asked for one in newcomers])
+    known.settle()
+    found: list[Newcomer] = []
+    told: dict[str, tuple[Order, ...]] = {}
+    for one in newcomers:
+        own = chosen.get(one.name, {})
+        if own:
+            told[one.name] = tuple(_told(one.orders.found, own))
+        units = {number: each.units for number, each in own.items() if each.units}
+        if units:
+            orders = Orders(units)
+            root = one.ordered(orders)
+            found.append(replace(one, root=root, orders=orders))
+        else:
+            found.append(one)
+    return found, told
+
+
+def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> list[Order]:
+    found = []
+    for number, one in chosen.items():
+        own = conjunctions[number]
+        if one.tree != own.tree:
+            found.append(Order(shown(own, one.tree), one.cost, bool(one.units)))
+        found.append(Order(shown(own, own.tree), one.own, not one.units))
+    return found
+
+
+def shown(conjunction: Conjunction, tree: Tree) -> str:
+    """An order as a text.
+
+    ((?x :p ?y, ?y :q ?z), ?z :r ?u)
+    """
+    if isinstance(tree, int):
+        return show_part(conjunction.parts[tree])
+    return f"({', '.join(shown(conjunction, side) for side in tree)})"

@@ -1,0 +1,114 @@
+"""Joins whose rows have times for each of their patterns, so that queries which read these in one
+window share a join with queries that read them in several (CQELS Cloud, shared joins).
+
+    WINDOW :w { ?x :p ?y . ?x :q ?z }                       ByWindow   both times are of :w
+                                                              Pick     times of both patterns
+    WINDOW :u { ?x :p ?y } WINDOW :v { ?x :q ?z }             Pick     those of :u and of :v
+    for both                                                    Join   times of both patterns
+
+A row counts in a window exactly where each of its triples does: from the latest that one enters to
+the first that one leaves. So it is all the same whether the times of a window are put together
+where rows meet, or where a query has its own; and what reports rows need not have them together.
+
+A *leaf* is a pattern or a scan. The times of a leaf are those of a window of its own, which stands
+for the window that it is read in. Not for windows in which rows count by more than
+their times, merges of windows, and what is computed of the time of joined rows. Cost: linear in the
+operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from levada.core.expressions import Expression, Function, calls
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+
+_LEAF = 1 << 20  # a query has not so many windows
+_TIMES = frozenset((Function.EVENT_TIME,))
+
+
+def of_leaf(window: int, leaf: int) -> int:
+    """As what the window of a leaf, by its number, stands among the windows of an operator.
+
+    >>> window_of(of_leaf(3, 0)), window_of(of_leaf(3, 1)), of_leaf(3, 0) == of_leaf(3, 1)
+    (3, 3, False)
+    """
+    return window + (leaf + 1) * _LEAF
+
+
+def window_of(window: int) -> int:
+    """The query's window for which one of an operator stands: of most it is that one.
+
+    >>> window_of(3), window_of(-1)
+    (3, -1)
+    """
+    return window % _LEAF if window >= _LEAF else window
+
+
+def by_leaf(join: Op) -> Op | None:
+    """A join of rows with times of each leaf, from left to right; None: it cannot be. Of a relaxed
+    one picks have a window for each leaf.
+    """
+    return _by_leaf(join, count())
+
+
+def _by_leaf(op: Op, leaves: Iterator[int]) -> Op | None:
+    if not op.windows:
+        return op if op.windows == () else None
+    if op.weighted:
+        return None
+    if not op.inputs:
+        (window,) = op.windows
+        return replace(op, windows=(of_leaf(window, next(leaves)),))
+    inputs = []
+    for child in op.inputs:
+        if (found := _by_leaf(child, leaves)) is None:
+            return None
+        inputs.append(found)
+    windows = tuple([w for child in inputs for w in child.windows or ()])
+    if not _goes_by_each(op, len(windows)):
+        return None
+    spec = op.spec
+    if isinstance(spec, p.Join) and spec.relaxed:
+        spec = replace(spec, places=tuple([w // _LEAF - 1 for w in windows]))
+    return replace(op, spec=spec, inputs=tuple(inputs), windows=windows)
+
+
+def _goes_by_each(op: Op, leaves: int) -> bool:
+    """Whether an operator over so many leaves does the same with the times of each."""
+    match op.spec:
+        case p.Join(negative=False) | p.Rename():
+            return True
+        case p.Filter(said, None) | p.Extend(said, None):
+            return leaves == 1 or not _timed(said)
+        case p.Occur():
+            return leaves == 1
+        case _:
+            return False
+
+
+def _timed(said: Expression) -> bool:
+    return calls(said, _TIMES)
+
+
+def by_window(join: Op, picked: Op) -> Op:
+    """The rows of a join, out of those that are picked of it with times of each leaf."""
+    return replace(join, spec=p.ByWindow(), inputs=(picked,), exchange=(None,))
+
+
+def as_reported(op: Op, rows: Op) -> Op:
+    """The rows that an operator reads, without what puts their times together where it asks of each
+    time when it counts.
+    """
+    return _apart(rows) if isinstance(op.spec, p.Report | p.Panes | p.Changes | p.Deltas) else rows
+
+
+def _apart(rows: Op) -> Op:
+    if isinstance(rows.spec, p.Rename):
+        (below,) = rows.inputs
+        found = _apart(below)
+        return rows if found is below else replace(rows, inputs=(found,), windows=found.windows)
+    return rows.inputs[0] if isinstance(rows.spec, p.ByWindow) else rows

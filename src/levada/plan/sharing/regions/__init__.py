@@ -1,0 +1,1 @@
+"""Limits sharing to queries of nearby regions."""

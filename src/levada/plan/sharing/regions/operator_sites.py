@@ -1,0 +1,180 @@
+"""In which region a query's operators stand, and so with whom it shares them (STREAMREUSE, regions
+and locality mask; placement of an operator by what it sends).
+
+    candidates   the query's own region, and those in reach whose operators have parts of the query
+    price        rows that come from another region, times how far it is: of streams that no query
+                 brings there yet, and of the query's results on their way to its own region
+    choice       the cheapest; what is equal goes to the query's own region, then to where more of
+                 it stands. Where nothing has been measured: where most of it stands
+
+All operators of a query stand in one region, its *site*: operators of two sites are never one,
+whatever they do. Which stand where is told by what they do (``Installer.signature``), so no
+operator is looked at that does another thing. A price is of rows that were counted in one run:
+results of queries that have the same, against elements of their streams since they came.
+
+Whatever is chosen here, results are the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from levada.core.frozen import frozen
+from levada.plan.binding.installer import Installer
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.regions.regions import Reach, Regions
+from levada.plan.sharing.relaxation import WHOLE, blocks
+
+FEW = 16
+"""Queries that are asked for what they have measured."""
+
+
+@frozen
+class Candidate:
+    """A site that was considered: how many ``parts`` of the query stand there, the price (None:
+    nothing has been measured).
+    """
+
+    site: str
+    parts: int
+    price: float | None
+
+
+@frozen
+class Chosen:
+    """Where a query stands: its ``region`` as it said it, its ``site``, what was considered; how
+    many of its parts stand in regions that are out of its reach.
+    """
+
+    region: str
+    site: str
+    candidates: tuple[Candidate, ...] = ()
+    masked: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Standing:
+    site: str
+    marks: tuple[int, ...]
+    streams: tuple[str, ...]
+    began: Mapping[str, int]  # elements of its streams when it came
+
+
+@dataclass(slots=True)
+class Sites:
+    """Where the queries of a topology stand. ``of_stream``: the regions of streams; ``elements`` of
+    streams as the last manifest has them; ``had``: the solutions of a query of late, None: none.
+    """
+
+    regions: Regions = field(default_factory=Regions)
+    of_stream: Mapping[str, str] = field(default_factory=dict)
+    chosen: dict[str, Chosen] = field(default_factory=dict)
+    elements: Mapping[str, int] = field(default_factory=dict)
+    had: Callable[[str], int | None] = lambda name: None
+    _there: dict[int, dict[str, Counter[str]]] = field(default_factory=dict)
+    _of: dict[str, _Standing] = field(default_factory=dict)
+    _coming: Counter[tuple[str, str]] = field(default_factory=Counter)  # streams, by site
+
+    @property
+    def used(self) -> bool:
+        """Whether there are regions at all."""
+        return bool(self.regions.names) or any(self.of_stream.values())
+
+    def choose(self, name: str, said: str, marks: Sequence[int], streams: Sequence[str]) -> str:
+        """The site of a query that comes; ``marks``: of its parts."""
+        reach = Reach.of(said)
+        parts = Counter(site for mark in marks for site in self._there.get(mark, ()))
+        found = [
+            Candidate(site, parts[site], self._price(site, reach.own, marks, streams))
+            for site in dict.fromkeys([reach.own, *parts])
+            if reach.has(site)
+        ]
+        best = min(found, key=lambda one: _order(one, reach.own, found))
+        masked = {site: count for site, count in sorted(parts.items()) if not reach.has(site)}
+        self.chosen[name] = Chosen(said, best.site, tuple(found), masked)
+        self._stand(name, best.site, marks, streams)
+        return best.site
+
+    def _stand(self, name: str, site: str, marks: Sequence[int], streams: Sequence[str]) -> None:
+        began = {stream: self.elements.get(stream, 0) for stream in streams}
+        self._of[name] = _Standing(site, tuple(marks), tuple(streams), began)
+        for mark in marks:
+            self._there.setdefault(mark, {}).setdefault(site, Counter())[name] += 1
+        self._coming.update((site, stream) for stream in streams)
+
+    def forget(self, name: str) -> None:
+        """A query that goes."""
+        self.chosen.pop(name, None)
+        standing = self._of.pop(name, None)
+        if standing is None:
+            return
+        for mark in dict.fromkeys(standing.marks):
+            users = self._there[mark][standing.site]
+            del users[name]
+            if not users:
+                del self._there[mark][standing.site]
+                if not self._there[mark]:
+                    del self._there[mark]
+        self._coming -= Counter((standing.site, stream) for stream in standing.streams)
+
+    def _price(
+        self, site: str, own: str, marks: Sequence[int], streams: Sequence[str]
+    ) -> float | None:
+        """What a query costs at a site, in rows times delays; None: that is not known."""
+        measured = self._measured(marks)
+        if measured is None:
+            return None
+        out, elements = measured
+        new = [stream for stream in streams if not self._coming[site, stream]]
+        brought = sum(
+            elements[stream] * self.regions.delay(self.of_stream.get(stream, ""), site)
+            for stream in new
+        )
+        return brought + out * self.regions.delay(site, own)
+
+    def _measured(self, marks: Sequence[int]) -> tuple[float, Mapping[str, int]] | None:
+        """The results of a query that has most of another one, wherever it stands, and the elements
+        of its streams, since it came.
+        """
+        for mark in marks:  # what all of the query is stands first
+            for users in self._there.get(mark, {}).values():
+                for name in islice(users, FEW):
+                    own = self._of[name]
+                    since = {s: self.elements.get(s, 0) - own.began[s] for s in own.streams}
+                    had = self.had(name)
+                    if had is not None and all(since.values()):
+                        return had, Counter(since)
+        return None
+
+
+def _order(one: Candidate, own: str, others: Sequence[Candidate]) -> tuple[float, ...]:
+    if any(other.price is None for other in others):
+        return (-one.parts, one.site != own)
+    assert one.price is not None, "all are known"
+    return (one.price, one.site != own, -one.parts)
+
+
+def marks_of(installer: Installer, root: Op, *, alike: bool) -> list[int]:
+    """What tells the parts of a query from those of others, the whole first; ``alike``: also its
+    joins but for what can be relaxed. The last operator has the query's name, and the first ones
+    are read by all.
+    """
+    found: list[int] = []
+    waiting, seen = list(root.inputs), set[int]()
+    while waiting:
+        op = waiting.pop(0)
+        if id(op) in seen or not op.inputs:
+            continue
+        seen.add(id(op))
+        if not isinstance(op.spec, p.Rename):
+            found.append(hash(installer.signature(op)))
+        if not isinstance(op.spec, WHOLE):
+            waiting += op.inputs
+    if alike:
+        windows = installer.timing.of_rows
+        found += [hash(installer.signature(block.relaxed)) for block in blocks(root, windows)]
+    return list(dict.fromkeys(found))

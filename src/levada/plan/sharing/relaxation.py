@@ -1,0 +1,279 @@
+"""Joins that differ in constants, conditions and windows, as one (STREAMREUSE, relaxed operators;
+NiagaraCQ, constants as a table; CQELS Cloud, windows).
+
+    ?x :p :c . ?x :q ?z        for each of a thousand constants
+    ?x :p ?0 . ?x :q ?z        once; the pattern keeps the triples whose object is one of them
+    Pick ?0 = :c               each query's rows, by a table of the constants
+
+A *block* is a join with all that is below it as far as rows are only joined, filtered and computed
+there, each by itself. What its queries may differ in is taken out of it (``lift``); its windows are
+those of whoever picks of it. What the pick gives are exactly the rows of the join as the query has
+it, times included, so nothing above can tell.
+
+    what a block keeps            of a pattern's triples, and of the rows of each input of a join,
+                                  those that some pick above wants, as long as one of these does, in
+                                  each version of the plan (``plan/sealed/shares``): a newcomer
+                                  widens a join that runs, and no state moves, since what old state
+                                  lacks is older than the newcomer's start
+    when a block is relaxed       when another query that is there differs; alone a query pays for
+                                  no column that nobody reads. Where the whole is not, the joins
+                                  within it are blocks of their own
+    one window or several         times stand by pattern, where some read these in one window and
+                                  others in several (``physical/shared/by_leaf``)
+    count windows                 joins over one are by number (``by_number``), so that others of
+                                  any length share them
+    static rows                   those of a pattern that a join reads where they are kept
+                                  (``lift``)
+    what is not                   what is entailed, in sessions, in paths; count windows
+                                  that change with each m-th element or count by value; joins
+                                  without a key; other rows with weights. Joins on the right of
+                                  OPTIONAL, MINUS and EXISTS are blocks of their own
+
+Cost: linear in the operators of the queries that have such joins; a walk for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from levada.core.event_time import Window
+from levada.core.expressions import Expression, Function, show
+from levada.core.frozen import frozen
+from levada.core.rdf_terms import Term
+from levada.plan.binding.slot_resolution import by_slots, parametrise
+from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.shapes import Member
+from levada.plan.execution.sharing_demand import LOOSE
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.count_window_sharing import ByNumber, by_number, narrowed
+from levada.plan.sharing.late_compensation import reported_once
+from levada.plan.sharing.parameterize import Lifting, joins, makes_set
+from levada.plan.sharing.per_leaf_times import as_reported, by_leaf, by_window, window_of
+from levada.plan.sharing.range_istreams import ranged
+
+WHOLE = (
+    p.Closure
+    | p.StaticSubplan
+    | p.SubqueryWindow
+    | p.CountWindow
+    | p.Recent
+    | p.Session
+    | p.Applied
+)
+"""What is below these is as it is."""
+
+
+@frozen
+class Wants:
+    """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
+    comparisons and what they tell rows by, conditions of other forms; its windows.
+    """
+
+    terms: tuple[tuple[int, tuple[Term, ...]], ...]
+    tests: tuple[tuple[int, Function, Term, Order], ...]
+    rest: tuple[Expression, ...]
+    windows: tuple[Window, ...]
+
+    def at(self, places: tuple[int, ...]) -> Wants:
+        """The same, with the windows at these places."""
+        return replace(self, windows=tuple([self.windows[at] for at in places]))
+
+
+@frozen
+class Block:
+    """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
+    of it. ``counted``: the join by numbers, if it is over a count window.
+    """
+
+    join: Op
+    relaxed: Op
+    keys: tuple[p.Key, ...]
+    tests: tuple[p.Comparison, ...]
+    rest: tuple[Expression, ...]
+    wants: Wants
+    counted: ByNumber | None = None
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is a join, and not what a GROUP BY reads."""
+        return self.counted is not None or joins(self.join)
+
+    def picked(self) -> Op:
+        """The rows of the join, out of the relaxed one."""
+        own = self.join if self.counted is None else self.counted.join
+        spec, windows = p.Pick(self.keys, self.tests, self.rest), self.relaxed.windows
+        found = replace(own, spec=spec, inputs=(self.relaxed,), windows=windows, exchange=(None,))
+        if windows != own.windows:
+            return by_window(own, found)
+        return found if self.counted is None else narrowed(self.join, found, self.counted.instants)
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """Of each leaf of a join the place of its window among those that are wanted; () if each
+        has its own, in order, or where rows cannot have times of each leaf.
+        """
+        loose = self.joined and all(window.kind in LOOSE for window in self.wants.windows)
+        found = by_leaf(self.relaxed) if loose and self.counted is None else None
+        if found is None:
+            return ()
+        windows, own = map(window_of, found.windows or ()), self.join.windows or ()
+        places = tuple(map(own.index, windows))
+        return () if places == tuple(range(len(places))) else places
+
+    def with_leaf_times(self) -> Block:
+        """A block whose rows have times of each leaf; it has ``leaves``."""
+        found = by_leaf(self.relaxed)
+        assert found is not None, "it has leaves"
+        return replace(self, relaxed=found, wants=self.wants.at(self.leaves))
+
+
+def blocks(
+    root: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
+) -> Iterator[Block]:
+    """The blocks of a query; ``windows``: the member of rows with the times of these windows.
+    ``static``: queries may differ in the static rows that they join with.
+    """
+    waiting, seen = [root], set()
+    while waiting:
+        op = waiting.pop()
+        if id(op) in seen:
+            continue
+        seen.add(id(op))
+        if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
+            yield from _grouped(op.inputs[0])
+        elif (found := tuple(_joined(op, windows, static=static))) or joins(op):
+            yield from found
+        else:
+            waiting += beside(op)
+
+
+def sub_blocks(
+    join: Op, windows: Callable[[tuple[int, ...]], Member]
+) -> Iterator[tuple[int, Block]]:
+    """The blocks within one, larger ones first; each with the join above it, by its identity."""
+    waiting = [join]
+    while waiting:
+        above = waiting.pop(0)
+        below = list(above.inputs)
+        while below:
+            op = below.pop(0)
+            if (found := tuple(_joined(op, windows))) or joins(op):
+                yield from ((id(above), block) for block in found)
+                waiting.append(op)
+            else:
+                below += beside(op)
+
+
+def _joined(
+    op: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
+) -> Iterator[Block]:  # fmt: skip
+    """A join as a block, if it is one and queries may differ in anything below it."""
+    counted = by_number(op, windows)
+    if counted is None and not joins(op):
+        return
+    join = op if counted is None else counted.join
+    assert join.windows is not None, "a join of rows with event times"
+    own = windows(join.windows).windows[: len(join.windows)]
+    lifting = Lifting(join.windows, static=static)
+    relaxed = lifting.lift(join, (0,))
+    if counted or lifting.found or any(window.kind in LOOSE for window in own):
+        yield replace(_block(op, relaxed, lifting, own), counted=counted)
+
+
+def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+    """Whether a GROUP BY's rows are a set that is made for its windows, or those of a table's
+    stream.
+    """
+    if makes_set(op) or not _of_one_window(op, windows):
+        return makes_set(op)
+    while isinstance(op.spec, p.Filter | p.Extend | p.Rename):
+        op = op.inputs[0]
+    return isinstance(op.spec, p.Scan)
+
+
+def _grouped(op: Op) -> Iterator[Block]:
+    """The rows of GROUP BYs that may differ in conditions, or have none; they are the same for all
+    windows anyway, and rows of other constants are none that they have in common. By several ranges
+    at once no row is told.
+    """
+    assert op.windows is not None, "rows with event times"
+    lifting = Lifting(op.windows, joined=False)
+    relaxed = lifting.lift(op, (0,))
+    if len(lifting.ranges) <= 1:
+        yield _block(op, relaxed, lifting, ())
+
+
+def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -> Block:
+    names = relaxed.variables
+    keys = tuple([p.Key(one.name, one.terms, one.source) for one in lifting.keys])
+    tests = tuple(
+        [
+            p.Comparison(number, one.name, function, term, one.order)
+            for number, one in enumerate(lifting.ranges)
+            for function, term in sorted(one.tests, key=str)
+        ]
+    )
+    # in an order that follows neither from texts nor, before all else, from constants
+    rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _told_by(one, names))
+    wants = Wants(
+        tuple([(names.index(key.name), key.terms) for key in keys]),
+        tuple([(names.index(t.name), t.function, t.term, t.order) for t in tests]),
+        tuple([by_slots(one, names) for one in rest]),
+        windows,
+    )
+    return Block(op, relaxed, keys, tests, tuple(rest), wants)
+
+
+def _told_by(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
+    own, terms = parametrise(condition, names)
+    return show(own), " ".join(map(str, terms))
+
+
+def beside(op: Op) -> tuple[Op, ...]:
+    """The inputs in which there may be blocks. What decides on other rows may have some, too: a
+    newcomer's rows are those from its start on by when they are reported, there as elsewhere.
+    """
+    return () if isinstance(op.spec, WHOLE) else op.inputs
+
+
+def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op:
+    """A query whose GROUP BYs read sets that are made once for all windows, where rows only come:
+    an earlier coming that has left hides nothing, whoever remembers it.
+    """
+    by: dict[int, Op] = {}
+    waiting, seen = [root], set[int]()
+    while waiting:
+        op = waiting.pop()
+        if id(op) not in seen:
+            seen.add(id(op))
+            waiting += op.inputs
+            if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
+                by[id(below)] = replace(below, spec=p.Occur(wide=True))
+    return replaced(root, by, {}) if by else root
+
+
+def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+    return isinstance(op.spec, p.Occur) and _of_one_window(op, windows)
+
+
+def _of_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+    if op.weighted or op.windows is None:
+        return False
+    own = windows(op.windows).windows
+    return len(own) == 1 and own[0].kind in LOOSE
+
+
+def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = False) -> Op:
+    """The tree with others in the place of these operators; ``late``: picks above reports."""
+    if id(op) in by:
+        return by[id(op)]
+    if id(op) not in done:
+        inputs = tuple([replaced(child, by, done, late=late) for child in op.inputs])
+        inputs = tuple([as_reported(op, child) for child in inputs])
+        same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+        picked = reported_once(op, *inputs) if late and not same and len(inputs) == 1 else None
+        own = op if same else picked or replace(op, inputs=inputs)
+        done[id(op)] = ranged(own) if late and not same else own
+    return done[id(op)]

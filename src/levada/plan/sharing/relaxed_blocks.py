@@ -1,0 +1,226 @@
+"""Which queries have their blocks relaxed: those of which others want other rows
+(``plan/install/relax``).
+
+A block has two forms: with times of each window of its query, and with times of each leaf
+(``physical/shared/by_leaf``). By the second those are alike that read the same patterns in one
+window here and in several there. It has more columns, and so is taken only where there are such
+queries, or where it runs. What it is follows from the first one, so it is worked out once for all
+blocks that are alike.
+
+Cost: linear in the operators of the queries that have blocks; a key a block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from levada.core.rdf_terms import Term
+from levada.plan.binding.installer import Installer
+from levada.plan.logical.query_template import substituted
+from levada.plan.physical.operators import Op
+from levada.plan.sharing.common_subexpressions import Key
+from levada.plan.sharing.relaxation import Block, Wants, blocks, replaced, sub_blocks
+
+Refused = Callable[[str, Iterable[Wants], Wants], str]
+
+
+@dataclass(eq=False, slots=True)
+class Alike:
+    """Blocks that are the same (``key``) but for what is wanted of them: how many queries want
+    each, and how many of these have it as it is, not relaxed. ``last``: the last query that has it
+    relaxed; ``users``: how many have, but for rows of templates.
+
+    ``own``: how many blocks have this form by the windows of their queries. ``by_leaf``: what these
+    are with times of each leaf, where that is another form, and at which ``places`` among their
+    windows each leaf has its own. ``forms``: how many forms are this one with times of each leaf.
+    """
+
+    key: Key
+    wants: Counter[Wants] = field(default_factory=Counter)
+    exact: Counter[Wants] = field(default_factory=Counter)
+    last: str = ""
+    users: int = 0
+    own: int = 0
+    forms: int = 0
+    by_leaf: Alike | None = None
+    places: tuple[int, ...] = ()
+
+    @property
+    def form(self) -> Alike:
+        """That form, or this one."""
+        return self if self.by_leaf is None else self.by_leaf
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether blocks of other windows are there, or have been and their join is."""
+        return self.form.forms > 1 or self.form.users > 0
+
+
+class Noted(NamedTuple):
+    """A block of a query, and what it has in common with others; the join ``above`` it, by its
+    identity, of one within another.
+    """
+
+    alike: Alike
+    block: Block
+    above: int = 0
+
+
+class Picked(NamedTuple):
+    """What a query wants of blocks that are alike."""
+
+    alike: Alike
+    wants: Wants
+
+
+@dataclass(slots=True)
+class Relaxations:
+    """The blocks of the queries that there are. ``apart``: why queries have joins of their own."""
+
+    alike: dict[Key, Alike] = field(default_factory=dict)
+    apart: dict[str, str] = field(default_factory=dict)
+    _of: dict[str, list[Noted]] = field(default_factory=dict)
+    _within: dict[str, list[Noted]] = field(default_factory=dict)
+    _exact: dict[str, list[Picked]] = field(default_factory=dict)
+    _picked: dict[str, list[Picked]] = field(default_factory=dict)
+
+    def note(self, name: str, installer: Installer, root: Op) -> None:
+        """A query that comes."""
+        windows = installer.timing.of_rows
+        found = [self._noted(installer, block) for block in blocks(root, windows)]
+        within = [
+            self._noted(installer, inner, above)
+            for one in found
+            for above, inner in sub_blocks(one.block.join, windows)
+        ]
+        if found:
+            self._of[name] = found
+        if within:
+            self._within[name] = within
+
+    def note_as(
+        self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
+    ) -> None:
+        """A query that comes, as one of ``others`` is noted but for these terms."""
+        found = []
+        for there, block, _ in others._of.get(like, ()):
+            by_leaf = None if there.by_leaf is None else there.by_leaf.key
+            alike = self._alike(there.key, by_leaf, there.places)
+            own = replace(block, wants=substituted(block.wants, terms))
+            found.append(_wanted(Noted(alike, own)))
+        if found:
+            self._of[name] = found
+
+    def _noted(self, installer: Installer, block: Block, above: int = 0) -> Noted:
+        key = installer.signature(block.relaxed)
+        alike = self.alike.get(key)
+        if alike is None or not alike.own:
+            leaves = block.leaves
+            other = installer.signature(block.with_leaf_times().relaxed) if leaves else None
+            alike = self._alike(key, other, leaves)
+        return _wanted(Noted(alike, block, above))
+
+    def _alike(self, key: Key, by_leaf: Key | None, places: tuple[int, ...]) -> Alike:
+        """What blocks of a form have in common; ``by_leaf``: the form with times of each leaf, if
+        it is another.
+        """
+        found = self.alike.get(key)
+        if found is None:
+            found = self.alike[key] = Alike(key)
+        if by_leaf is not None and found.by_leaf is None:
+            other = self.alike.get(by_leaf)
+            if other is None:
+                other = self.alike[by_leaf] = Alike(by_leaf)
+            found.by_leaf, found.places = other, places
+        return found
+
+    def forget(self, name: str) -> None:
+        """A query that goes."""
+        self.apart.pop(name, None)
+        for alike, wants in self._exact.pop(name, ()):
+            _less(alike.exact, wants)
+        for alike, _ in self._picked.pop(name, ()):
+            alike.users -= 1
+        for alike, block, _ in (*self._of.pop(name, ()), *self._within.pop(name, ())):
+            alike.own -= 1
+            alike.form.forms -= not alike.own
+            if alike.by_leaf is not None:
+                self._forget(name, alike.by_leaf, block.wants.at(alike.places))
+            self._forget(name, alike, block.wants)
+
+    def _forget(self, name: str, alike: Alike, wants: Wants) -> None:
+        _less(alike.wants, wants)
+        if not alike.wants:
+            del self.alike[alike.key]
+        elif alike.last == name:
+            alike.last = ""
+
+    def relaxed(self, name: str, root: Op, refused: Refused) -> Op:
+        """A query with those of its blocks relaxed of which others want other rows, and of one that
+        is not, those within it; what runs as it is has no need of that. ``refused``: why a newcomer
+        is to have its own ("": it is not), by what the last query has that has it relaxed, and what
+        they want.
+        """
+        by: dict[int, Op] = {}
+        whole: set[int] = set()  # joins of which no part is looked at any more
+        for one in (*self._of.get(name, ()), *self._within.get(name, ())):
+            join = id(one.block.join)
+            if one.above in whole:
+                whole.add(join)
+            elif (block := self._taken(name, one, refused)) is not None:
+                by[join] = block.picked()
+                whole.add(join)
+        return replaced(root, by, {}, late=True) if by else root
+
+    def _taken(self, name: str, one: Noted, refused: Refused) -> Block | None:
+        """A block as a query picks it; None: it has it as it is."""
+        own, block = one.alike, one.block
+        alike = own.by_leaf if own.by_leaf is not None and own.is_mixed else own
+        wants = block.wants if alike is own else block.wants.at(own.places)
+        asked = len(alike.wants) > 1 and block.wants not in own.exact
+        why = refused(alike.last, alike.wants, wants) if asked and alike.last else ""
+        if why:
+            self.apart[name] = why
+        if asked and not why:
+            alike.last, alike.users = name, alike.users + 1
+            self._picked.setdefault(name, []).append(Picked(alike, wants))
+            return block if alike is own else block.with_leaf_times()
+        own.exact[block.wants] += 1
+        self._exact.setdefault(name, []).append(Picked(own, block.wants))
+        return None
+
+    def partners(self, name: str) -> int:
+        """How many other queries have parts of the relaxed joins that one has parts of."""
+        relaxed = [alike for alike, _ in self._picked.get(name, ())]
+        return max([0, *(alike.users - 1 for alike in relaxed)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The queries that have a join that others could share."""
+        return tuple(self._of)
+
+    def of(self, name: str) -> Iterator[tuple[Key, Block]]:
+        """The joins of a query that others could share, each with what it is but for what is wanted
+        of it, and in how many windows.
+        """
+        return ((one.alike.form.key, one.block) for one in self._of.get(name, ()))
+
+
+def _wanted(one: Noted) -> Noted:
+    """A block that is there from now on."""
+    alike, wants = one.alike, one.block.wants
+    alike.form.forms += not alike.own
+    alike.own += 1
+    alike.wants[wants] += 1
+    if alike.by_leaf is not None:
+        alike.by_leaf.wants[wants.at(alike.places)] += 1
+    return one
+
+
+def _less(counts: Counter[Wants], wants: Wants) -> None:
+    counts[wants] -= 1
+    if not counts[wants]:
+        del counts[wants]

@@ -1,0 +1,244 @@
+"""Which joins have a side in common, and so read it where it is kept once
+(``plan/physical/shared/streams``; CQELS Cloud, shared state).
+
+    q1   (?x :p ?y) x (?x :q ?z)       its own join: nobody else has a side of it
+    q2   (?x :p ?y) x (?x :r ?w)       another join with a side of q1's: what keeps it is made
+    q3   (?x :p ?y) x (?x :s ?v)       reads it there
+
+A join keeps its sides itself as long as it is the only one that has them, so a query alone pays
+nothing. What has been decided for a join holds while a query has it, and for whoever comes with an
+equal one; so what runs is never changed by a newcomer. A query that had a side before others came
+is ``late``: it may be planned anew, and then reads where these do (``topology/switches/anew``). Of
+those that come together all are looked at before any is decided. Of two sides that others have,
+too, the one is kept that is kept already, else that which more joins have.
+
+A side is told by the number, in ``common``, of the operator whose rows it has, and by how the join
+keeps them; a join by both of its sides: so nothing is made to ask whether others have one, too.
+Lower joins are decided first, since what they become is a side of the upper ones. The numbers are
+held as long as a query has the join. Cost: two keys for each join of a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from levada.core.event_time import Window
+from levada.core.frozen import frozen
+from levada.plan.binding.edges import base_of
+from levada.plan.binding.installer import Installer, how_read
+from levada.plan.physical.operators import Join, Op
+from levada.plan.sharing.batch_install import Batch
+from levada.plan.sharing.common_subexpressions import Common, Key
+from levada.plan.sharing.stream_arrangements import joins_of, kept, reading, rebuilt
+
+OWN = -1
+"""A join that keeps both sides."""
+
+
+class _Side(NamedTuple):
+    """The rows that a join keeps of an input: the number of the operator below, in which windows
+    they are and how they are read, the join's stage, the places of its key among them, whether
+    equal ones are told apart, and whether picks say how long they matter.
+    """
+
+    base: int
+    windows: tuple[Window, ...]
+    read: Key
+    stage: int
+    keys: tuple[int, ...]
+    raw: bool
+    relaxed: bool
+
+
+_Both = tuple[_Side, _Side, tuple[int, ...]]
+"""A join: its sides, and which of them can be kept elsewhere."""
+
+
+@dataclass(eq=False, slots=True)
+class _Join:
+    """What is known of a join of these queries: the side that is kept elsewhere (None: not
+    decided), and the numbers that are held for it.
+    """
+
+    both: _Both
+    at: int | None = None
+    names: dict[str, None] = field(default_factory=dict)
+    held: list[int] = field(default_factory=list)
+
+    def side(self, at: int) -> _Side:
+        return self.both[1] if at else self.both[0]
+
+    def others(self) -> set[_Side]:
+        """The sides that other joins may have, too."""
+        return {self.side(at) for at in self.both[2]}
+
+    def hold(self, common: Common, number: int) -> None:
+        common.hold(number)
+        self.held.append(number)
+
+
+@frozen
+class _Found:
+    """A join of a query: as it was planned, with what became of its inputs; what keeps its sides,
+    as far as that was looked for: it has numbers, so it is not to go before.
+    """
+
+    installer: Installer
+    planned: Op
+    op: Op
+    join: _Join
+    kept: dict[int, Op] = field(default_factory=dict)
+
+    def side(self, at: int) -> Op:
+        """What would keep the rows of an input."""
+        if at not in self.kept:
+            self.kept[at] = kept(self.op, at)
+        return self.kept[at]
+
+
+@dataclass(slots=True)
+class Sides:
+    """The joins of the queries that there are; how many of them have a side, how many read it where
+    it is kept, and which keep it themselves. ``late``: the queries of those of the latter that came
+    before the former.
+    """
+
+    late: dict[str, None] = field(default_factory=dict)
+    _joins: dict[_Both, _Join] = field(default_factory=dict)
+    _of: dict[str, dict[_Join, None]] = field(default_factory=dict)
+    _having: dict[_Side, int] = field(default_factory=dict)
+    _reading: dict[_Side, int] = field(default_factory=dict)
+    _owning: dict[_Side, dict[_Join, None]] = field(default_factory=dict)
+
+    def ask(self, batch: Batch, installers: Mapping[str, Installer], roots: dict[str, Op]) -> None:
+        """Asks for queries that come together, each by its last operator, which becomes that with
+        the joins that were decided.
+        """
+        joins = {n: {} if installers[n].apart else joins_of(root) for n, root in roots.items()}
+        by: dict[str, dict[int, Op]] = {name: {} for name in roots}
+        seen = list[_Found]()  # numbers are those of operators that there are
+        for height in range(1, max(map(len, joins.values()), default=0) + 1):
+            level = list[tuple[str, _Found]]()
+            for name, own in joins.items():
+                for planned, of in own.get(height, ()):
+                    op, installer = rebuilt(planned, by[name]), installers[name]
+                    join = self._noted(batch.common, name, _both(batch, installer, op, of))
+                    level.append((name, _Found(installer, planned, op, join)))
+            for name, one in level:
+                at = self._decided(batch, one)
+                op = one.op if at == OWN else reading(one.op, at, one.side(at))
+                if op is not one.planned:
+                    by[name][id(one.planned)] = op
+                seen.append(one)
+        for name, installer in installers.items():
+            roots[name] = rebuilt(roots[name], by[name])
+            batch.ask(name, installer, roots[name])
+
+    def forget(self, common: Common, name: str) -> None:
+        """A query that goes, or has other joins from now on."""
+        self.late.pop(name, None)
+        for join in self._of.pop(name, {}):
+            del join.names[name]
+            if join.names:
+                continue
+            del self._joins[join.both]
+            if join.at == OWN:
+                self._own_no_more(join)
+            elif join.at is not None:
+                _less(self._reading, join.side(join.at))
+            for side in join.others():
+                _less(self._having, side)
+            for held in join.held:
+                common.release(held)
+
+    def reconsider(self, name: str) -> bool:
+        """Forgets what was decided for the joins of a query that keep a side which others read
+        elsewhere, until they are asked next; whether there is any.
+        """
+        found = [
+            join
+            for join in self._of.get(name, {})
+            if join.at == OWN and not join.others().isdisjoint(self._reading)
+        ]
+        for join in found:
+            self._own_no_more(join)
+            join.at = None
+        return bool(found)
+
+    def _own_no_more(self, join: _Join) -> None:
+        for side in join.others():
+            del self._owning[side][join]
+            if not self._owning[side]:
+                del self._owning[side]
+
+    def _noted(self, common: Common, name: str, both: _Both) -> _Join:
+        """A join of a query that comes."""
+        join = self._joins.get(both)
+        if join is None:
+            join = self._joins[both] = _Join(both)
+            join.hold(common, both[0].base)
+            join.hold(common, both[1].base)
+            for side in join.others():
+                self._having[side] = self._having.get(side, 0) + 1
+        join.names[name] = None
+        self._of.setdefault(name, {})[join] = None
+        return join
+
+    def _decided(self, batch: Batch, one: _Found) -> int:
+        """The side that a join reads where it is kept; ``OWN``: it has both."""
+        join = one.join
+        if join.at is None:
+            join.at, most = OWN, (False, 1)
+            for at in join.both[2]:
+                known = self._is_kept(batch, one, at), self._having[join.side(at)]
+                if known > most:
+                    join.at, most = at, known
+            if join.at == OWN:
+                for side in join.others():
+                    self._owning.setdefault(side, {})[join] = None
+            else:
+                self._reads(join.side(join.at))
+        return join.at
+
+    def _reads(self, side: _Side) -> None:
+        """One more join reads a side where it is kept."""
+        if side not in self._reading:
+            for own in self._owning.get(side, ()):
+                self.late |= own.names
+        self._reading[side] = self._reading.get(side, 0) + 1
+
+    def _is_kept(self, batch: Batch, one: _Found, at: int) -> bool:
+        """Whether a side is kept for all: for a join that comes too, or in what runs, perhaps since
+        the run before.
+        """
+        side = one.join.side(at)
+        if side in self._reading:
+            return True
+        if not batch.common.keeps(side.base):
+            return False
+        number = batch.number(one.installer, one.side(at))
+        one.join.hold(batch.common, number)
+        return bool(batch.common.known[number].made)
+
+
+def _both(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _Both:
+    """A join, ``of`` whose sides others may have some."""
+    spec = op.spec
+    assert isinstance(spec, Join), "a join has a key"
+    windows = installer.rows_in(op.windows or (), loose=spec.relaxed).windows
+
+    def side(at: int) -> _Side:
+        rows, read = op.inputs[at], how_read(op, at)
+        keys = tuple([i for i, v in enumerate(rows.variables) if v in spec.keys])
+        base = batch.number(installer, base_of(rows))
+        return _Side(base, windows, read, op.stage, keys, spec.raw[at], spec.relaxed)
+
+    return side(0), side(1), of
+
+
+def _less(counts: dict[_Side, int], side: _Side) -> None:
+    counts[side] -= 1
+    if not counts[side]:
+        del counts[side]

@@ -1,0 +1,96 @@
+"""How many rows of state relaxed joins have, as far as that follows from what is measured
+(``share_limit``; docs/decisions/0079-regions-and-bounds-of-state.md).
+
+    rate      rows that a join was given for each ms of event time, between the last two plans that
+              followed something
+    of each   its queries want equal parts of these rows, each for as long as its windows reach
+    rows      the sum over its queries, and over the newcomer
+
+What has never been measured has no bound: queries that come together, a join before its second
+plan. No result depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from levada.core.event_time import Window
+from levada.plan.execution.joins import GIVEN
+from levada.plan.execution.plan import At
+from levada.plan.sharing.relaxation import Wants
+
+
+@dataclass(slots=True)
+class Rates:
+    """The rates of the relaxed joins."""
+
+    rows: dict[At, float] = field(default_factory=dict)
+    _before: dict[At, int] = field(default_factory=dict)
+    _at: int | None = None
+
+    def see(self, met: Mapping[str, Sequence[int]], at: int) -> None:
+        """What has been counted up to this event time.
+
+        >>> rates = Rates()
+        >>> rates.see({}, 1000), rates.see({"7 0": [100, 900, 30, 100]}, 3000), rates.rows
+        (None, None, {(7, 0): 0.05})
+        """
+        given = {_at(place): counts[GIVEN] for place, counts in met.items()}
+        if self._at is not None and at > self._at:
+            for join, rows in given.items():
+                since = rows - self._before.get(join, 0)
+                if since >= 0:  # else counts of long ago have faded
+                    self.rows[join] = since / (at - self._at)
+        self.rows = {join: rate for join, rate in self.rows.items() if join in given}
+        if self._at is None or at > self._at:
+            self._before, self._at = given, at
+
+    def state(self, join: At, reaches: Sequence[int], newcomer: int) -> float | None:
+        """The rows of state of a join with a newcomer; ``reaches``: of its queries' windows, ms.
+        None: it has not been measured.
+
+        >>> Rates({(7, 0): 0.05}).state((7, 0), [4000, 8000], 60_000)
+        1800.0
+        """
+        rate = self.rows.get(join)
+        if rate is None:
+            return None
+        return rate / max(len(reaches), 1) * (sum(reaches) + newcomer)
+
+
+def refused(
+    rates: Rates, joins: Iterable[At], wants: Iterable[Wants], newcomer: Wants, limit: int
+) -> str:
+    """Why a newcomer gets no part of joins of which others have these wants; "": it does."""
+    measured = [join for join in joins if join in rates.rows]
+    if not measured:
+        return ""  # so that of a thousand who come together none looks at all others
+    reaches = [reach_of(one.windows) for one in wants if one != newcomer]
+    for join in measured:
+        rows = rates.state(join, reaches, reach_of(newcomer.windows))
+        if rows is not None and rows > limit:
+            return beyond(rows, limit)
+    return ""
+
+
+def reach_of(windows: Sequence[Window]) -> int:
+    """How long rows of these windows are kept, ms."""
+    return max((window.range for window in windows), default=0)
+
+
+def beyond(rows: float, limit: int) -> str:
+    """Why a query has a join of its own.
+
+    >>> beyond(1800.4, 1000)
+    'with it the join of others would have some 1,800 rows of state, share_limit is 1,000'
+    """
+    return (
+        f"with it the join of others would have some {rows:,.0f} rows of state, share_limit is "
+        f"{limit:,}"
+    )
+
+
+def _at(place: str) -> At:
+    node, member = map(int, place.split())
+    return node, member

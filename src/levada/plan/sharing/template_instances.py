@@ -1,0 +1,282 @@
+"""Rows of a template in the topology: planned once, installed for each with its own terms.
+
+A template (``algebra/template``) and its twin are planned beside the topology. Where all operators
+of the two are of the same shapes and differ in the marks alone, what is installed of a row are the
+members of the template with its terms in the place of the marks, and its name in the place of the
+template's; what has neither is one for all rows, and static rows that are kept already are those
+(``kept/again``). Otherwise each row is planned by itself: what
+decides is what the planner did, not a list of what it may do.
+
+Rows are relaxed if queries share that much and two of them differ: then the template is, beside its
+twin. Nothing is noted of which operators rows have in common with other queries but for readers
+of just these columns (``plan/install/common``), as after a restart. Cost: a plan of two queries for
+all, and some µs for each operator of a row that is its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from levada.core.event_time import MAX
+from levada.core.gc_control import collection_paused
+from levada.core.rdf_terms import Term
+from levada.plan.execution.joins import Arrange
+from levada.plan.execution.plan import At, QueryPlan
+from levada.plan.execution.shapes import Member, Shape
+from levada.plan.logical.nodes import Query
+from levada.plan.logical.query_template import Row, Template, substituted, terms_in
+from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.recover_arrangements import find_kept, note_kept
+from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.sharing_modes import Sharing
+from levada.plan.topology.topology import Topology
+
+MARK, TWIN = "\0mark", "\0twin"  # names that no query has
+
+
+class _Operator(NamedTuple):
+    """An operator of a template. Its member names its inputs by their places among the operators,
+    and lacks what is a row's own: the terms at the ``holes`` (which mark, or -1), and the query's
+    name where it is ``named``. ``shared``: it is the same for all rows.
+    """
+
+    shape: Shape
+    member: Member
+    holes: tuple[int, ...]
+    named: bool
+    shared: bool
+
+    def member_of(
+        self, name: str, terms: tuple[Term, ...], made: Sequence[tuple[Shape, int]]
+    ) -> Member:
+        """The member of a row, over what is made of its inputs."""
+        own = self.member
+        constants = own.constants
+        if self.holes:
+            pairs = zip(constants, self.holes, strict=True)
+            constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
+        found = own.over(tuple([made[place][1] for place in own.inputs]), constants)
+        return found._replace(query=name) if self.named else found
+
+
+@collection_paused()
+def add_rows(
+    topology: Topology,
+    rows: Sequence[tuple[str, Row]],
+    start: int,
+    *,
+    empty_reports: bool = False,
+    until: int = MAX,
+    region: str = "",
+) -> None:
+    """Queries that are rows of one template, and read no stream that others make; they hold at the
+    next ``install``.
+    """
+    template = rows[0][1].template
+    one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
+    asked = bool(region) or topology.sites.used or bool(topology.share_limit)  # of each by itself
+    alone = asked or len(rows) == 1
+    planned = None if alone else _planned(topology, rows, start, empty_reports)
+    if planned is not None:
+        planned.query = _with(planned.query, until=until)
+    for name, row in rows:
+        if planned is None:
+            one(name, template.filled(row.terms), start)
+        else:
+            planned.install(topology, name, row.terms)
+    if planned is not None:
+        planned.follow(topology)
+
+
+def expect_rows(topology: Topology, rows: Sequence[tuple[str, Row]], start: int) -> None:
+    """Says that rows of a template are to come with other queries: before any of these is added."""
+    template = rows[0][1].template
+    if len(rows) > 1 and topology.choosing:
+        beside = _beside(topology, topology.sharing)
+        # both, since what has no mark is every row's
+        beside.add(_named(template), template.query, start)
+        beside.add(f"{_named(template)} {TWIN}", template.twin, start)
+        topology.expect(beside)
+
+
+def _named(template: Template) -> str:
+    """The name of a template among those that are expected."""
+    return f"{MARK} {id(template)}"
+
+
+def _differing(template: Template, rows: Sequence[tuple[str, Row]]) -> Iterator[Query]:
+    """The template and its twin with one mark of the other, for each mark in which rows differ
+    that are the same but for it: what they differ in is lifted, though others differ in more.
+    """
+    for i in range(len(template.marks)) if len(template.marks) > 1 else ():
+        if len({(*row.terms[:i], *row.terms[i + 1 :]) for _, row in rows}) < len(rows):
+            for own, other in (
+                (template.marks, template.others),
+                (template.others, template.marks),
+            ):
+                yield template.filled((*own[:i], other[i], *own[i + 1 :]))
+
+
+def _with(query: QueryPlan, **said: Any) -> QueryPlan:
+    """The query, with something else in what it has in common with others."""
+    return replace(query, manner=replace(query.manner, **said))
+
+
+def _planned(
+    topology: Topology, rows: Sequence[tuple[str, Row]], start: int, empty_reports: bool
+) -> _Planned | None:
+    """The plan of the template of rows, if it is that of its twin but for the marks."""
+    template = rows[0][1].template
+    # rows contain each other where they are equal, and then they share everything anyway
+    contains = topology.sharing is Sharing.CONTAINMENT
+    sharing = Sharing.EXACT if contains else topology.sharing
+    beside = _beside(topology, sharing)
+    chosen = topology.orders.chosen(_named(template))
+    beside.orders.forced = lambda _, number, __: chosen.get(number, ())
+    for name, query in ((MARK, template.query), (TWIN, template.twin)):
+        beside.add(name, query, start, empty_reports=empty_reports)
+    if sharing is Sharing.RELAX:
+        for i, query in enumerate(_differing(template, rows)):
+            beside.add(f"{MARK} {i}", query, start, empty_reports=empty_reports)
+    beside.install()
+    places: dict[At, int] = {}
+    own = _operators(beside, MARK, template.marks, places)
+    twin = _operators(beside, TWIN, template.others, {})
+    if own != twin or own is None:
+        return None
+    shapes = [operator.shape for operator in own]
+    planned = beside.queries[MARK]
+    joins = [
+        (each, {mask: places[at] for mask, at in each.places.items() if at in places})
+        for each in beside.orders.followed(MARK)
+    ]
+    kept = dict(_kept(topology, own))
+    return _Planned(own, shapes, planned, template.marks, beside.relaxations, joins, kept)
+
+
+def _kept(topology: Topology, own: Sequence[_Operator]) -> Iterator[tuple[int, tuple[Shape, int]]]:
+    """The static rows that are the same for all rows and are kept already, by the places of what
+    keeps them and of their patterns, which nothing else reads.
+    """
+    users = Counter(place for operator in own for place in operator.member.inputs)
+    for place, operator in enumerate(own):
+        if not isinstance(operator.shape.step, Arrange) or not operator.shared:
+            continue
+        (below,) = operator.member.inputs
+        found = find_kept(topology, operator.shape, own[below].member)
+        if found is not None and users[below] == 1:
+            node = topology.nodes[topology.index[found[0]]]
+            pattern = node.members[found[1]].inputs[0]
+            yield place, found
+            yield below, (topology.nodes[node.inputs[0]].shape, pattern)
+
+
+def _beside(topology: Topology, sharing: Sharing) -> Topology:
+    """A topology without queries that plans as another one would."""
+    found = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
+    found.go_on(topology.version, 0)
+    found.data, found.measures = topology.data, topology.measures
+    return found
+
+
+def _operators(
+    topology: Topology, name: str, marks: tuple[Term, ...], places: dict[At, int]
+) -> list[_Operator] | None:
+    """The operators of a query, inputs first; None if a mark is anything but a constant of one.
+    ``places``: gets the place of each.
+    """
+    found: list[_Operator] = []
+    number = {mark: i for i, mark in enumerate(marks)}
+
+    def visit(node: int, at: int) -> int:
+        if (node, at) not in places:
+            entry = topology.nodes[node]
+            member = entry.members[at]
+            pairs = zip(entry.inputs, member.inputs, strict=True)
+            below = tuple([visit(i, m) for i, m in pairs])
+            holes = tuple([-1 if t is None else number.get(t, -1) for t in member.constants])
+            named = member.query == name
+            shared = not named and max(holes, default=-1) < 0
+            places[node, at] = len(found)
+            found.append(
+                _Operator(
+                    entry.shape,
+                    member.over(below, _without(member.constants, holes))._replace(
+                        query="" if named else member.query
+                    ),
+                    holes,
+                    named,
+                    shared and all(found[place].shared for place in below),
+                )
+            )
+        return places[node, at]
+
+    query = topology.queries[name]
+    visit(query.node, query.member)
+    plain = all(number.keys().isdisjoint(terms_in((o.shape, o.member))) for o in found)
+    return found if plain else None
+
+
+def _without(constants: tuple[Term | None, ...], holes: tuple[int, ...]) -> tuple[Term | None, ...]:
+    return tuple([t if hole < 0 else None for t, hole in zip(constants, holes, strict=True)])
+
+
+@dataclass(slots=True)
+class _Planned:
+    """The operators of a template, and what is known of it as a query; ``shapes`` stand over those
+    that the topology has. ``joins``: its conjunctions, and the places of their joins.
+    """
+
+    operators: list[_Operator]
+    shapes: list[Shape]
+    query: QueryPlan
+    marks: tuple[Term, ...]
+    relaxations: Relaxations
+    joins: Sequence[tuple[Followed, Mapping[int, int]]] = ()
+    shared: dict[int, tuple[Shape, int]] = field(default_factory=dict)
+
+    def install(self, topology: Topology, name: str, terms: tuple[Term, ...]) -> None:
+        """One more row."""
+        made: list[tuple[Shape, int]] = []
+        for i, operator in enumerate(self.operators):
+            found = self.shared.get(i)
+            if found is None:
+                found = topology.intern(self._over(i, made), operator.member_of(name, terms, made))
+                if not found[0].generation:
+                    self.shapes[i] = found[0]  # the topology's own is found faster
+                if operator.shared:
+                    self.shared[i] = found
+                    if isinstance(operator.shape.step, Arrange):
+                        note_kept(topology, *found)
+            made.append(found)
+        query = self.query
+        if query.template or topology.sharing is Sharing.RELAX:
+            by = dict(zip(self.marks, terms, strict=True))
+            if query.template:
+                query = _with(query, template=substituted(query.template, by))
+            topology.relaxations.note_as(name, self.relaxations, MARK, by)
+        topology.put(name, query, *made[-1])
+
+    def follow(self, topology: Topology) -> None:
+        """Tells of the joins that all rows have in common."""
+        for each, places in self.joins:
+            there = {
+                mask: (topology.index[self.shared[place][0]], self.shared[place][1])
+                for mask, place in places.items()
+                if place in self.shared
+            }
+            topology.orders.meet(replace(each, places=there))
+
+    def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
+        """The shape of an operator over the nodes that its inputs are in."""
+        shape, places = self.shapes[i], self.operators[i].member.inputs
+        for (below, _), place in zip(shape.inputs, places, strict=True):
+            if below is not made[place][0]:
+                pairs = zip(places, shape.inputs, strict=True)
+                inputs = tuple([(made[at][0], edge) for at, (_, edge) in pairs])
+                return replace(shape, inputs=inputs)
+        return shape

@@ -1,0 +1,81 @@
+"""Which relaxed joins are dear: in which more rows meet in vain than sharing can save, as measured
+(docs/decisions/0070-ends-and-prices.md).
+
+    relaxed   rows given + pairs made
+    apart     rows given + rows picked, at least: each query would join what it wants of both sides
+
+Each row that a relaxed join keeps is wanted by some query, so apart no fewer would be given. Rows
+of two queries' constants that meet in one join are what apart nobody makes. A join whose work is
+``HIGH`` times the other is dear until it is ``LOW`` times; who comes then has a join of its own. No
+result depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from levada.core.size_thresholds import register
+from levada.plan.execution.joins import GIVEN, MADE, PICKED, Pick
+from levada.plan.execution.plan import At, QueryPlan
+from levada.plan.execution.steps import Report
+from levada.plan.topology.catalog_members import CatalogNode
+
+HIGH, LOW = 2.0, 1.5
+DEAR = "more would meet in vain in the join of others than sharing saves, as measured"
+LEAST = register(f"{__name__}.LEAST", 1000)
+"""Pairs, below which nothing is said."""
+
+
+def in_vain(counts: Sequence[int]) -> float:
+    """The work of a relaxed join by what its queries would at least need for theirs.
+
+    >>> in_vain([100, 900, 30, 100]), in_vain([100, 30, 30, 300])
+    (5.0, 0.325)
+    """
+    apart = counts[GIVEN] + counts[PICKED]
+    return (counts[GIVEN] + counts[MADE]) / max(apart, 1)
+
+
+@dataclass(slots=True)
+class Dear:
+    """The joins that are dear now."""
+
+    joins: set[At] = field(default_factory=set)
+
+    def see(self, met: Mapping[str, Sequence[int]]) -> None:
+        """What has been measured of late."""
+        found: set[At] = set()
+        for place, counts in met.items():
+            node, member = map(int, place.split())
+            bound = LOW if (node, member) in self.joins else HIGH
+            if counts[MADE] >= LEAST and in_vain(counts) > bound:
+                found.add((node, member))
+        self.joins = found
+
+    def reads(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
+        """Whether a query picks from one."""
+        return bool(self.joins) and any(join in self.joins for join in picked(query, nodes))
+
+
+def picked(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
+    """The relaxed joins that a query picks from."""
+    waiting, seen = [(query.node, query.member)], set[At]()
+    while waiting:
+        at = waiting.pop()
+        if at in seen or at[0] not in nodes:
+            continue
+        seen.add(at)
+        node = nodes[at[0]]
+        below = list(zip(node.inputs, node.members[at[1]].inputs, strict=True))
+        if isinstance(node.shape.step, Pick):
+            yield picked_from(nodes, *below[0])
+        waiting += below
+
+
+def picked_from(nodes: Mapping[int, CatalogNode], number: int, member: int) -> At:
+    """The relaxed operator below a pick of these rows: they, or that of which they are a report."""
+    node = nodes[number]
+    if not isinstance(node.shape.step, Report):
+        return number, member
+    return node.inputs[0], node.members[member].inputs[0]

@@ -1,0 +1,117 @@
+"""What is known of operators that are to be joined, as a ``Problem``: each part down to the leaf
+that it is made of, and the joins of two by which they would be joined else.
+
+A part that is no triple pattern or scan (with conditions above it), of a stream that has been
+looked at, in a window of some length, is not known, and then the problem is not. Conditions are
+taken to leave a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.core.event_time import MAX, Window
+from levada.core.expressions import Call, Expression, Function
+from levada.core.query_model import TriplePattern
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import LOST
+from levada.plan.statistics.join_cost import Part, Problem, Two
+from levada.plan.statistics.statistics import Look, Measures, Values
+
+LEFT = 1 / 3  # of rows by a condition
+TERM, TIMES = 32, 24  # bytes of a term and of a window's times in a row that is exchanged
+
+
+def problem_of(
+    group: Sequence[Op], whole: Op, measures: Measures, windows: Sequence[Window]
+) -> Problem | None:
+    """The problem of a group of parts that ``whole`` joins two at a time; None: nothing is known
+    of one of them.
+    """
+    parts = [part_of(part, measures, windows) for part in group]
+    known = tuple([part for part in parts if part is not None])
+    two = _two(whole, {id(part): i for i, part in enumerate(group)})
+    if len(known) < len(parts) or isinstance(two, int):
+        return None
+    return Problem(known, two, measures.partitions)
+
+
+def part_of(op: Op, measures: Measures, windows: Sequence[Window]) -> Part | None:
+    """What is known of a part."""
+    seen = _look(op, measures)
+    if seen is None or not op.windows:
+        return None
+    reach = min(windows[w].reach for w in op.windows)
+    if reach == MAX or any(v not in seen.values for v in op.variables):
+        return None
+    width = TERM * len(op.variables) + TIMES * len(op.windows)
+    at = op.placed if op.placed not in (HOME, LOST) else ()
+    values = {v: seen.values[v] for v in op.variables}
+    return Part(seen.rate, seen.rate * reach / 1000, width, values, at)
+
+
+def values_of(op: Op, measures: Measures) -> Mapping[str, Values]:
+    """What is known of the values of an operator's variables: of one that joins, that of its
+    inputs.
+    """
+    seen = _look(op, measures)
+    if seen is not None:
+        return seen.values
+    found: dict[str, Values] = {}
+    if isinstance(op.spec, p.Join | p.Filter | p.Occur | p.Hold | p.MultiwayJoin | p.LinkedJoin):
+        for below in op.inputs:
+            found = {**values_of(below, measures), **found}
+    return found
+
+
+def _look(op: Op, measures: Measures) -> Look | None:
+    match op.spec:
+        case p.Match(TriplePattern() as pattern, str(stream)):
+            return measures.triples(stream, pattern)
+        case p.Scan(str(stream), columns):
+            found = measures.tuples(stream)
+            return (
+                None
+                if found is None
+                else _named(found, dict(zip(op.variables, columns, strict=True)))
+            )
+        case p.Rename(sources):
+            found = _look(op.inputs[0], measures)
+            return (
+                None
+                if found is None
+                else _named(found, dict(zip(op.variables, sources, strict=True)))
+            )
+        case p.Filter(condition):
+            found = _look(op.inputs[0], measures)
+            left = 1.0 if _is_bound(condition) else LEFT
+            return None if found is None else found._replace(rate=found.rate * left)
+        case p.Occur() | p.Hold():
+            return _look(op.inputs[0], measures)
+        case _:
+            return None
+
+
+def _named(found: Look, sources: Mapping[str, str]) -> Look:
+    """The same under other names."""
+    values = {v: found.values[c] for v, c in sources.items() if c in found.values}
+    return Look(found.rate, values)
+
+
+def _is_bound(condition: Expression) -> bool:
+    return isinstance(condition, Call) and condition.function is Function.BOUND
+
+
+def _two(op: Op, number: Mapping[int, int]) -> Two | int:
+    """The joins of two of a tree."""
+    share = 1.0
+    while id(op) not in number and isinstance(op.spec, p.Filter | p.Extend):
+        share *= LEFT if isinstance(op.spec, p.Filter) else 1.0
+        (op,) = op.inputs
+    if id(op) in number:
+        return number[id(op)]
+    assert isinstance(op.spec, p.Join), "a tree of joins of two over the parts"
+    left, right = (_two(below, number) for below in op.inputs)
+    first, second = (by is not None for by in op.exchange)
+    return Two(left, right, op.placed, (first, second), share)

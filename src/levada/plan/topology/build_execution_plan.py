@@ -1,0 +1,209 @@
+"""Sealing: nodes of the catalog become those that workers have, arrays for dictionaries.
+
+A node whose members are what they were in the version before stays the same object, with what is
+known of it; if only its readers are others, or which of its members are new, it is revised. So a
+version costs by what is another in it (``plan/sealed/changed``), and by some passes over arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from levada.core.array_types import Bools, Longs
+from levada.core.event_time import MIN
+from levada.core.frozen import frozen
+from levada.plan.execution.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, home_number
+from levada.plan.execution.plan_delta import PlanChange, change_of
+from levada.plan.execution.report_schedules import Schedules
+from levada.plan.execution.window_table import WindowTable
+from levada.plan.topology.catalog_members import CatalogNode
+
+Nodes = Mapping[int, CatalogNode]
+_TIMED = ("windows", "streams", "start", "show_empty", "nonempty")
+
+
+@frozen
+class _Columns:
+    """The members of a node by columns: their starts, the members of each input that they read,
+    the plan versions that they came with; empty places are as the first that is there.
+    """
+
+    starts: Longs
+    below: tuple[Longs, ...]
+    born: Longs
+
+    @staticmethod
+    def of(node: CatalogNode) -> _Columns:
+        """Those of a node."""
+        table = node.members.table()
+        windows = np.array([bool(own) for own in table.windows], np.bool_)
+        starts = np.where(windows, np.array(table.start, np.int64), MIN)
+        below = tuple(table.inputs.astype(np.int64))
+        whole = np.broadcast_to(starts, len(table)).copy()
+        return _Columns(whole, below, np.array(node.members.born, np.int64))
+
+
+class Sealer:
+    """Seals the versions of one topology, one after the other. ``came``: the queries that came
+    since the last one.
+    """
+
+    def __init__(self) -> None:
+        self.came: dict[str, None] = {}
+        self._left: dict[str, None] = {}
+        self._sealed: dict[int, PlanNode] = {}  # of the last version, before they were widened
+        self._columns: dict[int, _Columns] = {}
+        self._edges: dict[tuple[int, int], Consumer] = {}
+        self._last: Plan | None = None
+
+    def nodes(
+        self, nodes: Nodes, order: Sequence[int], streams: Sequence[str], had: int
+    ) -> dict[int, PlanNode]:
+        """All nodes, sealed; ``had``: the last plan version that an epoch has had."""
+        changed = {n for n, node in nodes.items() if node.members.changed or n not in self._sealed}
+        self._columns = {n: self._columns[n] for n in nodes if n not in changed} | {
+            n: _Columns.of(nodes[n]) for n in changed
+        }
+        consumers = self._consumers(nodes, changed)
+        newest = self._newest(nodes, order)
+        numbers = {name: i for i, name in enumerate(streams)}
+        found: dict[int, PlanNode] = {}
+        for n in order:
+            fresh = self._columns[n].born > had
+            if n in changed:
+                home = self._home(n, nodes[n], found)
+                found[n] = _whole(n, nodes[n], numbers, home)
+                found[n] = found[n].revised(consumers[n], fresh, newest[n])
+            else:
+                found[n] = _again(self._sealed[n], consumers[n], fresh, newest[n])
+        for n in changed:
+            nodes[n].members.changed = False
+        self._sealed = {n: found[n] for n in nodes}
+        return dict(self._sealed)
+
+    def queries(self, there: Mapping[str, QueryPlan]) -> Mapping[str, QueryPlan]:
+        """All queries as they are now, of which the last version had all but those that came."""
+        if self._last is None:
+            return dict(there)
+        return self._last.queries_after({name: there[name] for name in self.came}, self._left)
+
+    def settled(self, plan: Plan) -> Plan:
+        """A plan whose relaxed joins have been widened, with those of the last version that are so
+        wide already.
+        """
+        if self._last is None:
+            return plan
+        kept: dict[int, PlanNode] = {}
+        for n, node in plan.nodes.items():
+            old = self._last.nodes.get(n)
+            if node is not self._sealed[n] and old is not None and _same(node, old):
+                kept[n] = _again(old, node.consumers, node.fresh, node.newest)
+        return replace(plan, nodes={**plan.nodes, **kept}) if kept else plan
+
+    def leave(self, name: str) -> None:
+        """A query goes."""
+        before = self._last is not None and name in self._last.queries
+        if self.came.pop(name, name) is not None or before:  # else no version had it
+            self._left[name] = None
+
+    def change(self, plan: Plan) -> PlanChange | None:
+        """What a version has that the last one had not; None for the first."""
+        last, self._last = self._last, plan
+        found = None if last is None else change_of(last, plan, self.came, self._left)
+        self.came, self._left = {}, {}
+        return found
+
+    def _consumers(self, nodes: Nodes, changed: Collection[int]) -> dict[int, tuple[Consumer, ...]]:
+        """The edges to each node's readers."""
+        found: dict[int, list[Consumer]] = {n: [] for n in nodes}
+        edges: dict[tuple[int, int], Consumer] = {}
+        for n, node in nodes.items():
+            for i, (producer, (_, edge)) in enumerate(
+                zip(node.inputs, node.shape.inputs, strict=True)
+            ):
+                if n in changed or producer in changed:
+                    fan = self._fan(n, node, i, nodes[producer].members.places)
+                    edges[n, i] = Consumer(n, i, edge, fan, node.shape.stage)
+                else:
+                    edges[n, i] = self._edges[n, i]
+                found[producer].append(edges[n, i])
+        self._edges = edges
+        return {n: tuple(own) for n, own in found.items()}
+
+    def _fan(self, number: int, node: CatalogNode, i: int, producers: int) -> FanOut:
+        """CSR from the producer's members to this node's, the living ones only."""
+        living = np.array(node.members.living(), np.int64)
+        sources = self._columns[number].below[i][living]
+        order = np.argsort(sources, kind="stable")
+        offsets = np.zeros(producers + 1, np.int32)
+        np.cumsum(np.bincount(sources, minlength=producers), out=offsets[1:])
+        members = living.astype(np.int32)[order]
+        identity = producers == len(living) and bool((members == np.arange(producers)).all())
+        return FanOut(offsets, members, identity and bool((sources[order] == members).all()))
+
+    def _newest(self, nodes: Nodes, order: Sequence[int]) -> dict[int, Longs]:
+        """Of each node's members the latest start of those that read them, and their own."""
+        found = {n: self._columns[n].starts.copy() for n in nodes}
+        for number in reversed(order):
+            if int(found[number].max()) > MIN:
+                for i, below in enumerate(nodes[number].inputs):
+                    at = self._columns[number].below[i]
+                    np.maximum.at(found[below], at, found[number])
+        return found
+
+    def _home(self, number: int, node: CatalogNode, found: Mapping[int, PlanNode]) -> Longs:
+        """What is exchanged by itself is at home there; what follows in place has the same home."""
+        members = np.arange(node.members.places, dtype=np.int64)
+        for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
+            if edge.exchange == ():
+                return home_number(number, members)
+            if edge.exchange is None:
+                return found[producer].home[self._columns[number].below[i]]
+        return np.full(len(members), -1, np.int64)
+
+
+def _whole(number: int, node: CatalogNode, streams: Mapping[str, int], home: Longs) -> PlanNode:
+    """A node as its members say it."""
+    living, kinds = node.members.kinds(*_TIMED)
+    rows = node.members.places
+    places = np.zeros(rows, np.int64)
+    places[node.members.living()] = kinds
+    return PlanNode(
+        number,
+        node.shape.step,
+        node.shape.stage,
+        node.shape.layout,
+        node.inputs,
+        tuple(e.layout for _, e in node.shape.inputs),
+        (),
+        node.members.table(),
+        node.members.alive(),
+        WindowTable.of(living, streams).at(places),
+        Schedules.of(living, places, streams),
+        np.zeros(rows, np.bool_),
+        np.full(rows, MIN, np.int64),
+        home,
+    )
+
+
+def _again(old: PlanNode, consumers: tuple[Consumer, ...], fresh: Bools, newest: Longs) -> PlanNode:
+    """A node of the same members: itself, if nothing else is another."""
+    same = len(consumers) == len(old.consumers) and all(
+        one is other for one, other in zip(consumers, old.consumers, strict=True)
+    )
+    if same and np.array_equal(fresh, old.fresh) and np.array_equal(newest, old.newest):
+        return old
+    return old.revised(consumers, fresh, newest)
+
+
+def _same(node: PlanNode, old: PlanNode) -> bool:
+    """Whether a widened node is that of before, but for its readers and what is new."""
+    if node.members is not old.members or node.schedules is not old.schedules:
+        return False
+    return all(
+        np.array_equal(getattr(node.windows, f.name), getattr(old.windows, f.name))
+        for f in fields(WindowTable)
+    )

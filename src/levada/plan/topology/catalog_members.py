@@ -1,0 +1,158 @@
+"""The members of a node of the catalog, in the order of their numbers.
+
+A number is never used again, because rows of state refer to it: what is gone leaves an empty place.
+In a sealed plan an empty place looks like some living member and is not ``alive``, so that tables
+by member have no holes; it costs a few bytes of arrays. A node that has too many of them is
+``spent``: what comes takes a new node of the same shape, the old one goes with its last member, and
+so does its state. So what a plan costs follows from the queries that are there, however many have
+been. A node with many members of earlier versions is spent, too: a version of the plan is written
+by the nodes whose members are others (``plan/sealed/changed``), and so a query that comes to very
+many costs a small node.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from levada.core.array_types import Bools
+from levada.core.size_thresholds import register
+from levada.plan.execution.member_columns import Growing
+from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.plan import FULL
+from levada.plan.execution.shapes import Member, Shape
+
+EMPTY = register(f"{__name__}.EMPTY", 512)  # empty places that are not worth a new node
+SHARE = 4  # nor so many for each living member
+
+
+class Members:
+    """A table of members; ``uses``: how often each is used; ``born``: the plan version of each;
+    ``changed``: since the last version that was sealed.
+    """
+
+    __slots__ = ("_held", "_there", "born", "changed", "uses")
+
+    def __init__(self) -> None:
+        self._held, self._there = Growing(), 0
+        self.uses, self.born = array("q"), array("q")
+        self.changed = True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Members):
+            return NotImplemented
+        same = self.uses == other.uses and self.born == other.born
+        return same and self.rows == other.rows
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def index(self) -> Mapping[Member, int]:
+        """Those that are there with their numbers, ascending."""
+        return _Index(self._held, self._there)
+
+    @property
+    def places(self) -> int:
+        """How many places there are, empty ones among them."""
+        return len(self._held)
+
+    @property
+    def rows(self) -> list[Member | None]:
+        """A member for each place, None where it is empty."""
+        return [self._held[at] if there else None for at, there in enumerate(self._held.alive)]
+
+    def find(self, member: Member) -> int:
+        """The number of a member; -1: it is not there."""
+        return self._held.find(member)
+
+    def add(self, member: Member, version: int) -> int:
+        """The number of a member that is new."""
+        self.changed = True
+        self._there += 1
+        self.uses.append(0)
+        self.born.append(version)
+        return self._held.add(member)
+
+    def drop(self, at: int) -> None:
+        """Leaves a place empty."""
+        assert self._held.alive[at], "a member goes once"
+        self._held.leave(at)
+        self._there -= 1
+        self.changed = True
+
+    def __getitem__(self, at: int) -> Member:
+        assert self._held.alive[at], "a member that is there"
+        return self._held[at]
+
+    def __bool__(self) -> bool:
+        return self._there > 0
+
+    def spent(self, version: int) -> bool:
+        """Whether new members of this plan version had better go to a new node: too many are gone,
+        or so many are there that each version would say them all again.
+        """
+        if self.places >= FULL and self.born[0] < version:
+            return True
+        return self.places - self._there >= max(EMPTY, SHARE * self._there)
+
+    def living(self) -> list[int]:
+        """The numbers of those that are there, ascending."""
+        return self._held.living()
+
+    def kinds(self, *fields: str) -> tuple[list[Member], list[int]]:
+        """Those that are there by these fields: one of each kind, and the kind of each."""
+        index: dict[object, int] = {}
+        of = [index.setdefault(key, len(index)) for key in self._held.kinds(fields)]
+        living, firsts = self.living(), dict[int, int]()
+        for at, kind in zip(living, of, strict=True):
+            firsts.setdefault(kind, at)
+        return [self._held[at] for at in firsts.values()], of
+
+    def table(self) -> MemberTable:
+        """A member for each place; empty ones show the first that is there."""
+        there = self.alive()
+        return self._held.table(np.where(there, np.arange(len(there)), there.argmax()).tolist())
+
+    def those_there(self) -> MemberTable:
+        """The members that are there."""
+        return self._held.table(self.living())
+
+    def alive(self) -> Bools:
+        """Which places are not empty."""
+        return self._held.mask()
+
+
+class _Index(Mapping[Member, int]):
+    """The members of a table with their numbers."""
+
+    def __init__(self, held: Growing, size: int) -> None:
+        self._held, self._size = held, size
+
+    def __getitem__(self, member: Member) -> int:
+        if (at := self._held.find(member)) < 0:
+            raise KeyError(member)
+        return at
+
+    def __iter__(self) -> Iterator[Member]:
+        return (self._held[at] for at, there in enumerate(self._held.alive) if there)
+
+    def __len__(self) -> int:
+        return self._size
+
+
+@dataclass
+class CatalogNode:
+    """A node of the catalog: its shape, the nodes of its inputs, its members."""
+
+    shape: Shape
+    inputs: tuple[int, ...]
+    members: Members = field(default_factory=Members)
+
+
+def is_alive(nodes: Mapping[int, CatalogNode], at: tuple[int, int]) -> bool:
+    """Whether there is a member of this node and number."""
+    node = nodes.get(at[0])
+    return node is not None and node.members.uses[at[1]] > 0

@@ -1,1 +1,0 @@
-"""What has been chosen for queries that come, and by which measures."""

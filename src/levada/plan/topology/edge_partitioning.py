@@ -1,0 +1,106 @@
+"""The channels of a topology: from which operator to which rows go, how they are grouped on the
+way, and why an exchange is there or is spared.
+
+    local          rows stay in their task
+    field (slots)  rows go to the partition of these slots' terms: equal keys meet
+    home           all rows of a member go to one partition
+    all            all rows go to all partitions
+
+Rows that an exchange has brought together by some keys are together by these until the next one
+(KATTS' compatible fields: Fischer, Scharrenbach, Bernstein 2013, 3.2). So an operator above that
+needs equal keys together, and reads them where they are, needs none. Nothing here decides: it says
+what ``plan/physical/partitioning`` has decided, and what of its rows a task sends home
+(``plan/sealed/sent``). Cost: linear in the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from levada.core.frozen import frozen
+from levada.plan.execution.local_reduction import less
+from levada.plan.execution.shapes import TO_ALL, Edge
+from levada.plan.topology.catalog_members import CatalogNode
+from levada.plan.topology.topology import Topology
+
+Kind = Literal["local", "field", "home", "all"]
+
+
+@frozen
+class Channel:
+    """An edge: ``producer`` and ``consumer`` are numbers of nodes. ``slots``: of the consumer's
+    input, by which rows are grouped (field). ``why``: a sentence without its dot.
+    """
+
+    producer: int
+    consumer: int
+    input: int
+    kind: Kind
+    slots: tuple[int, ...]
+    why: str
+
+    @property
+    def grouping(self) -> str:
+        """The grouping in a word.
+
+        >>> Channel(0, 1, 0, "field", (0, 1), "").grouping
+        'field(0,1)'
+        """
+        return f"field({','.join(map(str, self.slots))})" if self.kind == "field" else self.kind
+
+
+def channels(topology: Topology) -> Iterator[Channel]:
+    """All edges of a topology, by consumer."""
+    for number in topology.order():
+        node = topology.nodes[number]
+        edges = zip(node.inputs, node.shape.inputs, strict=True)
+        for at, (producer, (_, edge)) in enumerate(edges):
+            kind = kind_of(edge)
+            slots = (edge.exchange or ()) if kind == "field" else ()
+            why = _why(topology, node, producer, edge)
+            told = less(node.shape.step, at) if kind == "home" else None
+            why = why if told is None else f"{why}; {told.why}"
+            yield Channel(producer, number, at, kind, slots, why)
+
+
+def kind_of(edge: Edge) -> Kind:
+    """How the rows of an edge are grouped."""
+    if edge.exchange is None:
+        return "local"
+    if edge.exchange == TO_ALL:
+        return "all"
+    return "field" if edge.exchange else "home"
+
+
+def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> str:
+    below = topology.nodes[producer]
+    kind = kind_of(edge)
+    if kind == "local":
+        if node.shape.stage == 0:
+            return "each row by itself, where it is read"
+        brought = _brought(topology, producer)
+        return f"no exchange: its rows are together {brought} already"
+    if kind == "all":
+        return "asked for: they meet rows wherever these are"
+    together = "all rows of a member" if kind == "home" else "rows with equal terms there"
+    if below.shape.stage == 0:
+        return f"{together} must meet, and every reader has some"
+    return f"{together} must meet, and they are together {_brought(topology, producer)}"
+
+
+def _brought(topology: Topology, number: int) -> str:
+    """By what the last exchange below a node, or into it, has brought its rows together."""
+    node = topology.nodes[number]
+    for producer, (_, edge) in zip(node.inputs, node.shape.inputs, strict=True):
+        kind = kind_of(edge)
+        if kind == "all":
+            continue  # the others say where its rows are
+        if kind == "home":
+            return "at their member's home"
+        if kind == "field":
+            step = type(node.shape.step).__name__
+            return f"by {','.join(map(str, edge.exchange or ()))} of {step}'s input"
+        if node.shape.stage:
+            return _brought(topology, producer)
+    return "where they are read"

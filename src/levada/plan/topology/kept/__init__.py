@@ -1,1 +1,0 @@
-"""What is kept once for several joins: static data found again, and all of it told."""

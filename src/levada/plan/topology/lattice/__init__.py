@@ -1,1 +1,0 @@
-"""The joins that could be shared, by what they have in common."""

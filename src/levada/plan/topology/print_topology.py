@@ -1,0 +1,266 @@
+"""The stable text form of a topology, for ``explain --stage topology`` and for snapshots in tests:
+what all queries share, and who uses what.
+
+    2 queries: 4 nodes with 5 members; apart they would be 8 nodes with 8 members
+    0 Match [ID+TEXT ID+TEXT] lo
+      0 of http://e/s, (- <http://e/p> -): hot, storms
+    1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
+      0 of http://e/s, [RANGE PT4S STEP PT2S close [)]: hot, storms
+
+    edges
+      Match -> Occur field(0,1): rows with equal terms there must meet, and every reader has some
+    tasks: one for each source partition of http://e/s, 2 in stage 1, the output
+
+A line a node: its stage, its step with the flags that are set, the columns of its rows, its inputs;
+an exchange with the slots that rows go by (``home``: all rows of a member to one place). Below it a
+line a member: its number, what it adds to the node, and the queries whose rows go through it. A
+change of a node's line is a change of what travels between machines. Below all, a line an edge: how
+its rows are grouped on the way, and why (``groupings``). Cost: linear in the members that each
+query uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from levada.core.event_time import WindowKind
+from levada.core.frozen import frozen
+from levada.core.names import shown
+from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.shapes import TO_ALL, Edge, Member
+from levada.plan.execution.sharing_demand import is_loose
+from levada.plan.execution.steps import Step
+from levada.plan.topology.edge_partitioning import channels
+from levada.plan.topology.topology import Topology
+
+
+@frozen
+class SharedMember:
+    """A member of a node: its number, what it adds to the node, the queries that use it."""
+
+    number: int
+    detail: str
+    queries: tuple[str, ...]
+
+    def line(self) -> str:
+        """One line."""
+        return f"{self.number}{self.detail and ' '}{self.detail}: {', '.join(self.queries)}"
+
+
+@frozen
+class SharedNode:
+    """A node: ``name`` is its step and, where there are several, a number; ``inputs`` are the names
+    of others, with what rows are exchanged by.
+    """
+
+    stage: int
+    name: str
+    flags: tuple[str, ...]
+    layout: str
+    inputs: tuple[str, ...]
+    members: tuple[SharedMember, ...]
+
+    def line(self) -> str:
+        """One line, without the members."""
+        arrow = f" <- {'; '.join(self.inputs)}" if self.inputs else ""
+        return " ".join([str(self.stage), self.name, *self.flags, self.layout]) + arrow
+
+
+@frozen
+class SharedEdge:
+    """An edge: the names of its nodes, how rows are grouped on it, and why."""
+
+    producer: str
+    consumer: str
+    grouping: str
+    why: str
+
+    def line(self) -> str:
+        """One line."""
+        return f"{self.producer} -> {self.consumer} {self.grouping}: {self.why}"
+
+
+def show(topology: Topology, partitions: int) -> str:
+    """The text form, for a checkpoint of so many partitions."""
+    tasks = parallelism(topology, partitions)
+    return show_parts(describe(topology), describe_edges(topology), tasks, len(topology.queries))
+
+
+def show_parts(
+    nodes: tuple[SharedNode, ...],
+    edges: tuple[SharedEdge, ...],
+    tasks: Mapping[str, int | None],
+    queries: int,
+) -> str:
+    """The text form of a topology that is known by its parts."""
+    lines = [_summary(nodes, queries)]
+    for node in nodes:
+        lines += [node.line(), *(f"  {member.line()}" for member in node.members)]
+    lines += ["edges", *(f"  {edge.line()}" for edge in edges)]
+    return "\n".join([*lines, f"tasks: {_tasks(tasks)}"])
+
+
+def describe_edges(topology: Topology) -> tuple[SharedEdge, ...]:
+    """The edges, in the order of the nodes that read them."""
+    topology.install()
+    names = _names(topology)
+    return tuple(
+        SharedEdge(names[c.producer], names[c.consumer], c.grouping, c.why)
+        for c in channels(topology)
+    )
+
+
+def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
+    """How many tasks each operator of the task graph has; None: one for each source partition."""
+    topology.install()
+    streams = {
+        shown(s) for n in topology.nodes.values() for m in n.members.index for s in m.streams if s
+    }
+    stages = max((node.shape.stage for node in topology.nodes.values()), default=0)
+    return {
+        **dict.fromkeys(sorted(streams)),
+        **{f"stage {i}": partitions for i in range(1, stages + 1)},
+        "output": 1,
+    }
+
+
+def streams_read(topology: Topology) -> tuple[tuple[str, ...], ...]:
+    """Of each node, in the order of ``describe``, the streams that it reads itself."""
+    topology.install()
+    nodes = [topology.nodes[number] for number in topology.order()]
+    return tuple(
+        tuple({shown(s): None for m in node.members.index for s in m.streams if s})
+        if not node.inputs
+        else ()
+        for node in nodes
+    )
+
+
+def _tasks(many: Mapping[str, int | None]) -> str:
+    read = [f"one for each source partition of {name}" for name, n in many.items() if n is None]
+    stages = [f"{n} in {name}" for name, n in many.items() if n is not None and name != "output"]
+    return ", ".join([*read, *stages, "the output"])
+
+
+def _names(topology: Topology) -> dict[int, str]:
+    """The nodes' steps by number; of several of a kind with a number behind."""
+    names: dict[int, str] = {}
+    counts: dict[str, int] = {}
+    for number in topology.order():
+        step = type(topology.nodes[number].shape.step).__name__
+        counts[step] = counts.get(step, 0) + 1
+        names[number] = step + (str(counts[step]) if counts[step] > 1 else "")
+    return names
+
+
+def describe(topology: Topology) -> tuple[SharedNode, ...]:
+    """The nodes, inputs before those that read them, each with its members and their users."""
+    topology.install()
+    users = _users(topology)
+    names = _names(topology)
+    found = []
+    for number in topology.order():
+        node = topology.nodes[number]
+        edges = zip(node.inputs, node.shape.inputs, strict=True)
+        found.append(
+            SharedNode(
+                node.shape.stage,
+                names[number],
+                _flags(node.shape.step),
+                node.shape.layout.show(),
+                tuple(names[i] + _exchange(edge) for i, (_, edge) in edges),
+                tuple(
+                    SharedMember(
+                        at, _detail(_own(member, node.shape.step)), tuple(users[number, at])
+                    )
+                    for member, at in node.members.index.items()
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
+    """The queries that use each (node, member), also those that go over to it."""
+    users: dict[tuple[int, int], list[str]] = {}
+    for name, query in topology.queries.items():
+        seen: set[tuple[int, int]] = set()
+        waiting = [(query.node, query.member)]
+        if (switch := topology.switches.get(name)) is not None:
+            waiting.append((switch.node, switch.member))
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            users.setdefault(at, []).append(name)
+            node = topology.nodes[at[0]]
+            waiting += zip(node.inputs, node.members[at[1]].inputs, strict=True)
+    return users
+
+
+def _summary(nodes: tuple[SharedNode, ...], queries: int) -> str:
+    members = sum(len(node.members) for node in nodes)
+    told = f"{_count(len(nodes), 'node')} with {_count(members, 'member')}"
+    if queries == 1:
+        return f"1 query: {told}"
+    apart = sum(len({q for m in node.members for q in m.queries}) for node in nodes)
+    uses = sum(len(member.queries) for node in nodes for member in node.members)
+    return f"{queries} queries: {told}; apart they would be {apart} nodes with {uses} members"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _flags(step: Step) -> tuple[str, ...]:
+    """The flags of a step that are set, by name; of a join of report rows its kind."""
+    values = ((part.name, getattr(step, part.name)) for part in fields(step))
+    return tuple(
+        value.value if isinstance(value, JoinKind) else name
+        for name, value in values
+        if value is True or isinstance(value, JoinKind)
+    )
+
+
+def _exchange(edge: Edge) -> str:
+    if edge.exchange is None:
+        return ""
+    if edge.exchange == TO_ALL:
+        return " to all"
+    return f" by {','.join(map(str, edge.exchange)) or 'home'}"
+
+
+def _own(member: Member, step: Step) -> Member:
+    """A member without the windows of a relaxed join, which are those of who picks of it."""
+    return member._replace(windows=()) if is_loose(step) else member
+
+
+def _detail(member: Member) -> str:
+    """What a member adds to its node: streams, constants, graphs, windows."""
+    return ", ".join(_details(member))
+
+
+def describe_windows(member: Member) -> tuple[str, ...]:
+    """A member's windows, each once; of a count window whose rows have numbers those say it."""
+    own = [w for w in member.windows if w.kind is not WindowKind.COUNT or w.count]
+    return tuple(dict.fromkeys(window.describe() for window in own))
+
+
+def _details(member: Member) -> Iterator[str]:
+    if member.streams:
+        yield "of " + " ".join(dict.fromkeys(shown(stream) for stream in member.streams if stream))
+    if member.constants:
+        constants = ("-" if term is None else str(term) for term in member.constants)
+        yield f"({' '.join(constants)})"
+    if member.rows:
+        yield _count(len(member.rows), "row")
+    if member.ways:
+        yield _count(len(member.ways), "alternative")
+    if member.graphs:
+        graphs = ("default" if graph is None else f"<{graph}>" for graph in member.graphs)
+        yield f"graphs {' '.join(graphs)}"
+    yield from describe_windows(member)
+    yield from ("show empty",) if member.show_empty else ()
+    yield from ("nonempty",) if member.nonempty else ()

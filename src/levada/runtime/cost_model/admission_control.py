@@ -1,0 +1,193 @@
+"""How many elements the next epoch may have: a number that is given, and with a ``delay`` no more
+than lets results come within it (Zhang et al., SIGMOD 2019, section 2: what is admitted follows
+from what is sustained).
+
+An element waits until the epoch before its own is over, or until the next one may start (the
+``interval``), then for its own:
+
+    max(T, interval) + T + ASKED <= delay
+
+T is what is predicted for an epoch, from the look at what is there to the publication: its job (one
+line over elements for each way that it may go, ``Pace.lines``) and what the driver does beside (a
+line that follows what is measured). What epochs took beyond that counts for a while (``worst``): a
+delay is kept by the slow ones. But where epoch after epoch has all that it may have, elements wait
+in a queue, which small epochs make longer: there counts what epochs usually take. And what has been
+seen is believed before what is predicted: n elements in t ms are k n in k t at most, as any epoch
+has a cost of its own. So under a backlog an epoch is the largest that keeps the delay.
+Where none does, the floor of an epoch is above it: then one may take twice its floor, so that half
+of the time is work. No result depends on a size. Times are in ms. Cost: nothing without a delay.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from levada.checkpoint.manifest import Delayed
+from levada.runtime.cost_model.epoch_time_trend import Trend
+from levada.runtime.cost_model.memory_admission import Room
+
+ASKED = 20.0
+"""ms until it is asked again whether an epoch is due."""
+LEAST = 100
+"""Elements that an epoch may always have."""
+START = 10_000
+"""Elements, as long as nothing is known."""
+GROWTH = 4
+"""Times the largest epoch so far: how far a line is believed beyond what it was drawn through."""
+SLACK = 0.98
+"""Of what epochs took beyond what was predicted: what still counts an epoch later."""
+USUAL = 0.2
+"""How much an epoch counts in how long they usually take, against what was predicted."""
+QUEUE = 8
+"""Full epochs, less those that were not, that count at most as a queue."""
+MOST_OFF = 2.0
+"""Times what was predicted: what an epoch counts at most."""
+SURE = 8
+"""Epochs before it is said that none keeps the delay."""
+
+
+class Affine(NamedTuple):
+    """What an epoch takes in one way: ms of any, ms an element; of at most so many elements."""
+
+    fixed: float
+    each: float
+    most: int
+
+    def within(self, ms: float) -> int:
+        """The most elements for which that is enough; -1: there are none.
+
+        >>> Affine(20.0, 0.01, 100_000).within(120.0), Affine(20.0, 0.01, 100).within(10.0)
+        (10000, -1)
+        """
+        if ms < self.fixed:
+            return -1
+        return self.most if self.each * self.most <= ms - self.fixed else int(
+            (ms - self.fixed) / self.each
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Admission:
+    """``most``: elements of an epoch; ``delay``: within which results are to come (0: whenever),
+    and ``interval``, the least time between the starts of two epochs. ``room``: what fits into the
+    memory of tasks. ``rows``: of the next one.
+
+    >>> admission = Admission(1_000_000, delay=250, interval=0)
+    >>> admission.rows
+    10000
+    >>> for _ in range(20):
+    ...     admission.see(10_000, 40.0, 30.0, [Affine(20.0, 0.001, 1_000_000)])
+    >>> 35_000 < admission.rows <= 40_000
+    True
+    """
+
+    most: int
+    delay: int = 0
+    interval: int = 0
+    room: Room = field(default_factory=Room)
+    rows: int = field(init=False)
+    keeps: bool = field(init=False, default=True)
+    _beside: Trend = field(init=False)
+    _worst: float = field(init=False, default=1.0)
+    _usual: float = field(init=False, default=1.0)
+    _full: int = field(init=False, default=0)  # epochs that had all they may have, less others
+    _largest: int = field(init=False, default=0)
+    _seen: int = field(init=False, default=0)
+    _expected: float = field(init=False, default=0.0)
+    _said: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.rows = min(START, self.most) if self.delay else self.most
+        self._beside = Trend(10.0, 0.1)  # over thousands of elements
+
+    @property
+    def budget(self) -> float:
+        """What an epoch may take; below 0 where the interval alone is too long."""
+        left = self.delay - ASKED
+        return min(left / 2, left - self.interval)
+
+    @property
+    def admitted(self) -> int:
+        """The elements of the next epoch that also fit into the memory of tasks."""
+        return self.room.admitted(self.rows)
+
+    def see(self, elements: int, took: float, job: float, ways: Sequence[Affine]) -> None:
+        """An epoch of so many elements took so long, its job so much of it; what its next one would
+        take, by the ways that it may go ([]: nothing is known).
+        """
+        if not self.delay:
+            return
+        self._seen += 1
+        self._largest = max(self._largest, elements)
+        full = elements >= self.rows
+        self._full = min(self._full + 1, QUEUE) if full else max(self._full - 1, 0)
+        beside = self._beside.at(elements / 1e3)
+        self._beside.learn(elements / 1e3, min(max(took - job, 0.0), MOST_OFF * beside))
+        if ways:
+            self._compare(took, min(w.fixed + w.each * elements for w in ways) + beside)
+            most = min((w.most for w in ways if w.most >= elements), default=0)
+            seen = min(elements * self.budget / max(took, 1.0), most)
+            self._decide([self._whole(way) for way in ways], int(seen))
+
+    def _compare(self, took: float, expected: float) -> None:
+        off = min(took / max(expected, 1.0), MOST_OFF)
+        self._worst = max(off, 1.0 + (self._worst - 1.0) * SLACK)
+        self._usual += (max(off, 1.0) - self._usual) * USUAL
+
+    @property
+    def _off(self) -> float:
+        """Times what is predicted that an epoch may take."""
+        beyond = max(self._worst - self._usual, 0.0)
+        return self._usual + beyond / (1 + self._full)
+
+    def _whole(self, way: Affine) -> Affine:
+        """From the look at what is there to the publication, as slow as it may be."""
+        fixed = self._beside.at(0.0)
+        each = (self._beside.at(1e3) - fixed) / 1e6
+        return Affine(
+            (way.fixed + fixed) * self._off, (way.each + each) * self._off, way.most
+        )  # fmt: skip
+
+    def _decide(self, ways: Sequence[Affine], seen: int) -> None:
+        """``seen``: elements that keep the delay, by what the last epoch took."""
+        least = min(LEAST, self.most)
+        floor = min(way.fixed for way in ways)
+        fits = max(seen, *(way.within(self.budget) for way in ways))
+        self.keeps = fits >= least
+        if not self.keeps:
+            fits = max(way.within(2 * floor) for way in ways)
+        far = max(START, GROWTH * self._largest)
+        self.rows = max(min(fits, self.most, far), least)
+        whole = min(w.fixed + w.each * self.rows for w in ways if w.most >= self.rows)
+        self._expected = max(whole, self.interval) + whole + ASKED
+        if not (told := self._told()).keeps and not self._said:
+            self._said = True
+            warnings.warn(sentence(told), stacklevel=2)
+
+    @property
+    def told(self) -> Delayed | None:
+        """What is told of it; None without a delay."""
+        return self._told() if self.delay else None
+
+    def _told(self) -> Delayed:
+        return Delayed(self.delay, self.rows, self._expected, self.keeps or self._seen < SURE)
+
+
+def sentence(told: Delayed) -> str:
+    """How a delay is kept.
+
+    >>> print(sentence(Delayed(250, 80_000, 240.0)))
+    Results are to come within 250 ms: epochs have up to 80,000 elements, which wait up to 240 ms.
+    >>> print(sentence(Delayed(30, 1_000, 64.0, False)))  # doctest: +ELLIPSIS
+    Results are to come within 30 ms, and no epoch is that short: ... of up to 1,000 ... 64 ms.
+    """
+    rows, ms = f"{told.rows:,} elements", f"{told.expected:,.0f} ms"
+    head = f"Results are to come within {told.delay:,} ms"
+    if not told.keeps:
+        return f"{head}, and no epoch is that short: with epochs of up to {rows} they take {ms}."
+    if not told.expected:
+        return f"{head}: epochs have up to {rows} until it is known what these take."
+    return f"{head}: epochs have up to {rows}, which wait up to {ms}."

@@ -1,0 +1,90 @@
+"""How many elements the next epoch may have so that what its tasks hold fits into ``--memory``
+(BriskStream, B6: what is admitted follows from what can be sustained).
+
+A task counts the bytes of rows that it holds. One that would hold too many raises
+``OverMemoryError``: its epoch is dropped, and those that follow are as much smaller as it was too
+large. They grow again by what tasks have held. Where few elements are too many they are not what
+fills the memory, but what has waited for a watermark: then the next epochs end earlier (``Limit``).
+An instant that is too large by itself ends the engine with a sentence. No result depends on the
+size of an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from levada.checkpoint.epoch_context import Done
+from levada.connectors.sources.splits import AnyReference
+from levada.core.query_limits import Memory
+from levada.core.size_thresholds import register
+from levada.errors import EngineError, ManyReportsError, OverMemoryError
+from levada.runtime.driver.report_backlog import Limit
+
+FILLED = 0.75
+"""How much of the memory the next epoch is to fill."""
+GROWTH = 2
+START = 500
+"""Bytes that tasks are thought to hold for an element, before it is known."""
+FEW = register(f"{__name__}.FEW", 64)
+"""Elements: where so few are too many it is not for their number."""
+
+TooLarge = ManyReportsError | OverMemoryError
+"""What a task raises whose epoch is to be smaller."""
+
+
+@dataclass(slots=True)
+class Room:
+    """``memory``: of a task. ``rows``: the most elements of the next epoch (0: as many as will).
+
+    >>> room = Room(Memory.of("600MB"))
+    >>> room.over(1000, OverMemoryError("", held=200_000_000))
+    True
+    >>> room.admitted(1000)
+    375
+    """
+
+    memory: Memory = field(default_factory=Memory)
+    rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = max(self.memory.most // START, FEW) if self.memory.bytes else 0
+
+    def admitted(self, rows: int) -> int:
+        """So many elements, or as many as fit."""
+        return min(rows, self.rows) if self.rows else rows
+
+    def see(self, references: Sequence[AnyReference], done: Sequence[Done]) -> None:
+        """An epoch has read this, and its tasks have held what they say at most."""
+        elements = sum(r.elements for r in references)
+        held = max((d.most_held for d in done), default=0)
+        if self.rows and elements:
+            fits = int(elements * FILLED * self.memory.most / max(held, 1))
+            self.rows = max(min(fits, GROWTH * max(elements, self.rows)), FEW)
+
+    def over(self, elements: int, error: OverMemoryError) -> bool:
+        """Notes that so many elements were too many for a task; False if it was not for them."""
+        if elements <= FEW:
+            return False
+        fits = int(elements * FILLED * self.memory.most / max(error.held, 1))
+        self.rows = max(min(fits, elements // 2), FEW)
+        return True
+
+
+def smaller(
+    limit: Limit, error: TooLarge, references: Sequence[AnyReference], room: Room
+) -> Limit:  # fmt: skip
+    """How far the epochs may go that follow one which was too large. Raises ``EngineError`` if none
+    can be smaller.
+    """
+    if isinstance(error, ManyReportsError):
+        return limit.before(error)
+    if room.over(sum(r.elements for r in references), error):
+        return limit
+    if error.middle is None:
+        raise EngineError(
+            f"{error.message} No epoch can be smaller.",
+            hint="Give tasks more with --memory, or ask for less in one report.",
+        )
+    where = {"until": error.middle, "width": error.width, "end": error.end}
+    return limit.before(ManyReportsError(error.message, **where))

@@ -1,0 +1,78 @@
+"""How many rows parts and joins have had for so many elements of the streams, of late:
+counts of tasks added up, and halved where they are large, so that what was long ago fades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Manifest, StreamRecord
+from levada.core.size_thresholds import register
+from levada.operators.rows.cardinality_counters import MOST, Joining
+from levada.plan.execution.plan import Plan
+from levada.runtime.cost_model.shared_join_stats import forms_of, of_late
+
+LONG = register(f"{__name__}.LONG", 1 << 17)
+"""Elements, from which on counts are halved."""
+
+
+def tell_counts(manifest: Manifest, last: Manifest, done: Sequence[Done], plan: Plan) -> None:
+    """Says in a manifest what the choices of later plans go by."""
+    manifest.flows = flows_of(last, done, plan, manifest.streams)
+    manifest.charges = charges_of(last, done, plan)
+    manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
+
+
+def charges_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[int, tuple[float, int]]:
+    """The charges of operators after an epoch. Cost: linear in the operators with rows in it,
+    and at most ``MOST`` others.
+    """
+    found = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
+    for told in done:
+        for name, seconds in told.nodes.items():
+            before, rows = found.get(int(name), (0.0, 0))
+            found[int(name)] = round(before + seconds, 6), rows + told.rows.get(name, 0)
+    if len(found) > MOST:
+        most = sorted(found, key=lambda node: -found[node][0])[:MOST]
+        found = {node: found[node] for node in most}
+    return found
+
+
+def flows_of(
+    last: Manifest, done: Sequence[Done], plan: Plan, records: Mapping[str, StreamRecord]
+) -> dict[str, list[int]]:
+    """The counts after an epoch: [rows, elements] by node and member, of those that there are; of
+    many those with most rows.
+    """
+    before = last.flows
+    read = (sum(s.elements for s in streams.values()) for streams in (records, last.streams))
+    elements = max(next(read) - next(read), 0)
+    if not elements and last.plan == plan.version:
+        return before
+    told: dict[str, int] = {}
+    for task in done:
+        for at, rows in task.flows.items():
+            told[at] = told.get(at, 0) + rows
+    found: dict[str, list[int]] = {}
+    for at in _members(before, told, plan):
+        rows, seen = before.get(at, (0, 0))
+        rows, seen = rows + told.get(at, 0), seen + elements
+        found[at] = [rows >> 1, seen >> 1] if seen > LONG else [rows, seen]
+    if len(found) > MOST:
+        most = sorted(found, key=lambda at: -found[at][0])[:MOST]
+        found = {at: found[at] for at in most}
+    return found
+
+
+def _members(before: Mapping[str, list[int]], told: Mapping[str, int], plan: Plan) -> Sequence[str]:
+    """The members that are told: all, if these are few; else those that have had rows."""
+    nodes = [plan.nodes[n] for n in sorted(Joining.of(plan).nodes)]
+    if sum(len(node.members) for node in nodes) <= MOST:
+        return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]
+    return [at for at in dict.fromkeys([*before, *told]) if _is_there(at, plan)]
+
+
+def _is_there(at: str, plan: Plan) -> bool:
+    node, member = map(int, at.split())
+    return node in plan.nodes and bool(plan.nodes[node].alive[member])

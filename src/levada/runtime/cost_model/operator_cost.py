@@ -1,0 +1,143 @@
+"""What the work of an epoch costs, by what its operators have cost: a line a + b rows for each
+operator, and for what a stage does around them, as a profile has them (``app/profile``; Zhang et
+al., SIGMOD 2019, section 3.1), but of the epochs that run.
+
+Each call of a stage is a point of the line of each operator in it: epochs differ in size, and
+partitions in their share, so fixed costs show. Rows of an operator follow from the elements of an
+epoch by how many there have been for each. What was long ago fades, the first epochs of a process
+(which loads kernels) at once, its very first wholly. Cost: some microseconds for
+each operator, partition and epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from levada.checkpoint.epoch_context import Done
+from levada.runtime.cost_model.epoch_time import Load, StageLoad
+from levada.runtime.cost_model.epoch_time_trend import kept
+from levada.runtime.cost_model.least_squares import Line
+
+READING = "reading"
+KEEP = 0.9
+"""Of what is known, when an epoch adds to it."""
+MS = 1e3
+
+
+def around(stage: int) -> str:
+    """What a stage does around its operators."""
+    return f"around {stage}"
+
+
+@dataclass(slots=True)
+class Part:
+    """An operator, what is around a stage's, or reading: its line (ms over rows), how many rows
+    there are for an element, which part of an epoch's the fullest call has.
+    """
+
+    stage: int
+    line: Line = field(default_factory=Line)
+    per_element: float = 0.0
+    fullest: float = 1.0
+    measured: float = 0.0  # ms in the last epoch
+    known: bool = False
+    epochs: int = 0
+
+    def learn(self, points: Sequence[tuple[float, float]], elements: int) -> None:
+        """One epoch's calls: rows and ms of each."""
+        self.line.fade(kept(max(self.epochs - 1, 0), KEEP))
+        self.epochs += 1
+        for rows, ms in points:
+            self.line.add(rows, ms)
+        total = sum(rows for rows, _ in points)
+        self.measured = sum(ms for _, ms in points)
+        if total and elements:
+            self.per_element = self._mean(self.per_element, total / elements)
+            self.fullest = self._mean(self.fullest, max(rows for rows, _ in points) / total)
+            self.known = True
+
+    def _mean(self, before: float, now: float) -> float:
+        return (before + now) / 2 if self.known else now
+
+    def predicted(self, elements: int, calls: int) -> float:
+        """ms in an epoch of so many elements."""
+        a, b = self.line.near()
+        return calls * a + b * self.per_element * elements
+
+
+@dataclass(slots=True)
+class Work:
+    """What is known of all parts of a plan's work."""
+
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    def learn(self, elements: int, done: Sequence[Done]) -> None:
+        """What the tasks of an epoch of so many elements have told."""
+        points: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        readers = [told for told in done if told.stage == 0]
+        for told in readers:
+            points.setdefault((READING, 0), []).append((elements / len(readers), told.cpu * MS))
+        for told in done:
+            if told.stage:
+                for name, rows, ms in _parts(told):
+                    points.setdefault((name, told.stage), []).append((rows, ms))
+        self.parts = {name: p for name, p in self.parts.items() if (name, p.stage) in points}
+        for (name, stage), own in points.items():
+            self.parts.setdefault(name, Part(stage)).learn(own, elements)
+
+    def load(self, elements: int) -> Load | None:
+        """An epoch of so many elements; None as long as nothing is known."""
+        if READING not in self.parts:
+            return None
+        stages: dict[int, list[Part]] = {}
+        for part in self.parts.values():
+            stages.setdefault(part.stage, []).append(part)
+        (reading,) = stages.pop(0)
+        return Load(
+            reading.predicted(elements, 1),
+            tuple(_stage(own, elements) for _, own in sorted(stages.items())),
+        )
+
+
+def measured(done: Sequence[Done], cores: int, readers: int) -> tuple[float, float]:
+    """The time on the way of an epoch that nothing shortens, ms, by what its tasks took: as one
+    task, and spread over so many cores and tasks that read.
+    """
+    stages: dict[int, list[float]] = {}
+    for told in done:
+        stages.setdefault(told.stage, []).append(told.cpu * MS)
+    reading = stages.pop(0, [0.0])
+    spread = sum(max(*own, sum(own) / cores) for own in stages.values())
+    alone = sum(reading) + sum(map(sum, stages.values()))
+    return alone, sum(reading) / max(min(readers, cores), 1) + spread
+
+
+def _parts(told: Done) -> list[tuple[str, float, float]]:
+    """The operators of a call with their rows and ms, and what is around them."""
+    nodes = [(name, told.rows.get(name, 0), s * MS) for name, s in told.nodes.items()]
+    rest = max(told.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
+    return [*nodes, (around(told.stage), sum(rows for _, rows, _ in nodes), rest)]
+
+
+def _stage(parts: Sequence[Part], elements: int) -> StageLoad:
+    fixed = rows = most = 0.0
+    for part in parts:
+        a, b = part.line.near()
+        fixed += a
+        rows += b * part.per_element * elements
+        most += b * part.per_element * elements * part.fullest
+    return StageLoad(fixed, rows, most / rows if rows else 1.0)
+
+
+def told(work: Work, elements: int, partitions: int) -> Mapping[str, list[float]]:
+    """Of each part: a (ms), b (ns a row), rows for each element, ms that are predicted for an epoch
+    of so many elements, ms that were measured in the last one.
+    """
+    found = {}
+    for name, part in work.parts.items():
+        a, b = part.line.near()
+        calls = partitions if part.stage else 1
+        guess = part.predicted(elements, calls)
+        found[name] = [a, b * 1e6, part.per_element, guess, part.measured]
+    return found

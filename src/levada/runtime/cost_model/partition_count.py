@@ -1,0 +1,146 @@
+"""Who says how many partitions there are: the cores, the load (balance), the model ``epochs``; or
+nobody, since a user gave a number or a placement has the groups.
+
+    --partitions auto            the model, from what there is on; other cores on a cluster first
+    --partitions cores           the cores, whatever an epoch takes
+    --balance on                 the load (``rebalancing.partition_scaling``); with
+                                 ``degree=model`` the model, when there is a reorganization,
+                                 and groups go by their weights
+
+In all of these the engine measures the model's answer and shows it, by samples of epochs unless the
+model decides. The model is asked before each epoch; what
+it says stands in the intention, so an epoch that is run again goes the same way. What is known
+stays in this process: a run that begins anew measures anew, and the table is as it was left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+import numpy as np
+
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Costs, Degree, Delayed, Intention, Manifest, Resized
+from levada.plan.execution.key_group_table import GroupTable, given
+from levada.runtime.cost_model.parallelism_choice import SPREAD
+from levada.runtime.cost_model.partition_count_model import ByModel, Seen, followed
+from levada.runtime.driver.parallelism import Pace
+from levada.runtime.executor import Executor
+from levada.runtime.rebalancing.executor_core_tracking import Following
+from levada.runtime.rebalancing.partition_scaling import spread
+from levada.runtime.rebalancing.rebalancer import Balancing
+from levada.runtime.warmup_executor import all_here, cores_of, is_here, is_starting
+
+MODEL, CORES, LOAD, GIVEN, PLACEMENT = "model", "cores", "load", "given", "placement"
+FIRST, EACH = 16, 8
+"""The first epochs of a run are samples, whose costs are measured, and later each so many-th."""
+
+
+def chosen_of(last: Manifest | None) -> int:
+    """The cores of which the model chose how many partitions the last epoch had; 0: it did not."""
+    costs = None if last is None else last.costs
+    degree = None if costs is None else costs.degree
+    return degree.most if degree is not None and degree.by == MODEL else 0
+
+
+class Degrees:
+    """Decides for one run. ``by``: one of the words above; ``cores``: of this machine, if tasks run
+    on it (0: executors tell); ``known``: the cores that the number which is there was chosen of.
+    """
+
+    def __init__(
+        self, by: str, cores: int, executor: Executor, clock: Callable[[], int], *,
+        balancing: Balancing | None = None, known: int = 0,
+    ) -> None:  # fmt: skip
+        self.by, self.pace, self.balancing = by, Pace(cores), balancing
+        self.always = by == MODEL or balancing is not None
+        """Whether each epoch is a sample."""
+        self._epochs = 0
+        self.news: Resized | None = None
+        """What the next intention is to tell; None: nothing."""
+        self._model, self._own, self._executor = ByModel(), cores, executor
+        self._intake: dict[int, list[float]] = {}
+        at = partial(cores_of, executor)
+        self._following = Following(at, clock, always=by == CORES, known=known)
+        if balancing is not None:
+            balancing.wanted = self._wanted if by == MODEL else None
+
+    @property
+    def decides(self) -> bool:
+        """Whether the number may become another one while it runs, or groups may move."""
+        return self.balancing is not None or self.by in (MODEL, CORES)
+
+    @property
+    def most(self) -> int:
+        """How many partitions there may be (0: that is not known)."""
+        return self._own or cores_of(self._executor)
+
+    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
+        """The table from an epoch on, if it is to be another one."""
+        if self.balancing is not None:
+            return self.balancing.deal(epoch, table)
+        if self.by not in (MODEL, CORES):
+            return None
+        if (found := self._following.deal(epoch, table)) is not None or self.by == CORES:
+            return found
+        parts = self._wanted(epoch, table.partitions)
+        if parts is None:
+            return None
+        return given(spread(table, np.ones(table.groups), parts[0]), parts[0])
+
+    def _wanted(self, epoch: int, now: int) -> tuple[int, str] | None:
+        """The number of partitions that the model wants from an epoch on, and why; it is taken."""
+        most = self.most
+        found = self._model.wanted(epoch, now, most) if most else None
+        if found is None:
+            return None
+        self._model.changes(found)
+        self.news = found
+        return found.partitions, found.why
+
+    def look(self) -> None:
+        """Where jobs would run now, and on how many cores; whether the next epoch is a sample."""
+        pace, executor = self.pace, self._executor
+        self._epochs += 1
+        pace.samples = self.always or self._epochs <= FIRST or self._epochs % EACH == 0
+        pace.cores = self.most
+        pace.here, pace.light_here = all_here(executor), is_here(executor)
+
+    def costs(
+        self, intention: Intention, done: Sequence[Done], last: Manifest, delay: Delayed | None
+    ) -> Costs:
+        """An epoch is over: what it cost, and what is told of the number of partitions."""
+        if self.balancing is not None:
+            self.balancing.look(cores_of(self._executor))
+        usual, known = not intention.static and intention.replacement is None, last.costs
+        if usual:
+            self.pace.learn(done)
+        if not self.pace.samples and known is not None and intention.resized is None:
+            choice = msgspec.structs.replace(self.pace.choice, epoch=intention.epoch)
+            return msgspec.structs.replace(known, last=choice, delay=delay)
+        costs, self.news = self.pace.told(intention.epoch, delay), None
+        if usual and not is_starting(self._executor):
+            self._see(costs)
+        before = last.costs.degree if last.costs is not None else None
+        decided = before.decided if before is not None else []
+        costs.degree = Degree(
+            self.by,
+            self.most,
+            {n: round(mean.mean, 3) for n, mean in sorted(self._model.means.items())},
+            {n: list(sums) for n, sums in sorted(self._model.measured.items())},
+            {n: list(sums) for n, sums in sorted(self._intake.items())},
+            followed(decided, intention.resized, self._model.judged),
+        )
+        return costs
+
+    def _see(self, costs: Costs) -> None:
+        choice, lines = costs.last, self.pace.ways(here=self.pace.here)
+        expected = choice.predicted.get(choice.way, 0.0)
+        self._model.see(
+            Seen(costs.over, choice.elements, expected, choice.took, costs.partitions, lines)
+        )
+        if choice.way == SPREAD and expected:
+            n, guessed, took = self._intake.get(choice.readers, (0, 0.0, 0.0))
+            self._intake[choice.readers] = [n + 1, guessed + expected, took + choice.took]

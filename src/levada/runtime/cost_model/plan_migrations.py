@@ -1,0 +1,208 @@
+"""When queries go over to better orders of joins, to what others keep of their sides, or to the
+operators of equal ones that began earlier (``plan/topology/switches``): asked between epochs, of
+the last manifest.
+
+    due     a switch has reached its instant, or it is time for a look
+    finish  the switches that have: in the next plan they are done
+    begin   at a look: the queries that are better off otherwise begin to go over
+
+A look costs some ms, and is one where queries come or go, and otherwise each ``every`` epochs. At
+most ``MOST`` are under way, since each costs twice what the query does until its windows have
+passed. What is behind or ended waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from levada.checkpoint.manifest import Manifest
+from levada.core.event_time import MIN
+from levada.core.size_thresholds import register
+from levada.plan.logical.nodes import Query
+from levada.plan.migration.merge_equal_queries import AT_ONCE, Converging, converge
+from levada.plan.migration.migrate_to_shared import begin_anew
+from levada.plan.migration.recover_join_orders import stand_again
+from levada.plan.migration.reoptimizer import Better, Looks
+from levada.plan.migration.running_migrations import (
+    MOST_OF_A_QUERY,
+    Begun,
+    begin,
+    finish,
+    reorders,
+)
+from levada.plan.migration.switch_point import made, why_not
+from levada.plan.sharing.join_orders.running_subjoins import FEW as MOST_KNOWN
+from levada.plan.topology.topology import Topology
+from levada.runtime.cost_model.query_start import start_of
+
+MOST = register(f"{__name__}.MOST", 16)
+ROW = "it is a row of a table"
+
+FEW = 8
+"""Queries of a run before that are looked up at a look."""
+
+Asked = Callable[[str], tuple[Query, bool] | None]
+"""A query by its name: on the topology's streams, and whether it shows empty reports. None: it is a
+row of a table, which keeps its order.
+"""
+
+
+@dataclass(slots=True)
+class Switching:
+    """The switches of a run; ``every``: so many epochs from look to look, 0: none."""
+
+    every: int
+    looks: Looks = field(default_factory=Looks)
+    converging: Converging = field(default_factory=Converging)
+    _begun: dict[str, Begun] = field(default_factory=dict)
+    _before: list[str] = field(default_factory=list)  # of a run before, not looked up yet
+    _next: int = 0
+    _elements: int = 0
+
+    def due(self, topology: Topology | None, last: Manifest | None) -> bool:
+        """Whether there is anything to do."""
+        if topology is None or last is None or last.behind or last.ended:
+            return False
+        return bool(_ready(topology, last)) or self._may_look(topology, last)
+
+    def _may_look(self, topology: Topology, last: Manifest) -> bool:
+        if not self.every or not topology.choosing:
+            return False
+        there = topology.orders.standing or topology.sides.late
+        if not (there or self._before or self.converging.fresh):
+            return False
+        elements = sum(record.elements for record in last.streams.values())
+        return last.epoch >= self._next and elements > self._elements
+
+    def finish(self, topology: Topology, last: Manifest | None, *, first: bool) -> list[str]:
+        """The queries that have gone over with the next plan; ``first``: those that there are come
+        from a run before.
+        """
+        if first:
+            self._before = list(islice(topology.queries, MOST_KNOWN))
+            self.converging.fresh |= dict.fromkeys(self._before)
+        done = [] if last is None or last.behind or last.ended else _ready(topology, last)
+        for name in done:
+            anew, begun = reorders(topology, name), self._begun.pop(name, None)
+            finish(topology, name)
+            told = "gone over to its new order" if anew else "become one with an equal"
+            if begun is not None and not anew:
+                told = "gone over to what others keep"
+            topology.journal.tell(topology.version + 1, f"{name} has {told}")
+            if begun is None and not anew:
+                continue
+            topology.orders.forget(name)
+            if begun is None:
+                self._before.append(name)  # a run before has begun it
+            else:
+                for each in begun.joins:
+                    topology.orders.stand(each)
+        return done
+
+    def begin(
+        self, topology: Topology, last: Manifest | None, asked: Asked, *, changed: bool
+    ) -> list[str]:
+        """The queries that begin to go over with the next plan; ``changed``: others came or
+        went.
+        """
+        self._begun = {name: b for name, b in self._begun.items() if name in topology.switches}
+        if not self.every or not topology.choosing:
+            return []
+        self.converging.come(topology)
+        if last is None or last.behind or last.ended:
+            return []
+        if not (changed or self._may_look(topology, last)):
+            return []
+        self._next = last.epoch + self.every
+        self._elements = sum(record.elements for record in last.streams.values())
+        self._look_up(topology, asked)
+        known: dict[str, Query] = {}
+
+        def why(name: str) -> str:
+            if (found := asked(name)) is None:
+                return ROW
+            known[name], empty_reports = found
+            return why_not(known[name], empty_reports=empty_reports)
+
+        begun = [
+            one.name
+            for one in self.looks.look(topology, why)
+            if self._begin(topology, last, one, known[one.name])
+        ]
+        begun += self._plan_anew(topology, last, why, known)
+        return begun + self._converge(topology, why)
+
+    def _plan_anew(
+        self, topology: Topology, last: Manifest, why: Callable[[str], str],
+        known: Mapping[str, Query],
+    ) -> list[str]:  # fmt: skip
+        """The queries that begin to go over to what is kept of their joins by now."""
+        late, found = topology.sides.late, list[str]()
+        for name in list(late)[:AT_ONCE]:
+            own = topology.queries[name]
+            if len(topology.switches) >= MOST:
+                break
+            if own.since > topology.version or name in topology.switches:
+                continue  # at another look
+            stays = why(name) or len(own.manner.formers) >= MOST_OF_A_QUERY
+            start = MIN if stays else start_of(known[name], last, topology)
+            if start <= MIN and not stays:
+                continue  # at another look: nothing has been said yet
+            del late[name]
+            begun = None if stays else begin_anew(topology, name, known[name], start)
+            if begun is not None:
+                self._begun[name] = begun
+                told = f"{name} begins to go over to what others keep of its joins"
+                topology.journal.tell(topology.version + 1, told)
+                found.append(name)
+        return found
+
+    def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
+        """The queries that begin to go over to what equal ones have."""
+        found = []
+        for name, first in self.converging.look(topology, why, MOST - len(topology.switches)):
+            own = topology.queries[name]
+            if own.start > MIN and len(own.manner.formers) < MOST_OF_A_QUERY:
+                converge(topology, name, first)
+                told = f"{name} begins to become one with {first}, which is equal"
+                topology.journal.tell(topology.version + 1, told)
+                found.append(name)
+        return found
+
+    def _look_up(self, topology: Topology, asked: Asked) -> None:
+        """What some queries of a run before join."""
+        names, self._before = self._before[:FEW], self._before[FEW:]
+        for name in names:
+            there = name in topology.queries and name not in topology.orders.standing
+            if there and (found := asked(name)) is not None:
+                stand_again(topology, name, found[0], empty_reports=found[1])
+
+    def _begin(self, topology: Topology, last: Manifest, one: Better, query: Query) -> bool:
+        own, start = topology.queries[one.name], start_of(query, last, topology)
+        full = len(topology.switches) >= MOST or len(own.manner.formers) >= MOST_OF_A_QUERY
+        if start <= MIN or full or one.name in topology.switches:
+            return False
+        begun = begin(topology, one.name, query, start, one.units)
+        self.looks.went(one.name)
+        if begun is None:
+            return False
+        self._begun[one.name] = begun
+        told = f"{one.name} begins to go over to {one.order}"
+        if one.own:
+            told += f", which adds {one.cost:,.0f} ns an element in place of {one.own:,.0f}"
+        topology.journal.tell(topology.version + 1, told)
+        return True
+
+
+def _ready(topology: Topology, last: Manifest) -> list[str]:
+    """The switches that have reached their instants."""
+    if not topology.switches:
+        return []
+    watermarks: Mapping[str, int] = {name: s.watermark for name, s in last.streams.items()}
+    return [
+        name
+        for name, switch in topology.switches.items()
+        if switch.since <= last.plan and made(topology.queries[name], watermarks) >= switch.behind
+    ]

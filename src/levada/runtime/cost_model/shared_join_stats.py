@@ -1,0 +1,58 @@
+"""What relaxed joins cost and give, of late: counts of tasks added up, and halved where they are
+large, so that what was long ago fades. And which forms joins have that may have several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Manifest
+from levada.core.size_thresholds import register
+from levada.plan.execution.joins import CHANGED, MADE
+from levada.plan.execution.plan import Plan
+
+MOST = register(f"{__name__}.MOST", 256)
+"""Joins, those with most pairs, that are told."""
+LONG = register(f"{__name__}.LONG", 1 << 20)
+"""Pairs, from which on counts are halved."""
+
+
+def of_late(
+    before: Mapping[str, Sequence[int]], done: Sequence[Done], plan: Plan
+) -> dict[str, list[int]]:
+    """The counts after an epoch, of the joins that there are."""
+    found = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
+    for task in done:
+        for at, counts in task.met.items():
+            own = found.setdefault(at, [0] * len(counts))
+            found[at] = [a + b for a, b in zip(own, counts, strict=True)]
+    for at, counts in found.items():
+        if counts[MADE] > LONG:
+            found[at] = [count >> 1 for count in counts]
+    if len(found) > MOST:
+        most = sorted(found, key=lambda at: -found[at][MADE])[:MOST]
+        found = {at: found[at] for at in most}
+    return found
+
+
+def forms_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[str, list[int]]:
+    """What tasks tell of joins whose form is chosen, added up; of those that had nothing to do what
+    was told last. How often forms have changed is counted on.
+    """
+    found: dict[str, list[int]] = {}
+    for task in done:
+        for node, told in task.forms.items():
+            own = found.setdefault(node, [0] * len(told))
+            found[node] = [a + b for a, b in zip(own, told, strict=True)]
+    for node, before in last.forms.items():
+        if node in found:
+            found[node][CHANGED] += before[CHANGED]
+        elif int(node) in plan.nodes:
+            found[node] = before
+    return found
+
+
+def _is_there(at: str, plan: Plan) -> bool:
+    node, member = map(int, at.split())
+    return node in plan.nodes and bool(plan.nodes[node].alive[member])

@@ -1,1 +1,0 @@
-"""What epochs cost and what the next one will take, by the model ``epochs``."""

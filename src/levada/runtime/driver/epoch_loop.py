@@ -1,0 +1,299 @@
+"""The epoch loop: decide, write ahead, run (docs/architecture.md#an-epoch).
+
+An intention is written ahead, durably, into ``intentions/open``. When its epoch is published it
+becomes ``intentions/done``, in place of the one before: with it the epoch can be done again
+(``checkpoint.leadership.rollback``). One that is still open at the start was not brought to its end
+and is run first, as it is. A loop asks ``next_intention`` when the epoch before is over, and
+``last_intention`` when it has been told to stop, until that has no more. One epoch at a time; what
+fails ends the loop and is kept in ``failure``. An epoch that may not run yet (``may_run``) waits,
+written ahead as it is.
+
+Of an epoch that is committed, ``run_epoch`` may leave a ``Rest`` of its publication, which goes on
+beside the next one. Until it is over its intention is ``intentions/publishing-EPOCH``, which the
+next start publishes again, first (``again``). ``await_published`` is for the epoch that follows.
+When the loop ends, nothing goes on.
+
+An epoch that ended its process would end the next one, too. So one that is found at the start, and
+of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
+one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
+durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md). If
+nothing that is read is to blame, an executor is gone, or what it has sent: the epoch is run again,
+three times, before the loop ends.
+
+An intention promises nothing: it is decided upon the last manifest, and whoever reigns may run it,
+or another in its place. So an engine that was overtaken does no harm with one that it writes or
+takes away (docs/decisions/0038-takeover-is-a-commit.md).
+
+No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does
+(docs/decisions/0006).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from levada.checkpoint.leadership.rollback import offer
+from levada.checkpoint.manifest import PUBLISHING
+from levada.core.checkpoint_files import file_mode
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.durable_files import make_folder, replace_file, unwritable, write_once
+from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
+from levada.runtime.publication.async_publication import Beside, Rest
+
+FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
+PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
+EXAMINED = 2  # attempts after which it is looked what the tasks died of
+FOR_MEMORY = (
+    "If the system has killed them for want of memory (its log says so), --memory 512MB bounds "
+    "what a task takes."
+)
+"""What may help where all attempts have lost tasks."""
+Lost = Callable[[str, LostTaskError, float | None], None]
+"""Is told of each attempt that has lost tasks, and of the pause before the next; None: none."""
+
+
+class Loop:
+    """Runs epochs one after the other on a thread until it is stopped, or one fails."""
+
+    def __init__(
+        self,
+        folder: Path,
+        next_intention: Callable[[str | None], str | None],
+        run_epoch: Callable[[str], bool | Rest | None],
+        *,
+        last_intention: Callable[[], str | None] = lambda: None,
+        may_run: Callable[[str], bool] = lambda intention: True,
+        examine: Callable[[str], str] = lambda intention: intention,
+        again: Callable[[str], bool] = lambda intention: False,
+        overtaken: Callable[[], BaseException | None] = lambda: None,
+        lost: Lost = lambda intention, error, pause: None,
+        ask_every: float = 0.02,
+    ) -> None:
+        try:
+            make_folder(folder, parents=True)
+        except OSError as error:
+            raise CheckpointError(
+                f"The folder {folder} cannot be made: {error.strerror}."
+            ) from error
+        self._open, self._told, self._done = folder / "open", folder / "told", folder / "done"
+        self._next, self._run, self._last = next_intention, run_epoch, last_intention
+        self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
+        self._lost, self._again = lost, again
+        self._ask_every = self._wait = ask_every
+        self._due = 0.0
+        self._stopping, self._ended, self._woken = (
+            threading.Event(),
+            threading.Event(),
+            threading.Event(),
+        )
+        self.failure: BaseException | None = None
+        self.clock: int | None = None  # of the CPU time of its thread, once that has begun
+        self._beside = Beside(self._woken.set)
+        self.await_published = self._beside.join
+        self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
+
+    def start(self) -> None:
+        """Starts; an epoch that did not end before runs first."""
+        self._thread.start()
+
+    def wait_until(self, instant: float) -> None:
+        """Asks no later than at this instant of ``time.monotonic``."""
+        self._due = instant
+
+    def wake(self) -> None:
+        """Asks ``next_intention`` at once."""
+        self._woken.set()
+
+    def request_stop(self) -> None:
+        """Stops after the current epoch; does not wait."""
+        self._stopping.set()
+        self._woken.set()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stops after the current epoch; False if it has not ended within ``timeout`` seconds. What
+        has not been started is over.
+        """
+        self.request_stop()
+        return self._thread.ident is None or self.await_end(timeout)
+
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Waits until the loop has ended."""
+        return self._ended.wait(timeout)
+
+    def _loop(self) -> None:
+        self.clock = time.pthread_getcpuclockid(threading.get_ident())
+        try:
+            try:
+                self._epochs()
+            finally:
+                self._beside.join()
+        except BaseException as error:
+            self.failure = self._in_a_sentence(error)
+        finally:
+            self._ended.set()
+
+    def _epochs(self) -> None:
+        last = self._replay()
+        while not self._stopping.is_set():
+            intention = self._next(last)
+            if intention is None:
+                self._pause()
+                continue
+            self._write(intention)
+            if not self._run_whole(intention):
+                return
+            last = intention
+        while not self._open.exists() and (final := self._last()) is not None:
+            self._write(final)
+            self._run_whole(final)
+
+    def _in_a_sentence(self, error: BaseException) -> BaseException:
+        """The failure; what is wrong with the checkpoint itself in a sentence of its own. Whatever
+        fails where another engine has taken over, fails for that reason.
+        """
+        root = self._open.parent.parent
+        if isinstance(error, OvertakenError):
+            return error
+        if (by := self._overtaken()) is not None:
+            by.__cause__ = error
+            return by
+        if isinstance(error, OSError | CheckpointError) and not root.is_dir():
+            told = unwritable(root, OSError())
+        elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
+            told = unwritable(root, error)
+        elif isinstance(error, DamagedError) and (hint := offer(root)):
+            told = DamagedError(error.message, hint=hint)
+        else:
+            return error
+        told.__cause__ = error
+        return told
+
+    def _replay(self) -> str | None:
+        """The intention that was written ahead and did not come to its end, run (if it is
+        committed: published); before it, what it left of the publication of another.
+        """
+        last = self._publish_again()
+        if not self._open.exists():
+            return last
+        intention = read_sealed(self._open).decode()
+        if self._told.exists():
+            self._told.unlink(missing_ok=True)
+        else:
+            intention = self._examined(intention)
+        if not intention:
+            self._open.unlink(missing_ok=True)
+            return None
+        return intention if self._run_whole(intention) else None
+
+    def _publish_again(self) -> str | None:
+        """What was left of the last publication; its intention, if there was something."""
+        last = None
+        for path in self._open.parent.glob(PUBLISHING):
+            try:
+                intention = read_sealed(path).decode()
+            except CheckpointError:
+                if path.exists():
+                    raise
+                continue  # an engine that was overtaken has come to its end meanwhile
+            is_last = self._again(intention)
+            with suppress(FileNotFoundError):  # so it has after this one
+                if is_last:
+                    last = intention
+                    os.replace(path, self._done)
+                else:
+                    path.unlink()
+        return last
+
+    def _examined(self, intention: str) -> str:
+        """What is to run in place of this intention, in its file."""
+        examined = self._examine(intention)
+        if examined not in ("", intention):
+            replace_file(self._open, seal(examined.encode()))
+        return examined
+
+    def _run_whole(self, intention: str) -> bool:
+        """Runs it once it may; False if the loop is stopped before: then it stays open."""
+        while not self._may_run(intention):
+            if self._stopping.is_set():
+                return False
+            self._pause()
+        try:
+            done = self._run_again(intention)
+        except OvertakenError:  # it is the other one's by now
+            raise
+        except Exception:
+            with suppress(OSError):  # then it is examined for nothing
+                self._told.touch(file_mode(self._told.parent))
+            raise
+        if isinstance(done, Rest):
+            self._publish(done)
+        elif done:
+            with suppress(FileNotFoundError):
+                os.replace(self._open, self._done)
+        else:
+            self._open.unlink(missing_ok=True)
+        self._wait = min(FIRST_WAIT, self._ask_every)
+        return True
+
+    def _publish(self, rest: Rest) -> None:
+        """Has the rest of a publication go on beside the next epoch; the intention is its sign."""
+        sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
+        try:
+            os.replace(self._open, sign)
+        except FileNotFoundError:  # an engine that was overtaken has taken it away
+            rest.work()
+        else:
+            self._beside.begin(partial(self._to_its_end, rest, sign))
+
+    def _to_its_end(self, rest: Rest, sign: Path) -> None:
+        rest.work()
+        with suppress(FileNotFoundError):  # of this epoch: another engine may be at work by now
+            os.replace(sign, self._done)
+
+    def _run_again(self, intention: str) -> bool | Rest:
+        """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
+        what they died of, if they died of something that they read. False: it is not done.
+        """
+        for attempt, pause in enumerate((*PAUSES, None), 1):
+            try:
+                left = self._run(intention)
+                return True if left is None else left
+            except LostTaskError as error:
+                self._beside.join()
+                if attempt <= EXAMINED:
+                    examined = self._examined(intention)
+                    if not examined:
+                        return False
+                    if examined != intention:
+                        intention = examined
+                        continue
+                self._lost(intention, error, pause)
+                if pause is None:
+                    error.hint = error.hint or FOR_MEMORY
+                if pause is None or self._stopping.wait(pause):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _pause(self) -> None:
+        """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits
+        for a silent stream costs no more than before.
+        """
+        self._beside.look()
+        left = self._due - time.monotonic()
+        self._woken.wait(min(self._wait, left) if left > 0 else self._wait)
+        self._woken.clear()
+        self._wait = min(2 * self._wait, self._ask_every)
+
+    def _write(self, intention: str) -> None:
+        data = seal(intention.encode())
+        if write_once(self._open, data):
+            return
+        if (by := self._overtaken()) is not None:
+            raise by
+        replace_file(self._open, data)  # an engine that was overtaken has written one ahead

@@ -1,0 +1,100 @@
+"""What manifests add up, of an epoch and since the beginning: the results of each query, the
+matches of each pattern.
+
+Of queries that are gone one number is left, and no pattern: so a manifest does not grow with
+queries that come and go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from levada.checkpoint.epoch_context import Control, Done
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.result_counts import NONE, Reported, by_node, together
+from levada.core.array_types import Longs
+from levada.core.frame import Frame
+from levada.core.query_limits import Limited
+from levada.kernels.keyed.hash_groups import group
+from levada.plan.execution.pattern_text import MOST_COUNTED, patterns_read
+from levada.plan.execution.plan import Plan
+
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+
+
+def counts(done: Sequence[Done], opener: Opener) -> Reported:
+    """How much queries have reported in an epoch, from what its tasks say of it.
+
+    A report that several tasks have rows of is one: where that can be, the reports themselves are
+    looked up in the segments.
+    """
+    told = [d.counts for d in done if len(d.counts)]
+    if len(told) < 2:
+        return told[0] if told else NONE
+    rows, several = together([each.frame() for each in told])
+    rows["reports"][several] = 1
+    unsure = several & (rows["least"] < rows["most"])
+    if unsure.any():
+        opened = [opener(d.segment)[0] for d in done if d.segment]
+        rows["reports"][unsure] = distinct_reports(rows.where(unsure), opened)
+    return Reported.of(rows)
+
+
+def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Longs:
+    """How many reports these members (``node``, ``op``) have rows of."""
+    found: list[Longs] = []
+    for node, own in by_node(rows):
+        name = f"reports.{node}"
+        parts = [frames[name] for frames in segments if name in frames]
+        op, r = (np.concatenate([part[column] for part in parts]) for column in ("op", "r"))
+        mine = np.isin(op, own["op"])
+        op, r = op[mine], r[mine]
+        _, first = group(op.astype(np.uint64), np.ascontiguousarray(r).view(np.uint64))
+        found.append(np.bincount(op[first], minlength=int(own["op"][-1]) + 1)[own["op"]])
+    return np.concatenate(found)
+
+
+def sizes(done: Sequence[Done]) -> dict[str, int]:
+    """The bytes of each query's results in an epoch, where they are counted."""
+    found = Counter[str]()
+    for d in done:
+        if d.sizes:
+            found.update(d.sizes)
+    return dict(found)
+
+
+def crowded(done: Sequence[Done], limits: Limited) -> dict[str, int]:
+    """The queries that have more rows of state than they may have, and how many."""
+    found = Counter[str]()
+    for d in done:
+        if d.held:
+            found.update(d.held)
+    return {name: n for name, n in found.items() if 0 < limits.of(name).state < n}
+
+
+def hits(plan: Plan, last: Manifest, controls: Sequence[Control]) -> dict[str, dict[str, int]]:
+    """The triples that have matched each pattern, with this epoch's."""
+    total = {stream: Counter(hits) for stream, hits in last.hits.items()}
+    for c in controls:
+        if c.hits:
+            total.setdefault(plan.streams[c.stream], Counter()).update(c.hits)
+    read: set[tuple[str, str]] | None = None
+    for stream, found in total.items():
+        if len(found) > 2 * MOST_COUNTED:
+            read = _read(plan) if read is None else read
+            total[stream] = Counter(
+                {text: n for text, n in found.items() if (stream, text) in read}
+            )
+    return {stream: dict(found) for stream, found in total.items()}
+
+
+def _read(plan: Plan) -> set[tuple[str, str]]:
+    return {
+        read
+        for query in plan.queries.values()
+        for read in patterns_read(plan, query.node, query.member)
+    }

@@ -1,0 +1,94 @@
+"""What the engine at work does beside its epochs, on a thread of its own: its pulse, for those
+that wait to take its place, and for who asks which sources do not answer; whether one of them has
+taken it, which it finds out here also when there is nothing to commit; and its lock, where a
+takeover has not got it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.leadership.heartbeat import (
+    GONE,
+    INTERVAL,
+    Away,
+    Pulse,
+    Unchanged,
+    waiting,
+    write_pulse,
+)
+from levada.core.clock import CLOCK
+from levada.errors import CheckpointError
+
+
+class Heart:
+    """Goes from ``start`` to ``stop``, or until another engine has taken over: then ``overtaken``
+    is called once. ``away`` says which streams' sources do not answer, and why.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        overtaken: Callable[[], None],
+        away: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._checkpoint, self._overtaken = checkpoint, overtaken
+        self._away, self._since = away, dict[str, int]()
+        self._root, self._reign = checkpoint.root, checkpoint.reign
+        self._count = 0
+        self._waiting: dict[Path, Unchanged] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._go, name="levada heart", daemon=True)
+
+    def start(self) -> None:
+        """The first pulse is there when this returns."""
+        self._pulse()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The last pulse says that the engine has left, unless another one is at work by now."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._reign.overtaken() is None:
+            self._pulse(left=True)
+
+    def _go(self) -> None:
+        while not self._stopping.wait(INTERVAL):
+            if self._reign.overtaken() is not None:
+                self._overtaken()
+                return
+            self._pulse()
+            self._forget_the_gone()
+            with suppress(CheckpointError):
+                self._checkpoint.lock(0, needed=False)
+
+    def _pulse(self, *, left: bool = False) -> None:
+        self._count += 1
+        with suppress(OSError):  # what hinders it hinders the commit, which says so
+            away = () if left else self._told()
+            step = "" if left or CLOCK.step is None else str(CLOCK.step)
+            write_pulse(self._root, Pulse(self._reign.number, self._count, left, away, step))
+
+    def _told(self) -> tuple[Away, ...]:
+        """What does not answer, each since it was found so."""
+        why = self._away()
+        now = CLOCK()
+        self._since = {stream: self._since.get(stream, now) for stream in why}
+        return tuple(Away(stream, self._since[stream], why[stream]) for stream in why)
+
+    def _forget_the_gone(self) -> None:
+        """Takes away the signs of those that wait no more."""
+        found = waiting(self._root)
+        self._waiting = {
+            path: self._waiting.get(path) or Unchanged(time.monotonic) for path in found
+        }
+        for path, who in found.items():
+            if self._waiting[path].look(repr(who).encode()) > GONE:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)

@@ -1,0 +1,126 @@
+"""What an epoch reads of static data: imprints where there are such, else files, of which imprints
+are made; large ones by many tasks, in a job of its own before that of the epoch.
+
+    pieces --gather--> rows, by the hash of the whole row --settle--> a file a partition,
+    in which each row is once
+
+A static graph is a set, and the difference that a replacement makes is one of sets: both need equal
+rows together, which the epoch's own exchange, by the keys of joins, does not promise. The files
+live as long as the epoch; it reads them at its intake as if it had made the rows itself. Small
+files are read in one task of the epoch (``runtime/task/intake``). Cost: each row is written and
+read once more than there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import Context, Done, encode, load_setup
+from levada.checkpoint.verify import check_copy
+from levada.connectors.ingest.static_files import StaticFile
+from levada.connectors.ingest.static_load_report import Loaded, together
+from levada.core.size_thresholds import register
+from levada.plan.execution.plan import Plan
+from levada.runtime.driver.static_cache_index import Imprints
+from levada.runtime.executor import Executor, Job
+from levada.runtime.task.ingest_task import Payload
+from levada.runtime.task.static_reader import StaticPart
+from levada.runtime.task.static_rows import parts, readings, to_read
+
+LARGE = register(f"{__name__}.LARGE", 48 << 20)  # bytes from which on files are read apart
+PIECE = register(f"{__name__}.PIECE", 32 << 20)
+FUNCTIONS = (
+    "levada.runtime.task.gather_static:gather",
+    "levada.runtime.task.gather_static:settle",
+)
+_OUTCOMES = msgspec.json.Decoder(tuple[str, Loaded])
+
+
+class StaticLoads:
+    """Has the epochs on a checkpoint read static data."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+        self.imprints = Imprints(checkpoint.root, checkpoint.names.all)
+        self._ahead = self.imprints
+        self._rows, self._loaded = list[str](), list[Loaded]()
+        self._of: tuple[str, str] = ("", "")  # the setups for which it is known what is needed
+
+    def payloads(
+        self, context: Context, plan: Plan, executor: Executor, *, last: bool
+    ) -> list[Payload]:
+        """Constants, and static data: in one task, or gathered before by a job of its own where
+        they are large. ``last``: nobody comes behind the epoch, for whom imprints would be.
+        """
+        self.forget_rows()
+        find, press = self.imprints.find, not last
+        pieces, size = to_read(context, plan, find, press=press)
+        check_copies(context, plan, pieces)
+        if size < LARGE:
+            return [Payload(constants=True, static=pieces)]
+        every = parts(context, plan, PIECE, find, press=press)
+        told = gather(context, every, size, executor)
+        self._rows, self._loaded = [name for name, _ in told], [loaded for _, loaded in told]
+        return [Payload(constants=True), *(Payload(gathered=name) for name in self._rows)]
+
+    def of_files(self, context: Context, plan: Plan) -> list[StaticPart]:
+        """The pieces of files that an epoch reads, to be looked at one by one."""
+        found = parts(context, plan, PIECE, self.imprints.find, press=False)
+        return [part for part in found if not part.before and not part.imprint]
+
+    def told(self, context: Context, done: Iterable[Done], before: Loaded | None) -> Loaded | None:
+        """What an epoch has read, for its manifest, or what was read ``before``; the imprints that
+        are needed behind it are known then (``needed``), and count with its commit (``take``).
+        """
+        loaded = together([*self._loaded, *(d.loaded for d in done if d.loaded is not None)])
+        setups = context.setup, context.replacement.before if context.replacement else ""
+        self._ahead = self.imprints
+        if loaded.imprints or setups != self._of:
+            self._ahead = self.imprints.needed(loaded.imprints, _files(context.setup))
+        self._of = setups
+        return loaded if loaded.epoch else before
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The files of imprints that are needed after the epoch that was told of last."""
+        return self._ahead.names
+
+    def take(self) -> None:
+        """The epoch that was told of last is committed."""
+        self.imprints = self._ahead
+
+    def forget_rows(self) -> None:
+        """Deletes what was gathered for an epoch."""
+        self._checkpoint.unlink(self._rows)
+        self._rows, self._loaded = [], []
+
+
+def _files(setup: str) -> Sequence[StaticFile]:
+    return load_setup(setup).static
+
+
+def check_copies(context: Context, plan: Plan, wanted: Sequence[StaticPart]) -> None:
+    """Checks the copies in the checkpoint of which an epoch reads these pieces. Raises
+    ``CheckpointError``.
+    """
+    of = {reading.sign < 0: reading.files for reading in readings(context, plan)}
+    files = {of[part.before][part.file] for part in wanted if not part.imprint}
+    for path in sorted({f.path for f in files if f.replaceable}):
+        check_copy(Path(path))
+
+
+def gather(
+    context: Context, every: Sequence[StaticPart], size: int, executor: Executor
+) -> list[tuple[str, Loaded]]:
+    """The files with the static rows of an epoch that reads these pieces, ``size`` bytes; and what
+    was read for them.
+    """
+    tasks = np.array_split(np.arange(len(every)), min(len(every), -(-2 * size // PIECE)))
+    payloads = [msgspec.json.encode([every[i] for i in task.tolist()]) for task in tasks]
+    outcomes = executor.run(Job(encode(context), payloads, 1, context.partitions, FUNCTIONS))
+    return [_OUTCOMES.decode(outcome) for outcome in outcomes]

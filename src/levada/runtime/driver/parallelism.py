@@ -1,0 +1,344 @@
+"""One task or many: what an epoch's job is spread over (docs/decisions/0007-one-task-or-many.md).
+
+The time of an epoch is predicted for each way, by the model ``epochs``: from what the operators
+have cost (``runtime.cost_model.operator_cost``), the time on the way that nothing shortens
+(``runtime.cost_model.epoch_time``), and a line over it that follows what is measured
+(``runtime.cost_model.epoch_time_trend``). So is its CPU time: that of the tasks, and that of
+Spark's JVM, which is measured where it runs on this machine.
+``runtime.cost_model.parallelism_choice`` chooses by both. As long as nothing is known of the plan,
+an epoch is one task unless it is very large. A way that was not tried for long, and would be chosen
+if it were a little better, is tried again. All ways give the same outcomes.
+
+The same is predicted for other numbers of partitions and of tasks that read (``over``, ``intake``):
+what ``runtime.cost_model.partition_count_model`` goes by.
+
+An epoch in one task of hardly any elements is *light* if nothing in it is parsed by what could end
+its process (documents, Parquet): where the driver may run it itself, it does
+(``runtime.warmup_executor``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.manifest import Choice, Costs, Delayed
+from levada.connectors.config.input_formats import LINES
+from levada.connectors.sources.splits import AnyReference, MadeReference, Reference
+from levada.core.size_thresholds import register
+from levada.runtime.cost_model.admission_control import Affine
+from levada.runtime.cost_model.epoch_interval import Interval
+from levada.runtime.cost_model.epoch_time import Load, alone, apart, over
+from levada.runtime.cost_model.epoch_time_trend import Trend
+from levada.runtime.cost_model.operator_cost import Work, measured, told
+from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
+from levada.runtime.cost_model.smoothing import Fading, numbers
+from levada.runtime.placement.task_graph import reader
+from levada.runtime.placement.task_placement import Placed
+from levada.runtime.task.ingest_task import Payload
+
+# bytes of references per intake task at most, read one after the other
+BUNDLE = register(f"{__name__}.BUNDLE", 64 << 20)
+SMALL = 100_000  # elements: by these and by none the lines of the ways are drawn
+MOST_BYTES = 512 << 20  # what one task is ever given
+# of the stage function (partitions times stages); with more, jobs are always spread
+CALLS = register(f"{__name__}.CALLS", 16)
+MOST = 10**9  # elements, where nothing bounds them
+# elements, of these formats; the work of more outweighs a task's cost
+LIGHT = register(f"{__name__}.LIGHT", 1_000)
+LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
+HERE = "here"
+TASK = 5.0  # ms that another task that reads has to be worth
+LAUNCH = 1.0  # ms of the driver for another task of a stage
+NEAR = 1.1  # how much worse a way may be predicted to be, and yet be tried
+TRY = 32  # epochs between trials, times how much worse
+NEAR_UNKNOWN, SOON = 1.5, 8  # the same of a way whose guess has not been corrected yet
+JOB, SHUFFLE = 20.0, 60.0  # CPU-ms of Spark's JVM for a job and for each shuffle, as a guess
+MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
+FIRST_OFF = 5.0  # .. of the first ones of a way, which are forgotten soonest
+SURE = 2  # epochs
+FOLLOWS = 0.2  # how soon it is believed what work costs on a way
+MOST_PARTS = 64  # of a plan's work that are told
+TOO_MUCH = "it is more than one task is given"
+BACKLOG = Pressure()
+
+
+class Pace:
+    """Decides for one engine on so many ``cores``, epoch after epoch: ``decide`` before each,
+    ``took`` and ``learn`` after it. ``here``, ``light_here``: whether all jobs, and light ones,
+    would run in the driver's process. ``samples``: whether an epoch that runs there is predicted
+    and measured, too; nothing is to choose for it, so some of them are enough.
+    """
+
+    def __init__(self, cores: int = 0) -> None:
+        self.cores, self.here, self.light_here, self.samples = cores, False, False, True
+        self._stages = 0
+        self._partitions = self._at_once = 1
+        self._light, self._large, self._references = False, False, 0
+        self._load: Load | None = None  # of the epoch that was decided last
+        self._waits = Fading()
+        self.work = Work()
+        self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
+        self._jvm = {ONE: Trend(JOB, 0.0)}  # CPU time of Spark's JVM, by the work of tasks
+        self._dear = {HERE: 1.0, ONE: 1.0, SPREAD: 1.0}  # CPU time of work, by what was predicted
+        self._since = {ONE: 0, SPREAD: 0}  # epochs since it was measured
+        self.interval = Interval(None)
+        self._jvm_took: float | None = None  # ms, in the last epoch
+        self.choice = Choice()
+        self.sums: dict[str, list[float]] = {}
+
+    def decide(
+        self,
+        references: Sequence[AnyReference],
+        stages: int,
+        partitions: int,
+        pressure: Pressure = BACKLOG,
+    ) -> Choice:
+        """How an epoch of these references runs, over so many stages and partitions."""
+        elements, size = sum([r.elements for r in references]), sum([r.size for r in references])
+        if stages != self._stages:
+            self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.5)
+            self._jvm[SPREAD] = Trend(JOB + SHUFFLE * stages, 0.0)
+            self._stages = stages
+        self._partitions = partitions
+        self._at_once = cores = self.cores or partitions
+        self._light = elements <= LIGHT and all(map(_is_light, references))
+        self._large, self._references = size > MOST_BYTES, len(references)
+        if not self.samples and self._is_here() and not self._must_spread(partitions):
+            self.choice = Choice(0, elements, ONE, partitions, why="it runs in the driver")
+            return self.choice
+        self._load = load = self.work.load(elements)
+        if load is None:
+            self.choice = self._unknown(elements)
+            return self.choice
+        readers = _readers(load, len(references), cores)
+        on_way = _on_way(load, partitions, cores, readers)
+        predicted = {way: self._trends[way].at(x) for way, x in on_way.items()}
+        work = alone(load, partitions)
+        cpu = {way: work * self._dear[way] + self._jvm[way].at(work) for way in (ONE, SPREAD)}
+        way, why = self._way(predicted, cpu, pressure)
+        expected = work * self._dear[way]
+        self.choice = Choice(0, elements, way, readers, predicted, 0.0, expected, 0.0, cpu, why)
+        return self.choice
+
+    def _unknown(self, elements: int) -> Choice:
+        """How an epoch runs as long as nothing is known of what it costs."""
+        if self._must_spread(self._partitions):
+            return Choice(0, elements, SPREAD, self._partitions, why=TOO_MUCH)
+        return Choice(0, elements, ONE, self._partitions, why="it is not known what it costs")
+
+    def _is_here(self) -> bool:
+        """Whether the epoch would run in the driver's process in any case."""
+        return self.here or (self._light and self.light_here)
+
+    def _must_spread(self, partitions: int) -> bool:
+        return self._large or self._stages * partitions > CALLS
+
+    def _way(
+        self, took: Mapping[str, float], cpu: Mapping[str, float], pressure: Pressure
+    ) -> tuple[str, str]:
+        """The way and why it is taken; now and then the other, if it would be hardly worse."""
+        if self._must_spread(self._partitions):
+            return SPREAD, TOO_MUCH
+        one, spread = (Cost(took[w], self._trends[w].line()[0], cpu[w]) for w in (ONE, SPREAD))
+        best = choose(one, spread, pressure)
+        other = SPREAD if best.way == ONE else ONE
+        if self._is_due(other, best.worse):
+            return other, "it is tried, since it may be as good"
+        return best.way, best.why
+
+    def _is_due(self, way: str, worse: float) -> bool:
+        """Whether a way that is predicted to be so many times worse is to be tried. The first trial
+        of a way loads kernels into further processes, so it says little: there is a second.
+        """
+        epochs, measured = self._since[way], self._trends[way].measured
+        if measured == 1:
+            return epochs >= TRY
+        if measured == 0:
+            return worse < NEAR_UNKNOWN and epochs >= SOON
+        return worse < NEAR and epochs >= TRY * worse
+
+    @property
+    def is_light(self) -> bool:
+        """Whether the epoch that was decided last is light if it is one task."""
+        return self._light
+
+    def took(self, seconds: float, *, here: bool, jvm: float | None = None) -> None:
+        """How long the epoch took; ``here``: in the driver's process; ``jvm``: seconds of CPU of
+        Spark's JVM (None: it runs elsewhere).
+        """
+        way = HERE if here else self.choice.way
+        self._jvm_took = None if here or jvm is None else jvm * 1e3
+        self.choice = msgspec.structs.replace(self.choice, way=way, took=seconds * 1e3)
+        for known in self._since:
+            self._since[known] = 0 if known == way else self._since[known] + 1
+
+    def spent(self, seconds: float) -> None:
+        """The CPU time of this process in the epoch, to its publication."""
+        apart = 0.0 if self.choice.way == HERE else self.choice.worked + (self._jvm_took or 0.0)
+        self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
+
+    def learn(self, done: Sequence[Done]) -> None:
+        """Learns from the outcomes of the epoch's tasks, if it was predicted."""
+        choice = self.choice
+        if not self.samples and not choice.predicted:
+            return
+        if waits := [max(told.seconds - told.cpu, 0.0) * 1e3 for told in done if told.stage]:
+            self._waits.add(sum(waits) / len(waits))
+        alone_, apart_ = measured(done, self._at_once, choice.readers)
+        choice.worked = alone_
+        if choice.expected and alone_ and self._trends[choice.way].measured > 2 * SURE:
+            # calls of one process that follow each other cost less than those of several
+            off = min(max(alone_ / choice.expected, 1 / MOST_OFF), MOST_OFF)
+            self._dear[choice.way] *= off**FOLLOWS
+        if choice.predicted:
+            # by the work that there was, and not by what was predicted, whose errors are its own
+            x = apart_ if choice.way == SPREAD else alone_
+            trend = self._trends[choice.way]
+            # one that was held up by something else says little: what lasts shows soon enough
+            most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
+            trend.learn(x, min(choice.took, most * max(trend.at(x), 1.0)))
+            if self._jvm_took is not None:
+                jvm = self._jvm[choice.way]
+                jvm.learn(alone_, min(self._jvm_took, most * max(jvm.at(alone_), 1.0)))
+            epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
+            guessed += choice.predicted[choice.way]
+            self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]
+        if choice.elements:
+            self.work.learn(choice.elements, done)
+
+    def ways(self, *, here: bool) -> list[Affine]:
+        """What a job takes by its elements, for each way that it may go; ``here``: all jobs run in
+        the driver's process. [] as long as nothing is known.
+        """
+        empty, full = self.work.load(0), self.work.load(SMALL)
+        if empty is None or full is None:
+            return []
+        shape = (self._partitions, self._at_once, self.choice.readers)
+        none, many = _on_way(empty, *shape), _on_way(full, *shape)
+        several = self._stages * self._partitions > CALLS
+        light = LIGHT if self._trends[HERE].measured else 0
+        most = {HERE: MOST if here else light, ONE: 0 if here or several else MOST}
+        most[SPREAD] = 0 if here else MOST
+        return [self._affine(w, none[w], many[w], n) for w, n in most.items() if n]
+
+    def _affine(self, way: str, none: float, many: float, most: int) -> Affine:
+        a, b = self._trends[way].line()
+        return Affine(a + b * none, b * (many - none) / SMALL, most)
+
+    def told(self, epoch: int, delay: Delayed | None = None) -> Costs:
+        """How the last epoch ran and what was expected, and what each part of the work costs."""
+        last = msgspec.structs.replace(self.choice, epoch=epoch)
+        parts = told(self.work, self.choice.elements, self._partitions)
+        dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
+        now = self._partitions
+        return Costs(
+            last, dict(self.sums), dearest, self.over(), delay, over=now, intake=self.intake(),
+            interval=round(self.interval.ms, 1), fixed=round(self.interval.measured_cost, 1),
+        )  # fmt: skip
+
+    def over(self) -> dict[int, float]:
+        """What an epoch like the last one would take over other numbers of partitions, ms: of these
+        no more than there are cores. {}: nothing is known, or there are no others. Cost: by stages
+        and numbers.
+        """
+        if self._load is None:
+            return {}
+        found = {n: self._over(self._load, n) for n in numbers(self.cores, self._partitions)}
+        return found if len(found) > 1 else {}
+
+    def _over(self, load: Load, parts: int) -> float:
+        """The fastest of the ways that it might go; a call waits for disks and its turn, too."""
+        now, cores, wait = self._partitions, self._at_once, self._waits.mean
+        readers = _readers(load, self._references, cores)
+        on_way = _on_way(over(load, now, parts), parts, cores, readers)
+        more = self._stages * (parts - now)
+        waves = self._stages * (-(-parts // cores) - -(-now // cores))
+        # of a light epoch here only CPU time is measured
+        beside = {HERE: 0.0 if self._light else more * wait, ONE: more * wait}
+        beside[SPREAD] = waves * wait + more * LAUNCH
+        ways = self._open(parts)
+        return max(min(self._trends[w].at(on_way[w]) + beside[w] for w in ways), 0.0)
+
+    def _open(self, parts: int) -> tuple[str, ...]:
+        """The ways that an epoch like the last one may go over so many partitions."""
+        if self.here:
+            return (HERE,)
+        if self._must_spread(parts):
+            return (SPREAD,)
+        return (HERE,) if self._light and self.light_here else (ONE, SPREAD)
+
+    def intake(self) -> dict[int, float]:
+        """What an epoch like the last one would take if it were spread and so many tasks read, ms.
+        {}: nothing is known, or there is one reference.
+        """
+        most = min(self._references, self.cores or self._partitions)
+        if self._load is None or most < 2 or self.here:
+            return {}
+        shape = (self._load, self._partitions, self._at_once)
+        trend = self._trends[SPREAD]
+        return {
+            m: trend.at(_on_way(*shape, m)[SPREAD]) + TASK * (m - self.choice.readers)
+            for m in numbers(most, self.choice.readers)
+        }
+
+
+def _on_way(load: Load, partitions: int, cores: int, readers: int) -> dict[str, float]:
+    """The time on the way of an epoch that nothing shortens, ms, by the way."""
+    one = alone(load, partitions)
+    return {HERE: one, ONE: one, SPREAD: apart(load, partitions, cores, readers)}
+
+
+def _readers(load: Load, references: int, cores: int) -> int:
+    """How many tasks read: another one shortens the reading, and costs a task."""
+    most = range(1, max(min(references, cores), 1) + 1)
+    return min(most, key=lambda m: load.reading / m + TASK * m)
+
+
+def _is_light(reference: AnyReference) -> bool:
+    if isinstance(reference, Reference):
+        return reference.format in LIGHT_FORMATS
+    return isinstance(reference, MadeReference)
+
+
+def bundles(
+    references: Sequence[AnyReference],
+    tasks: int,
+    *,
+    apart: bool = False,
+    placed: Placed | None = None,
+) -> list[Payload]:
+    """References in bundles of bounded size, at least one task's share each; the order within a
+    partition is kept. ``apart``: each with those of one source partition, whose reader's name it
+    has, so that what it sends can be counted. ``placed``: each with those of one machine.
+    """
+    if not references:
+        return []
+    if apart:
+        by_reader: dict[str, list[AnyReference]] = {}
+        for r in references:
+            by_reader.setdefault(reader(r.stream, r.partition), []).append(r)
+        return [
+            msgspec.structs.replace(payload, reader=name)
+            for name, own in by_reader.items()
+            for payload in bundles(own, tasks)
+        ]
+    if placed is not None:
+        by_machine: dict[int, list[AnyReference]] = {}
+        for r in references:
+            by_machine.setdefault(placed.of(r), []).append(r)
+        each = max(tasks // len(by_machine), 1)
+        return [payload for own in by_machine.values() for payload in bundles(own, each)]
+    total = sum(r.size for r in references)
+    bound = max(min(BUNDLE, total // tasks), 1)
+    out: list[Payload] = []
+    size = bound
+    for reference in references:
+        if size >= bound:
+            out.append(Payload([]))
+            size = 0
+        out[-1].references.append(reference)
+        size += max(reference.size, 1)
+    return out

@@ -1,1 +1,0 @@
-"""From what a manifest names to sinks and readers."""

@@ -1,0 +1,584 @@
+"""The catalog: which queries the plan holds, and the next plan when that changes
+(docs/semantics.md#queries-that-come-later).
+
+    registered queries  --difference to the catalog-->  removals, additions
+                        --seal-->  plan p + 1, from the next epoch
+
+The catalog of a plan version is a file beside it, loaded when the open intention of a run before,
+if any, has been run with its plan: the last manifest names the one to go on from, and a version
+that no epoch used may be written anew. A query that comes to data starts behind their largest time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
+from functools import lru_cache, partial
+from hashlib import sha256
+from typing import NamedTuple
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.manifest import Manifest
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.cpu_guard import cpu_guard
+from levada.core.event_time import MIN
+from levada.core.frozen import frozen
+from levada.core.names import derived_by, is_derived, shown
+from levada.errors import CheckpointError, LevadaError
+from levada.plan.execution.plan import Plan, QueryPlan
+from levada.plan.logical import nodes as a
+from levada.plan.logical.ontology_schema import Regime
+from levada.plan.logical.query_options import QueryOptions
+from levada.plan.logical.query_template import Row
+from levada.plan.sharing.recover_arrangements import stand_kept
+from levada.plan.sharing.sharing_modes import Planning
+from levada.plan.sharing.template_instances import add_rows, expect_rows
+from levada.plan.topology.prune import drop_queries
+from levada.plan.topology.topology import Topology
+from levada.runtime.cost_model import decision_log_file
+from levada.runtime.cost_model import planner_feedback as seen
+from levada.runtime.cost_model.plan_migrations import Switching
+from levada.runtime.cost_model.query_start import made_by, seen_in, start_of
+from levada.runtime.driver.stream_progress import going_on
+from levada.runtime.publication.query_end import check_end, end_of
+from levada.runtime.publication.query_identity import Identities
+from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.task.operator_failures import as_failure
+
+
+@frozen
+class Registered:
+    """A query as it was registered, and where it stands. ``said``: its text, None where that is
+    the one by its meaning.
+    """
+
+    name: str
+    said: str | None
+    dialect: str
+    options: QueryOptions
+    meaning: a.Query | Row
+    lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        if self.said is None:
+            assert isinstance(self.meaning, Row), "a row of a template has a text"
+            return self.meaning.text
+        return self.said
+
+    @property
+    def query(self) -> a.Query:
+        """What it means."""
+        return _query_of(self.meaning, self.text)
+
+    @property
+    def alike(self) -> a.Query:
+        """A query of its windows and form: what it means, whatever its terms are."""
+        return self.meaning.template.query if isinstance(self.meaning, Row) else self.meaning
+
+    @property
+    def identity(self) -> str:
+        """What makes it the same query when it is registered again."""
+        said = f"{self.dialect}\n{_shown(self.options)}\n{self.text}"
+        if self.options.entailment in (None, Regime.NONE):
+            return said
+        # what it means follows from the ontology
+        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
+
+
+NO_QUERIES: Mapping[str, Registered] = {}
+
+
+class Unsettled(NamedTuple):
+    """The names of queries that go, the queries that come, and the names of those that have gone
+    over to other operators, with a plan that no epoch has had.
+    """
+
+    gone: Mapping[str, None] = {}
+    new: Mapping[str, Registered] = {}
+    done: Sequence[str] = ()
+
+
+class Catalog:
+    """The queries of a checkpoint's plan.
+
+    ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs
+    that may be replaced. ``planning``: how queries are planned that come from now on.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        configs: Sequence[StreamConfig],
+        replaceable: Collection[str | None] = (),
+        planning: Planning = Planning(),  # noqa: B008 a frozen value
+    ) -> None:
+        self._checkpoint, self._planning = checkpoint, planning
+        self._replaceable = frozenset(replaceable)
+        self._facts = {c.name: c.facts for c in configs}
+        self._regions = {c.name: c.region for c in configs}
+        self._topology: Topology | None = None
+        self._planned = False  # ``follow`` has come to its end in this run
+        self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
+        self._lifetime: dict[str, Lifetime] = {}
+        self._left: set[str] = set()  # streams that the last plan knows, and that are no more
+        self._new_streams = False  # the last plan knows others
+        self._dropped = 0  # a version that is in no manifest, and whose number processes know
+        self._saved = 0  # the last version that epochs have had, or that was loaded
+        self._newest = 0  # the last version that this run has saved
+        self._unsettled = Unsettled()
+        self._margin = 0  # ms of event time
+        self._altered: set[str] = set()  # streams of which the last plan knows other facts
+        self._switching = Switching(planning.looks)
+        self.edited: list[QueryPlan] = []  # others than those of their names in the run before
+        self.goes_on = False  # a query does, from before the last call
+
+    def name_streams(self, configs: Sequence[StreamConfig], left: Collection[str]) -> None:
+        """The streams from the next plan on. ``left``: names of those that are no more, also where
+        other ones have them now.
+        """
+        self._facts = {c.name: c.facts for c in configs}
+        self._regions = {c.name: c.region for c in configs}
+        self._left |= set(left)
+
+    def follow(
+        self,
+        queries: dict[str, Registered],
+        dropped: Collection[str],
+        last: Manifest | None,
+        static: int = 0,
+    ) -> Plan | None:
+        """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
+
+        ``dropped``: names that have been unregistered since; one that is registered again starts
+        anew. ``static``: the version of the static files; where it is another than before, queries
+        that come read them again.
+        """
+        first = not self._planned
+        topology = self._loaded(last)
+        if first:  # attempts of before may have left later ones
+            self._dropped = self._checkpoint.newest_plan()
+        topology.version = max(topology.version, self._dropped)
+        self._follow_streams(topology)
+        plan = self._replan(topology, queries, dropped, last, static, first=first)
+        self._left, self._planned = set(), True
+        self.settle(queries, first=first)
+        return plan
+
+    def plan_ahead(
+        self,
+        queries: dict[str, Registered],
+        dropped: Collection[str],
+        last: Manifest,
+        static: int,
+        margin: int,
+    ) -> Plan | None:
+        """``follow`` while epochs go on with the plan before: queries that come begin ``margin`` ms
+        of event time later than they would after ``last``. Takes effect with ``settle``. Queries
+        that came with a plan that has not taken effect are planned again.
+        """
+        assert self._topology is not None, "an engine plans ahead once it has a plan"
+        self._margin = margin
+        try:
+            topology = self._topology
+            anew = [*dropped, *self._unsettled.new]
+            return self._replan(topology, queries, anew, last, static, ahead=True)
+        finally:
+            self._margin = 0
+
+    def _replan(
+        self,
+        topology: Topology,
+        queries: dict[str, Registered],
+        dropped: Collection[str],
+        last: Manifest | None,
+        static: int,
+        *,
+        first: bool = False,
+        ahead: bool = False,
+    ) -> Plan | None:
+        """The next plan of a topology; None: it stays. No query goes over to another order of
+        joins if that would be planned ``ahead``.
+        """
+        anew, topology.data = not topology.version, static
+        last = None if last is None else going_on(last, topology.streams)
+        gone = self._gone(topology, queries, dropped, first=first)
+        topology = self._remove(topology, gone, ahead=ahead)
+        self.goes_on = bool(topology.queries)
+        done = [] if ahead else self._switching.finish(topology, last, first=first)
+        tables = self._checkpoint.tables
+        seen.tell(topology, last, self._regions, tables.load(tables.current).partitions)
+        new = _new(queries, topology.queries)
+        self._add(topology, new, last, first=first)
+        topology.install()
+        changed = bool(gone or new)
+        asked = partial(_asked, topology, queries)
+        begun = [] if ahead else self._switching.begin(topology, last, asked, changed=changed)
+        others = [n for n in gone if first and n in queries and n not in dropped]
+        self.edited = [topology.queries[name] for name in others]
+        self._unsettled = Unsettled(
+            dict.fromkeys([*self._unsettled.gone, *gone]), {q.name: q for q in new}, done
+        )
+        if not (changed or anew or self._new_streams or done or begun):
+            return None
+        return self._sealed(topology, queries, 0 if last is None else last.plan)
+
+    def settle(self, queries: Mapping[str, Registered] = NO_QUERIES, *, first: bool) -> None:
+        """The next epochs have the last plan: queries that went or came know it."""
+        topology, unsettled = self._topology, self._unsettled
+        assert topology is not None, "there is a plan"
+        self._unsettled, self._saved = Unsettled(), self._newest
+        for name in unsettled.gone:
+            if name in self._lifetime:
+                self._lifetime.pop(name).end(topology.version)
+        self._begin(topology, queries if first else unsettled.new)
+        for name in unsettled.done:
+            self._lifetime[name].switch(topology.queries[name])
+
+    def lag(self, last: Manifest) -> int:
+        """By how many ms of event time the queries that were planned ahead begin too early: their
+        streams have said more meanwhile; 0: they can come.
+        """
+        topology, lag = self._topology, 0
+        assert topology is not None, "there is a plan"
+        last = going_on(last, topology.streams)
+        for name in self._unsettled.new:
+            query = topology.queries[name]
+            latest = max((seen_in(s, last, topology) for s in query.streams), default=MIN)
+            if latest > MIN and query.start <= latest:
+                lag = max(lag, 1 if query.start <= MIN else latest + 1 - query.start)
+        return lag
+
+    def _remove(self, topology: Topology, names: Sequence[str], *, ahead: bool) -> Topology:
+        """The topology without some queries. If taking them out fails, it is read again, and all
+        operators that no other query uses are dropped.
+        """
+        try:
+            for name in names:
+                topology.remove(name)
+        except BaseException as error:
+            failure = as_failure(error)
+            if failure is None:
+                raise
+            message = (
+                f"Levada failed while it took queries out of the plan ({', '.join(names)}), and "
+                f"has read the plan again without them: {failure} at {failure.place}. "
+                "Please report this."
+            )
+            warnings.warn(message, stacklevel=2)
+            version, data = topology.version, topology.data
+            topology = self._topology = self._copy(self._newest, names)
+            topology.version, topology.data = version, data
+            if not ahead:
+                self._follow_streams(topology)
+        return topology
+
+    def waits(self, last: Manifest | None) -> bool:
+        """Whether queries are to go over to other orders of joins, or to be looked at."""
+        return self._switching.due(self._topology, last)
+
+    def _add(
+        self, topology: Topology, new: Sequence[Registered], last: Manifest | None, *, first: bool
+    ) -> None:
+        """Queries that come together; rows of one template at once, which read no other queries."""
+        rows: dict[tuple[int, QueryOptions], list[Registered]] = {}
+        for one in new:
+            if isinstance(one.meaning, Row):
+                key = id(one.meaning.template), one.options
+                rows.setdefault(key, []).append(one)
+        templates = [
+            (options, alike, [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)])
+            for (_, options), alike in rows.items()
+        ]
+        for _, alike, found in templates:
+            expect_rows(topology, found, self._start_of(alike[0].alike, last, topology))
+        for options, alike, found in templates:
+            start = self._start_of(alike[0].alike, last, topology)
+            if first:
+                _check_ends(alike, start)
+            until = end_of(options, start)
+            add_rows(
+                topology, found, start, empty_reports=options.empty_reports, until=until,
+                region=options.region,
+            )  # fmt: skip
+        for one in new:
+            if not isinstance(one.meaning, Row):
+                query = topology.place(one.meaning)
+                start = self._start_of(query, last, topology)
+                if first:  # later those who register ask it
+                    _check_ends([one], start)
+                until = end_of(one.options, start)
+                topology.add(
+                    one.name, query, start, empty_reports=one.options.empty_reports, until=until,
+                    region=one.options.region,
+                )  # fmt: skip
+
+    def _start_of(self, query: a.Query, last: Manifest | None, topology: Topology) -> int:
+        start = start_of(query, last, topology)
+        return start + self._margin if start > MIN else start
+
+    def begins(self, query: a.Query, last: Manifest) -> int:
+        """Where a registered query would begin that came now; MIN: with the first element. Before
+        the first plan what others make is looked up in that of the run before.
+        """
+        topology = self._topology or self._before(query)
+        seen = (
+            made_by(shown(w.stream), last, topology)  # also if nobody has read it
+            if is_derived(w.stream)
+            else seen_in(w.stream, last, topology)
+            for w in query.windows
+        )
+        latest = max(seen, default=MIN)
+        return latest + 1 if latest > MIN else MIN
+
+    def _before(self, query: a.Query) -> Topology:
+        """The topology of the run before, as far as a query can read it; not that which goes on."""
+        last = self._checkpoint.last
+        if last is None or not any(is_derived(w.stream) for w in query.windows):
+            return Topology({})
+        return self._checkpoint.load_topology(last.plan)[0]
+
+    def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
+        """Says of the queries where they stand in the last plan of a checkpoint that has ended;
+        others stand nowhere.
+        """
+        topology = self._loaded(last)
+        same = {
+            n: queries[n] for n, query in topology.queries.items() if self._same(query, queries)
+        }
+        self._begin(topology, same)
+
+    def _begin(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
+        for name, registered in queries.items():
+            if name not in self._lifetime:
+                query = topology.queries[name]
+                registered.lifetime.begin(query, topology.nodes[query.node].shape.layout)
+                self._lifetime[name] = registered.lifetime
+
+    def _gone(
+        self,
+        topology: Topology,
+        queries: Mapping[str, Registered],
+        dropped: Collection[str],
+        *,
+        first: bool,
+    ) -> list[str]:
+        """The queries of the plan that are no more, or are others, or read what such a one made.
+        Whether those that stay are the same is asked ``first``; later ``dropped`` says it.
+        """
+        gone = dict.fromkeys([n for n in dropped if n in topology.queries])
+        if not all(map(queries.__contains__, topology.queries)):
+            gone |= dict.fromkeys([n for n in topology.queries if n not in queries])
+        if not first and gone.keys().isdisjoint(topology.made.values()):
+            return list(gone)
+        for name, query in topology.queries.items():
+            if (first and not self._same(query, queries)) or any(
+                topology.made.get(s) in gone or s in self._left for s in query.streams
+            ):
+                gone[name] = None
+        return list(gone)
+
+    def _same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
+        known = queries.get(query.name)
+        if (
+            known is None
+            or known.identity != self._identities.get(query.name)
+            or self._altered & set(query.streams)
+        ):
+            return False
+        return {w.stream for w in known.alike.windows} == {_maker_of(s) for s in query.streams}
+
+    def _loaded(self, last: Manifest | None) -> Topology:
+        if self._topology is None:
+            if last is None:
+                self._topology, self._left = Topology(self._facts, self._replaceable), set()
+            else:
+                self._topology = self._load(last)
+                self._saved = self._newest = last.plan
+            self._topology.plan_by(self._planning)
+            self._topology.journal = decision_log_file.opened(self._checkpoint.root)
+        return self._topology
+
+    def _load(self, last: Manifest) -> Topology:
+        topology, self._identities = self._checkpoint.load_topology(last.plan)
+        self._altered = {
+            n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts
+        }
+        topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
+        self._check_replaceable(topology)
+        topology.replaceable = self._replaceable
+        stand_kept(topology)
+        return topology
+
+    def _follow_streams(self, topology: Topology) -> None:
+        """The topology has the streams that there are: they keep their numbers, new ones come
+        behind, and of those that left the numbers stay.
+        """
+        known = [n for n in topology.streams if not is_derived(n)]
+        gone = [n for n in known if n in self._left or n not in self._facts]
+        for name in gone:
+            topology.leave(name)
+        new = [n for n in self._facts if n in gone or n not in known]
+        for name in new:
+            topology.come(name, self._facts[name])
+        self._new_streams = self._new_streams or bool(gone or new)
+
+    def _check_replaceable(self, topology: Topology) -> None:
+        """Whether a graph may be replaced is in the plan of the queries that read it."""
+        for graph in sorted(
+            (topology.replaceable ^ self._replaceable) & topology.graphs(), key=str
+        ):
+            name = "the default graph" if graph is None else f"the static graph <{graph}>"
+            was, now = ("not ", "") if graph in self._replaceable else ("", "not ")
+            raise CheckpointError(
+                f"On the checkpoint {self._checkpoint.root} {name} was {was}replaceable, "
+                f"now it is {now}so.",
+                hint="Name it as before, or use a new folder.",
+            )
+
+    def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
+        self._new_streams, self._altered = False, set()
+        self._identities = {}
+        plan = topology.seal(had)
+        # an attempt of before, or a driver that was overtaken, may have left one of this number
+        while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
+            plan = topology.seal(had)
+        decision_log_file.write(self._checkpoint.root, topology.journal)
+        self._newest = plan.version
+        return plan
+
+    def restore(self) -> None:
+        """Goes back to the last plan that took effect, after an attempt to plan failed."""
+        self._unsettled = Unsettled()
+        self.drop(self._newest)
+        self._topology = self._copy(self._saved) if self._saved else None
+
+    def newcomers(self, queries: Mapping[str, Registered]) -> list[str]:
+        """The names of the queries that the last plan that was saved has not, or has otherwise."""
+        if not self._saved:
+            return list(queries)
+        topology, identities = self._checkpoint.load_topology(self._saved)
+        same = {name for name in topology.queries if name in queries}
+        same = {n for n in same if identities.get(n) in (None, queries[n].identity)}
+        return [name for name in queries if name not in same]
+
+    def stop_switching(self) -> bool:
+        """Has queries keep their orders of joins; False if they do already."""
+        was, self._switching = bool(self._switching.every), Switching(0)
+        return was
+
+    def _copy(self, version: int, without: Collection[str] = ()) -> Topology:
+        """The topology of a saved version (0: an empty one), apart from the catalog's own, and
+        ``without`` some queries.
+        """
+        topology = Topology(self._facts, self._replaceable)
+        if version:
+            topology = self._checkpoint.load_topology(version)[0]
+        if without:
+            drop_queries(topology, without)
+        topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
+        topology.replaceable = self._replaceable
+        stand_kept(topology)
+        topology.plan_by(self._planning)
+        topology.journal = decision_log_file.opened(self._checkpoint.root)
+        topology.version = max(topology.version, self._dropped)
+        return topology
+
+    def can_add(self, newcomers: Sequence[Registered], last: Manifest | None) -> bool:
+        """Whether queries can be planned beside those of the last plan that was saved."""
+        topology = self._copy(self._saved, [query.name for query in newcomers])
+        before = self._new_streams
+        try:
+            self._follow_streams(topology)
+            last = None if last is None else going_on(last, topology.streams)
+            with cpu_guard(len(newcomers)):
+                self._add(topology, newcomers, last, first=False)
+                topology.seal()
+        except LevadaError:
+            raise
+        except Exception:
+            return False
+        finally:
+            self._new_streams = before
+        return True
+
+    def without(self, version: int, names: Collection[str]) -> int:
+        """Saves a plan for a trial and returns its number: that of a version, without queries, and
+        without those that read the streams that these make.
+        """
+        before, identities = self._checkpoint.load_topology(version)
+        gone = {name for name in names if name in before.queries}
+        for name, query in before.queries.items():  # makers stand before readers
+            if any(before.made.get(stream) in gone for stream in query.streams):
+                gone.add(name)
+        topology = self._copy(version, gone)
+        plan = topology.seal(version)
+        while not self._checkpoint.save_plan(plan, topology, identities):
+            plan = topology.seal(version)
+        self.drop(plan.version)
+        return plan.version
+
+    def drop(self, version: int) -> None:
+        """The epoch that had this plan is dropped: the next plan has another number, since
+        processes keep plans by them.
+        """
+        self._dropped = max(self._dropped, version)
+
+    def plan(self, version: int) -> Plan:
+        """A plan version of the checkpoint."""
+        return self._checkpoint.load_plan(version)
+
+
+def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registered]:
+    """The queries that are not known; those that are, are all among them, and the others are the
+    last ones but for some that come again. Makers stand before readers.
+    """
+    found: list[Registered] = []
+    left = len(queries) - len(known)
+    for name in reversed(queries):
+        if not left:
+            break
+        if name not in known:
+            found.append(queries[name])
+            left -= 1
+    return found[::-1]
+
+
+def _asked(
+    topology: Topology, queries: Mapping[str, Registered], name: str
+) -> tuple[a.Query, bool] | None:
+    """What a query means on the topology's streams, and whether it shows empty reports; None: it is
+    a row of a table.
+    """
+    one = queries[name]
+    if isinstance(one.meaning, Row):
+        return None
+    return topology.place(one.meaning), bool(one.options.empty_reports)
+
+
+def _check_ends(queries: Sequence[Registered], start: int) -> None:
+    """Whether queries of these options can end that begin here. Raises ``UsageError``."""
+    for query in queries:
+        if not query.lifetime.may_be_over:
+            check_end(query.name, query.options, start)
+            return
+
+
+def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
+    """What a query means, whose text is this."""
+    if isinstance(meaning, Row):
+        return replace(meaning.template.filled(meaning.terms), text=text)
+    return meaning
+
+
+@lru_cache(maxsize=64)
+def _shown(options: QueryOptions) -> str:
+    """Options as identities have them: those of before regions as they were."""
+    return str(options).replace(", region=''", "")
+
+
+def _maker_of(stream: str) -> str:
+    """The name of a stream as a registered query has it."""
+    return derived_by(shown(stream)) if is_derived(stream) else stream

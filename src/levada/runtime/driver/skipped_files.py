@@ -1,0 +1,134 @@
+"""Files of which nothing is read, or not all: broken ones, those that come too late, with names
+before one that is being read, those that were deleted before, and those that end the process that
+reads them.
+
+That is known to the driver alone, so it writes the dead letters: one for each file, in a side file
+of the epoch that tells of it. What is deadly is found out after a death
+(``runtime.task.crash_probe``) and then stands in the epoch's intention, in place of the references
+that would be read (docs/decisions/0016-what-kills-is-set-aside.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Context, Control, encode, load_setup
+from levada.checkpoint.manifest import Intention
+from levada.connectors.sources.fingerprint import check_same
+from levada.connectors.sources.read_split import read_range
+from levada.connectors.sources.splits import AnyReference, Reference
+from levada.errors import SHARED, EngineError, LostTaskError, SourceError
+from levada.plan.execution.plan import Plan
+from levada.runtime.task.crash_probe import deaths
+from levada.runtime.task.ingest_task import Payload
+from levada.runtime.task.static_reader import StaticPart
+
+REASON = "The file came when one with a later name was being read already: it is not read."
+GONE = "The file was deleted, or replaced by another, before all of it was read."
+DEADLY = "Reading it ended the process with {}: it is set aside."
+Side = list[tuple[str, str, int]]
+
+
+def without_deadly(
+    intention: Intention, context: Context, parts: Sequence[StaticPart]
+) -> Intention:
+    """The intention without the references that end a process which reads them; of a deadly part
+    of static data, without which there are no right results, a ``SourceError``.
+    """
+    references = intention.references
+    payloads = [
+        *(Payload(references=[reference]) for reference in references),
+        *(Payload(static=[part]) for part in parts),
+    ]
+    found = deaths(encode(context), [msgspec.json.encode(payload) for payload in payloads])
+    for number in (k for k in found if k >= len(references)):
+        file = load_setup(context.setup).static[parts[number - len(references)].file]
+        raise SourceError(
+            f"Reading the static file {file.name} ended the process with {found[number]}.",
+            hint="Take it out, or write it in another format.",
+        )
+    if not found:
+        return intention
+    return msgspec.structs.replace(
+        intention,
+        references=[r for k, r in enumerate(references) if k not in found],
+        deadly=intention.deadly + [(references[k], how) for k, how in found.items()],
+    )
+
+
+def check_alike(
+    controls: Sequence[Control], references: Sequence[AnyReference], plan: Plan
+) -> None:
+    """Raises ``LostTaskError`` where a task has missed a file that is here as it was found: its
+    host sees another folder under the path, or does not see yet what is new.
+    """
+    missed = [control for control in controls if control.other]
+    for control in missed:
+        stream, own = plan.streams[control.stream], [c for c in missed if _of(c) == _of(control)]
+        given = [r for r in references if (r.stream, r.partition) == (stream, control.partition)]
+        here = [r for r in given if isinstance(r, Reference) and _is_as_found(r)]
+        if len(given) - len(here) < len(own):
+            raise LostTaskError(
+                f"The executor on {control.other} does not see {here[0].path} as the driver does.",
+                hint=SHARED,
+            )
+
+
+def _of(control: Control) -> tuple[int, str]:
+    return control.stream, control.partition
+
+
+def _is_as_found(reference: Reference) -> bool:
+    """Whether a reference could be read here."""
+    try:
+        text = reference.format != "parquet"
+        stop = reference.stop if text else 0
+        check_same(reference, read_range(reference.path, reference.start if text else 0, stop))
+        return True
+    except SourceError:
+        return False
+
+
+def letters_of(context: Context, intention: Intention) -> Side:
+    """Writes the letters; returns the side file for the manifest, if there is one."""
+    letters = [
+        {"stream": stream, "source": name, "offset": at, "reason": reason, "text": ""}
+        for stream, name, at, reason in _unread(intention)
+    ]
+    if not letters:
+        return []
+    lines = "".join(json.dumps(letter, ensure_ascii=False) + "\n" for letter in letters)
+    name = state_files.write_sealed(
+        context.root, "side", f"{context.epoch}-overtaken", lines.encode()
+    )
+    return [("dead-letter", name, len(letters))]
+
+
+def reasons_of(intention: Intention, stream: str) -> list[str]:
+    """Which files of a stream are not read, and why."""
+    return [f"{name}: {reason}" for of, name, _, reason in _unread(intention) if of == stream]
+
+
+def _unread(intention: Intention) -> Iterator[tuple[str, str, int, str]]:
+    for stream, names in intention.overtaken.items():
+        yield from ((stream, name, 0, REASON) for name in names)
+    for stream, names in intention.gone.items():
+        yield from ((stream, name, 0, GONE) for name in names)
+    for stream, found in intention.broken.items():
+        yield from ((stream, name, 0, reason) for name, reason in found.items())
+    for reference, how in intention.deadly:
+        yield reference.stream, reference.name, reference.start, DEADLY.format(how)
+
+
+def ended_twice(plan: Plan, epoch: int, at: int, how: str) -> EngineError:
+    """What is said of an epoch that ends every process that runs it, in a node (-1: none)."""
+    where = f" in the operator {type(plan.nodes[at].step).__name__}" if at >= 0 else ""
+    return EngineError(
+        f"Epoch {epoch} ended the process twice, and a process apart{where}: {how}. Neither what "
+        "it reads nor a query alone is to blame; nothing of it is published.",
+        hint="Start without the query that is new: the others go on from there. Please report it.",
+    )

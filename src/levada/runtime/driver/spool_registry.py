@@ -1,0 +1,199 @@
+"""What a stream's source may be: a configuration, a path, or what goes through a spool: a streaming
+DataFrame (``runtime.spark.dataframe_spool``), frames, iterables and pushed rows
+(``connectors.spool.python_spool``), feeds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from levada.connectors.config.input_formats import PUSH, STDIN
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.feed_spool import FeedSpool, Line, Receiver
+from levada.connectors.spool.push_spool import push_spool
+from levada.connectors.spool.python_spool import PythonSpool, Source, python_spool
+from levada.connectors.spool.row_batches import Rows, Shape
+from levada.connectors.spool.spool_folder import spool_folder
+from levada.connectors.spool.stdin_spool import StdinSpool, stdin_spool
+from levada.errors import UsageError
+
+
+@runtime_checkable
+class StreamingFrame(Protocol):
+    """A DataFrame of Spark."""
+
+    @property
+    def isStreaming(self) -> bool:  # noqa: N802
+        """Whether it is of ``spark.readStream``."""
+
+
+StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
+"""A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
+
+
+def _mqtt() -> Callable[[Line], Receiver]:
+    from levada.connectors.spool.receivers.mqtt import MqttReceiver
+
+    return MqttReceiver
+
+
+def _sse() -> Callable[[Line], Receiver]:
+    from levada.connectors.spool.receivers.sse import sse_receiver
+
+    return sse_receiver
+
+
+def _websocket() -> Callable[[Line], Receiver]:
+    from levada.connectors.spool.receivers.websocket import websocket_receiver
+
+    return websocket_receiver
+
+
+_RECEIVERS = {"mqtt": _mqtt, "sse": _sse, "ws": _websocket}
+"""What listens to each kind of feed: loaded by the first stream of it."""
+
+
+class Spool(Protocol):
+    """What writes the batches of a source that is no file."""
+
+    config: StreamConfig
+
+    def lie(self, folder: Path) -> None:
+        """Says where its batches are, in place of where its name says; before the start."""
+
+    def start(self, *, once: bool) -> None:
+        """Starts; with ``once`` what is there now is written before this returns."""
+
+    def check(self) -> None:
+        """Raises what made it fail."""
+
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes what lies before a committed position."""
+
+    def stop(self) -> None:
+        """Ends after the current batch."""
+
+
+class Spools:
+    """The spools of an engine. ``kept``: its checkpoint outlives it. ``elsewhere``: on which object
+    store that is, where spools are not kept.
+    """
+
+    def __init__(self, *, kept: bool = False, elsewhere: str = "") -> None:
+        self._all: list[Spool] = []
+        self._kept, self._elsewhere = kept, elsewhere
+
+    def config_of(
+        self,
+        name: str,
+        source: StreamSource,
+        root: Path,
+        options: Mapping[str, Any],
+    ) -> StreamConfig:
+        """The stream that a source is; what is no path gets a spool. Raises ``UsageError``."""
+        if isinstance(source, (str, os.PathLike)):
+            source = StreamConfig.of(name, source, **options)
+        if isinstance(source, StreamConfig) and source.path == PUSH:
+            return self._add(push_spool(source, root.absolute()))
+        if isinstance(source, StreamConfig) and source.feed is not None:
+            return self._feed(source, root.absolute())
+        if isinstance(source, StreamConfig):
+            return source if source.path != STDIN else self._stdin(source, root)
+        if isinstance(source, StreamingFrame):
+            from levada.runtime.spark.dataframe_spool import spool_of
+
+            return self._add(spool_of(name, source, root, options))
+        return self._add(python_spool(name, source, root, options))
+
+    def _add(self, spool: Spool) -> StreamConfig:
+        if self._elsewhere:
+            raise UsageError(
+                f"The stream {spool.config.name} is sent once, and what has come of it would be on "
+                f"this machine alone, not in the checkpoint {self._elsewhere}.",
+                hint="Have it in files or in Kafka, or take a folder as checkpoint.",
+            )
+        self._all = [*self._all, spool]  # others may be going through the list
+        return spool.config
+
+    def _feed(self, config: StreamConfig, root: Path) -> StreamConfig:
+        assert config.feed is not None, "the stream is a feed"
+        listen = _RECEIVERS[config.feed.kind]()
+        return self._add(FeedSpool(config, root, listen, kept=self._kept))
+
+    def rows(self, config: StreamConfig, columns: tuple[str, ...], root: Path) -> StreamConfig:
+        """A stream of rows from Python as it was declared, whatever its source was: they are pushed
+        from now on.
+        """
+        lies = replace(config, path=str(spool_folder(root, config.name) / "data"))
+        return self._add(PythonSpool(Shape(lies, columns), None))
+
+    # -- one of them --
+
+    def of(self, name: str) -> Spool | None:
+        """The spool of a stream; None if it has none."""
+        return next((spool for spool in self._all if spool.config.name == name), None)
+
+    def leave(self, name: str) -> None:
+        """A stream is no more: its spool ends. What it wrote stays."""
+        gone = [spool for spool in self._all if spool.config.name == name]
+        self._all = [spool for spool in self._all if spool not in gone]
+        for spool in gone:
+            spool.stop()
+
+    @property
+    def away(self) -> dict[str, str]:
+        """Which streams' feeds do not answer, and why."""
+        feeds = (spool for spool in self._all if isinstance(spool, FeedSpool))
+        return {feed.stream: feed.away for feed in feeds if feed.away}
+
+    def _stdin(self, config: StreamConfig, root: Path) -> StreamConfig:
+        for other in self._all:
+            if isinstance(other, StdinSpool):
+                message = f"The streams {other.config.name} and {config.name} are standard input."
+                raise UsageError(message, hint="Only one can be; give the other a file.")
+        return self._add(stdin_spool(config, root))
+
+    def push(self, name: str, rows: Rows) -> None:
+        """More rows for a stream. Raises ``UsageError`` if it takes none."""
+        self._python(name).push(rows)
+
+    def received(self, name: str) -> int:
+        """How many rows of a stream are durable."""
+        return self._python(name).received
+
+    def _python(self, name: str) -> PythonSpool:
+        for spool in self._all:
+            if spool.config.name == name and isinstance(spool, PythonSpool):
+                return spool
+        raise UsageError(
+            f"The stream {name} takes no rows from Python.",
+            hint=f'Name it without a path: engine.stream("{name}").',
+        )
+
+    def start(self, *, once: bool) -> None:
+        """Starts them."""
+        for spool in self._all:
+            spool.start(once=once)
+
+    def check(self) -> None:
+        """Raises what made one fail."""
+        for spool in self._all:
+            spool.check()
+
+    def forget(self, positions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Deletes the batches that a manifest covers, whose streams had these positions, by their
+        paths.
+        """
+        for spool in self._all:
+            if spool.config.path in positions:
+                spool.forget(positions[spool.config.path])
+
+    def stop(self) -> None:
+        """Ends them, once."""
+        ending, self._all = self._all, []
+        for spool in reversed(ending):
+            spool.stop()

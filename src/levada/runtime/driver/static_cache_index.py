@@ -1,0 +1,83 @@
+"""Which imprints of static data there are, and what is to be read of them
+(docs/decisions/0101-static-files-once.md).
+
+The names of their files are among those that a manifest names, so an imprint counts with the commit
+of the epoch that made it, goes back with ``levada rollback``, and is swept as any file. What each
+is of stands in the file itself. An imprint stands for its source as long as that is what was read:
+a copy in the checkpoint, whose name follows from its content; another file if its size and time are
+what they were. One that is gone was not changed. Of a source that was read anew the newest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from levada.checkpoint.state_files import map_
+from levada.connectors.ingest.static_file_stamps import seen_of
+from levada.connectors.ingest.static_files import StaticFile
+from levada.errors import SourceError
+from levada.runtime.task.static_reader import MARK, Source, key_of, sources_in
+from levada.runtime.task.static_rows import Pieces
+
+Key = tuple[str, str, str]
+
+
+class Imprints:
+    """The imprints of a checkpoint, by the names of their files that its last manifest has."""
+
+    def __init__(self, root: Path, named: Iterable[str]) -> None:
+        self._root = root
+        self.names = frozenset(name for name in named if f"-{MARK}-" in name)
+        self._known: dict[str, list[Source]] = {}
+        self._of: dict[Key, list[tuple[str, int, Source]]] | None = None
+
+    def find(self, file: StaticFile) -> Pieces | None:
+        """The imprint of a file; None: there is none of what it is now."""
+        own = self._index().get(key_of(file), [])
+        if not own or not _is_as_read(file, own[0][2].seen):
+            return None
+        return Pieces(tuple((name, number, source.size) for name, number, source in own))
+
+    def needed(self, new: Sequence[str], files: Collection[StaticFile]) -> Imprints:
+        """Those that there are with ``new`` ones, without files of which each imprint is of a
+        source that these ``files`` do not have, or older than another.
+        """
+        after = Imprints(self._root, [*self.names, *new])
+        after._known = dict(self._known)
+        index, keys = after._index(), {key_of(file) for file in files}
+        kept = {name for key in keys for name, _, _ in index.get(key, [])}
+        if kept != after.names:
+            after.names, after._of = frozenset(kept), None
+        return after
+
+    def _index(self) -> dict[Key, list[tuple[str, int, Source]]]:
+        """The newest imprint of each source, piece by piece."""
+        if self._of is None:
+            found: dict[Key, list[tuple[str, int, Source]]] = {}
+            for name in sorted(self.names, key=lambda name: (_epoch(name), name)):
+                for number, source in enumerate(self._sources(name)):
+                    own = found.setdefault(source.key, [])
+                    if own and _epoch(own[0][0]) < _epoch(name):
+                        own.clear()
+                    own.append((name, number, source))
+            self._of = found
+        return self._of
+
+    def _sources(self, name: str) -> list[Source]:
+        if name not in self._known:
+            self._known[name] = sources_in(map_(str(self._root), name)[1])
+        return self._known[name]
+
+
+def _epoch(name: str) -> int:
+    return int(name.rpartition("/")[2].split("-", 1)[0])
+
+
+def _is_as_read(file: StaticFile, seen: tuple[int, int]) -> bool:
+    if file.replaceable:
+        return True
+    try:
+        return seen_of(file) == seen
+    except SourceError:
+        return True

@@ -1,0 +1,240 @@
+"""The static data of an engine: what there is, and what comes in its place while the engine runs
+(docs/semantics.md#static-data-that-are-replaced).
+
+A graph may be replaced if its source was declared so. What may be replaced is copied into the
+checkpoint under a name that follows from its content: so epochs that run again after a crash read
+what they did, whatever becomes of the file, and equal content is no replacement. A file is read to
+its end before it counts: what is not well-formed is told to whoever gives it, and no epoch sees it.
+A file with ``reload`` is looked at between epochs; it counts as another one when its size, time or
+number on the disk is.
+
+One thread runs epochs and may ask for ``files`` while others replace; each change is one assignment
+of a tuple, under the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import xxhash
+
+from levada.connectors.config.input_formats import QUADS
+from levada.connectors.ingest.static_files import StaticFile, check_sound, static_source
+from levada.core.checkpoint_files import create, sync_folder
+from levada.core.durable_files import hidden, make_folder, replace_file
+from levada.errors import SourceError, UsageError, near
+
+LOOK = 0.2  # s between two looks at files that may change
+BLOCK = 1 << 20
+Source = str | os.PathLike[str] | Iterable[str]
+Stamp = tuple[int, int, int]
+
+
+class Statics:
+    """The static sources of an engine; copies and lines lie in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: tuple[StaticFile, ...] = ()
+        self._lock = threading.RLock()
+        self._stamps: dict[str, Stamp] = {}  # of the files that are looked at, by their paths
+        self._looked = 0.0
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files that are there."""
+        return sum(os.path.getsize(f.path) for f in self.files if os.path.exists(f.path))
+
+    @property
+    def graphs(self) -> set[str | None]:
+        """The graphs that there are (None: the default graph)."""
+        return {g for file in self.files for g in file.graphs}
+
+    @property
+    def replaceable(self) -> frozenset[str | None]:
+        """Those that may be replaced."""
+        return frozenset(g for file in self.files if file.replaceable for g in file.graphs)
+
+    def names(self, graph: str | None) -> list[str]:
+        """The names of a graph's files, which say its content where that may be replaced."""
+        return sorted(Path(file.path).name for file in self.files if graph in file.graphs)
+
+    # -- before the start --
+
+    def add(
+        self,
+        source: Source,
+        graph: str | None,
+        form: str | None,
+        *,
+        replaceable: bool,
+        reload: bool,
+    ) -> None:
+        """One more source. Raises ``SourceError``, ``UsageError``."""
+        file = static_source(source, graph, form)
+        if reload and not file.path:
+            raise UsageError(
+                "Only a file is looked at for changes.",
+                hint="Lines are replaced by engine.static(lines, graph).",
+            )
+        if replaceable or reload:
+            _check_one_graph(file)
+            file = replace(file, replaceable=True, copied_from=file.path)
+        if reload:
+            self._stamps[file.path] = _stamp(file.path)
+        self.files = (*self.files, file)
+
+    def place(self) -> None:
+        """Brings into the folder what is not read where it is: lines, and what may be replaced."""
+        make_folder(self.folder)
+        placed = []
+        for i, file in enumerate(self.files):
+            if file.replaceable:
+                file = self._copied(file)
+            elif not file.path:  # also where no line was given
+                path, data = self.folder / f"{i}.nt", "".join(file.lines).encode()
+                if not (path.exists() and path.read_bytes() == data):  # else its time is another
+                    replace_file(path, data)
+                file = replace(file, path=str(path), lines=())
+            placed.append(file)
+        self.files = tuple(placed)
+
+    # -- while epochs run --
+
+    def replace(self, source: Source, graph: str | None, form: str | None) -> None:
+        """Other content for a graph than its sources. Raises ``SourceError``, ``UsageError``."""
+        self._check_declared(graph)
+        file = static_source(source, graph, form)
+        _check_one_graph(file)
+        file = replace(file, replaceable=True, copied_from=file.path)
+        with self._lock:
+            copy = self._sound(file)
+            others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
+            self.files = (*(f for f in others if f.graphs), copy)
+            self._stamps = {
+                f.copied_from: self._stamps[f.copied_from]
+                for f in self.files
+                if f.copied_from in self._stamps
+            }
+
+    def _check_declared(self, graph: str | None) -> None:
+        """Which graphs there are is known when queries are planned: GRAPH ?g goes over those, and
+        no other can come.
+        """
+        if graph in self.replaceable:
+            return
+        name = "The default graph" if graph is None else f"The static graph <{graph}>"
+        close = near(graph or "", [g for g in self.replaceable if g])
+        hint = "Say replaceable=True where it is named, before the engine starts."
+        if graph in self.graphs or graph is None:
+            raise UsageError(
+                f"{name} was not declared replaceable.",
+                hint=close if close.startswith("Did") else hint,
+            )
+        hint = (
+            f'Declare it before, empty if there is nothing yet: engine.static([], "{graph}", '
+            "replaceable=True)."
+        )
+        message = f"{name} was not there when the engine started, so no query would see it."
+        raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
+
+    def reload(self) -> None:
+        """Takes in the files that have changed on the disk; of one that is not well-formed it
+        warns, and what was there stays.
+        """
+        if not self._stamps or time.monotonic() - self._looked < LOOK:
+            return
+        self._looked = time.monotonic()
+        with self._lock:
+            for i, file in enumerate(self.files):
+                if file.copied_from in self._stamps:
+                    self._reload_one(i, file)
+
+    def _reload_one(self, i: int, file: StaticFile) -> None:
+        try:
+            stamp = _stamp(file.copied_from)
+            if stamp == self._stamps[file.copied_from]:
+                return
+            copy = self._sound(file)
+        except SourceError as error:
+            if os.path.exists(file.copied_from):  # else it is about to come
+                self._stamps[file.copied_from] = stamp
+                warnings.warn(f"{error} What was there before stays.", stacklevel=1)
+            return
+        # else it changed while it was read: the next look will see
+        if _stamp(file.copied_from) == stamp:
+            self._stamps[file.copied_from] = stamp
+            self.files = (*self.files[:i], copy, *self.files[i + 1 :])
+
+    def sweep(self, kept: Collection[StaticFile], check: Callable[[], None]) -> None:
+        """Deletes the copies that are neither in use nor ``kept``. ``check`` raises if that is not
+        for us to do any more.
+        """
+        with self._lock:
+            named = {f.path for f in (*self.files, *kept)}
+            found = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
+            check()
+            for path in found:
+                if str(path) not in named:
+                    path.unlink(missing_ok=True)
+
+    def _sound(self, file: StaticFile) -> StaticFile:
+        """A copy that has been read to its end."""
+        copy = self._copied(file)
+        if copy.path not in {f.path for f in self.files}:
+            check_sound(copy)
+        return copy
+
+    def _copied(self, file: StaticFile) -> StaticFile:
+        """The file with its content in the folder."""
+        if not file.copied_from:
+            data = "".join(file.lines).encode()
+            path = self.folder / f"{xxhash.xxh3_128_hexdigest(data)}.nt"
+            if not path.exists():
+                replace_file(path, data)
+            return replace(file, path=str(path), lines=())
+        try:
+            return replace(file, path=str(_copy(Path(file.copied_from), self.folder)))
+        except OSError as error:
+            raise SourceError(
+                f"The static file {file.copied_from} cannot be read: {error.strerror}."
+            ) from error
+
+
+def _check_one_graph(file: StaticFile) -> None:
+    if file.format in QUADS and not file.whole:
+        raise UsageError(
+            f"The static file {file.path} names its graphs itself: it cannot be replaced as one.",
+            hint="Which graphs there are stays as it is: say graph=IRI for the whole file, "
+            "or give triples.",
+        )
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise SourceError(f"The static file {path} cannot be read: {error.strerror}.") from error
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    """A durable copy of a file, named by its content, with its endings."""
+    temporary = Path(hidden(str(folder / "copy")))
+    digest = xxhash.xxh3_128()
+    with source.open("rb") as file, create(temporary) as out:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            out.write(block)
+        out.flush()
+        os.fsync(out.fileno())
+    path = folder / (digest.hexdigest() + "".join(source.suffixes[-2:]))
+    os.replace(temporary, path)
+    sync_folder(folder)
+    return path

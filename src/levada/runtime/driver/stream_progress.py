@@ -1,0 +1,246 @@
+"""What is known of each stream after an epoch: how far it is read, what became of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import numpy as np
+
+from levada.checkpoint.epoch_context import (
+    Context,
+    Control,
+    Done,
+    advance,
+    column_of,
+    completed,
+)
+from levada.checkpoint.manifest import Carried, Intention, Manifest, Preferences, StreamRecord
+from levada.connectors.sources.splits import AnyReference, Reference
+from levada.core.event_time import MAX, MIN
+from levada.core.names import is_derived, is_left
+from levada.core.query_limits import TOLD
+from levada.errors import LostTaskError
+from levada.plan.execution.plan import Plan
+from levada.runtime.driver.skipped_files import check_alike, reasons_of
+from levada.runtime.executor import Executor
+from levada.runtime.placement import key_group_counters, send_graph
+from levada.runtime.placement.send_graph import slice_of
+from levada.runtime.placement.task_placement import Placed, tell
+from levada.runtime.preferred_locations import Tally
+from levada.runtime.warmup_executor import homes_of, missed_by
+
+
+class _Outcome(msgspec.Struct):
+    """What a task of the last stage tells the driver."""
+
+    controls: list[Control]
+    done: list[Done]
+
+
+_OUTCOMES = msgspec.json.Decoder(_Outcome)
+
+
+def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
+    """A manifest, of the streams of a later plan: what it says of a stream is said of its number.
+    One that came since is new, whatever had its name; one that has left is known no further than
+    it was, and nothing of it is read again.
+    """
+    names = streams[: len(last.streams)]
+    if tuple(names) == tuple(last.streams):
+        return last
+    records: dict[str, StreamRecord] = {}
+    for name, (was, record) in zip(names, last.streams.items(), strict=True):
+        known = record if name == was else _left(was, record)
+        records[name] = known
+    same = {name for name in names if name in last.streams and records[name] is last.streams[name]}
+    return msgspec.structs.replace(
+        last,
+        streams=records,
+        positions={name: at for name, at in last.positions.items() if name in same},
+        hits={name: found for name, found in last.hits.items() if name in same},
+    )
+
+
+def _left(stream: str, record: StreamRecord) -> StreamRecord:
+    """What is known of a stream that has left: no later instant is below what it said."""
+    latest = largest_time(stream, record)
+    return msgspec.structs.replace(record, partitions={}, max_ts=latest, ended=True)
+
+
+def records_of(
+    last: Manifest, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
+) -> dict[str, StreamRecord]:
+    """The records of all streams, from those of the epoch before and what tasks have told."""
+    new = advance(context, controls)
+    complete = completed(context.streams, controls, context.shared)
+    records: dict[str, StreamRecord] = {}
+    for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
+        before = last.streams.get(name, StreamRecord())
+        own = [c for c in controls if c.stream == i]
+        record = before.add(own, intention.finished.get(name, []), context.wall)
+        _count_files(record, before, intention, name)
+        record.missing = before.missing + _missing(name, intention, own)
+        record.watermark, record.known = int(new[i]), int(complete[i])
+        record.partitions = _ahead(record, state.lateness)
+        record.ended = state.ended and not record.known > record.watermark
+        read = sum(c.elements for c in own)
+        slowest = (
+            min((int(new[j]) for j in context.shared[i]), default=MAX)
+            if i < len(context.shared)
+            else MAX
+        )
+        record.ahead = 0 if record.watermark <= slowest else before.ahead + read
+        records[name] = record
+    return records
+
+
+def told_in(
+    outcomes: Sequence[bytes], references: Sequence[AnyReference], plan: Plan
+) -> tuple[list[Control], list[Done]]:
+    """What tasks have told of the intake and of themselves. Raises ``LostTaskError`` if they went
+    by different things, or by other files than the driver sees.
+
+    Where an executor is lost with what its tasks have sent, Spark begins these again, while others
+    have been given their first answer; of a stage that it begins again it does not tell Python. An
+    intake task answers otherwise if a file was written into meanwhile.
+    """
+    decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
+    controls = _once([control for outcome in decoded for control in outcome.controls])
+    done = [told for outcome in decoded for told in outcome.done]
+    if len({told.heard for told in done if told.stage}) > 1:
+        raise LostTaskError("A file was written into while tasks were begun again.")
+    check_alike(controls, references, plan)
+    return controls, done
+
+
+def _once(controls: list[Control]) -> list[Control]:
+    """Each report of a made stream is an element once, whichever tasks have read of it."""
+    told: dict[int, list[Control]] = {}
+    for control in controls:
+        if control.reports:
+            told.setdefault(control.stream, []).append(control)
+    for first, *others in told.values():
+        columns = [column_of(control.reports, 8) for control in (first, *others)]
+        first.elements = first.passed = len(np.unique(np.concatenate(columns)))
+        for control in others:
+            control.elements = control.passed = 0
+    return controls
+
+
+def _ahead(record: StreamRecord, lateness: int) -> dict[str, int]:
+    """The largest times of the partitions that may raise the watermark. One that is not beyond what
+    is complete holds it back, or does not, as one of which nothing is known.
+    """
+    least = max(record.watermark, record.known) + lateness
+    return {name: ts for name, ts in record.partitions.items() if ts > least}
+
+
+def count_passed(
+    intention: Intention, controls: Sequence[Control], plan: Plan, late: Collection[str]
+) -> None:
+    """Adds to the positions of streams whose late elements count (``late``) those that passed."""
+    for c in controls:
+        name = plan.streams[c.stream]
+        position = intention.positions.get(name)
+        if position is not None and name in late:
+            position["passed"] = position.get("passed", 0) + c.passed
+
+
+def _count_files(
+    record: StreamRecord, before: StreamRecord, intention: Intention, name: str
+) -> None:
+    """Counts the files of which the epoch tells that they are not read, or read anew."""
+    overtaken, gone = (len(of.get(name, ())) for of in (intention.overtaken, intention.gone))
+    record.overtaken, record.gone = before.overtaken + overtaken, before.gone + gone
+    record.dead += overtaken + gone + len(intention.broken.get(name, ()))
+    record.dead += sum(reference.stream == name for reference, _ in intention.deadly)
+    record.reasons = [*record.reasons, *reasons_of(intention, name)][:TOLD]
+    record.replaced = intention.positions.get(name, {}).get("replaced", 0)
+
+
+def _missing(name: str, intention: Intention, own: Sequence[Control]) -> int:
+    """By how much the elements of a stream's references differ from those of which tasks have told
+    the fate.
+    """
+    given = sum(0 if c.measured is None else c.measured.elements for c in own)
+    given += sum(
+        r.elements
+        for r in intention.references
+        if r.stream == name and (not isinstance(r, Reference) or r.counted)
+    )
+    return abs(given - sum(c.accounted for c in own))
+
+
+def largest_time(name: str, record: StreamRecord) -> int:
+    """The largest event time of a stream so far; one that a query makes, or that goes by the clock,
+    may be known further than it has said anything.
+    """
+    if is_derived(name) and not is_left(name) and record.ended:
+        return MIN
+    known = record.watermark < MAX  # else it has ended
+    return max(record.max_ts, record.watermark) if known else record.max_ts
+
+
+def tell_places(
+    manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally, done: Sequence[Done]
+) -> None:
+    """What has become of a placement's preferences since the beginning of this run."""
+    manifest.placed = last.placed
+    if placed is not None:
+        tell(tally, done)
+        manifest.placed = Preferences(
+            placed.name,
+            placed.machines,
+            tally.wanted,
+            tally.missed,
+            tally.remote,
+            tally.read,
+            list(tally.executors),
+            list(placed.lessons),
+            placed.predicted,
+            tally.blobs,
+            [list(row) for row in placed.between],
+        )
+
+
+def tell_executors(
+    manifest: Manifest, last: Manifest, executor: Executor, done: Sequence[Done]
+) -> None:
+    """Where stage tasks have run, since the beginning of this run on a cluster, and how blobs have
+    come to them.
+    """
+    manifest.homes, before = last.homes, last.carried or Carried()
+    stages = {stage: list(counts) for stage, counts in before.stages.items()}
+    for told in done:
+        if told.carried:
+            counts = stages.get(told.stage, [0] * 4)
+            stages[told.stage] = [a + b for a, b in zip(counts, told.carried, strict=True)]
+    missed, rest = missed_by(executor)
+    manifest.carried = Carried(stages, before.missed + missed, rest)
+    if (homes := homes_of(executor)) is not None:
+        homes.ran((d.stage, d.partition, d.at) for d in done if d.stage)
+        manifest.homes = msgspec.structs.replace(homes.told)
+
+
+def count_sent(
+    manifest: Manifest, last: Manifest, intention: Intention, done: Sequence[Done], root: str
+) -> None:
+    """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
+    groups.
+    """
+    manifest.slices, manifest.sent = dict(last.slices), last.sent
+    manifest.by_group, manifest.pending = dict(last.by_group), last.pending
+    if intention.slices:
+        latest = max((r.max_ts for r in manifest.streams.values()), default=MIN)
+        at = slice_of(latest, intention.slicing.length)
+        epoch = intention.epoch
+        manifest.slices, manifest.sent = send_graph.keep(root, epoch, last, at, done)
+        manifest.by_group, manifest.pending = key_group_counters.keep(root, epoch, last, at, done)
+
+
+def needed_beside(manifest: Manifest) -> set[str]:
+    """The files that a manifest needs beside those of its partitions."""
+    counts = {name for files in manifest.by_group.values() for name in files}
+    graphs = {name for name in manifest.slices.values() if name}
+    return {*counts, *graphs, *(name for name, _ in manifest.totalled)}

@@ -1,0 +1,141 @@
+"""One epoch's job, and running it in this process.
+
+A job is two pure functions and their data (docs/architecture.md#an-epoch):
+
+    intake(context, payload) -> [(target, blob), ...]
+        once for each payload
+    stage(context, stage, partition, blobs) -> [(target, blob), ..]
+        once for each stage 1..stages and partition
+
+``target`` is the partition that gets the blob in the next stage; in the last stage it is -1 and the
+blob is an *outcome*, which goes to the driver. Every partition's ``stage`` runs, also without blobs
+(timers are due without data). A partition sees its blobs in the order of (payload or partition that
+made them, place in its list), whatever executor ran them: all executors give the same outcomes in
+the same order, and this one, which is a few loops, is the oracle of the others.
+
+Blobs are passed on as they come; a stage must only read them (they may be views of memory maps).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Protocol
+
+from levada.core.code_loading import load_function
+from levada.core.frozen import frozen
+from levada.runtime.preferred_locations import Places
+
+Blob = bytes | memoryview
+Intake = Callable[[bytes, bytes], list[tuple[int, Blob]]]
+Stage = Callable[[bytes, int, int, list[Blob]], list[tuple[int, Blob]]]
+OUTCOME = -1
+EPOCH = ("levada.runtime.task.entry_points:intake", "levada.runtime.task.entry_points:stage")
+"""The functions of an epoch: each call of these sends one blob to each partition."""
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
+
+
+@frozen
+class Job:
+    """The work of one epoch.
+
+    ``context`` is what every call needs (kept small: it goes with each stage, once); ``payloads``
+    are the pieces of intake; ``functions`` name intake and stage as ``module:function``; a
+    ``fused`` job runs as one task (``pace``), a ``light`` one in the driver's process where that
+    stands beside those of tasks (``late``). ``places``: where the tasks of another would best run.
+    """
+
+    context: bytes
+    payloads: list[bytes]
+    stages: int
+    partitions: int
+    functions: tuple[str, str] = EPOCH
+    fused: bool = False
+    light: bool = False
+    places: Places | None = None
+
+    def __post_init__(self) -> None:
+        assert self.stages >= 1 and self.partitions >= 1, (
+            "a job has at least one stage and one partition"
+        )
+
+
+class Executor(Protocol):
+    """Runs jobs one after the other."""
+
+    def run(self, job: Job) -> list[bytes]:
+        """The outcomes, by partition and place; what a function raises is raised here."""
+        ...
+
+
+class LocalExecutor:
+    """Runs a job in this process, one call after the other."""
+
+    def run(self, job: Job) -> list[bytes]:
+        """The outcomes of ``job``."""
+        intake: Intake = resolve(job.functions[0])
+        stage: Stage = resolve(job.functions[1])
+        sent = [pair for payload in job.payloads for pair in intake(job.context, payload)]
+        for number in range(1, job.stages + 1):
+            inboxes = deliver(sent, job.partitions)
+            sent = [
+                pair
+                for p in range(job.partitions)
+                for pair in stage(job.context, number, p, inboxes[p])
+            ]
+        return [outcome(target, blob) for target, blob in sent]
+
+
+def deliver(sent: list[tuple[int, Blob]], partitions: int) -> list[list[Blob]]:
+    """The blobs of each partition, in the order in which they were sent.
+
+    >>> deliver([(1, b"a"), (0, b"b"), (1, b"c")], 2)
+    [[b'b'], [b'a', b'c']]
+    """
+    inboxes: list[list[Blob]] = [[] for _ in range(partitions)]
+    for target, blob in sent:
+        assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
+        inboxes[target].append(blob)
+    return inboxes
+
+
+def outcome(target: int, blob: Blob) -> bytes:
+    """The blob of a last stage, as bytes."""
+    assert target == OUTCOME, f"a last stage sends outcomes to {OUTCOME}, not to partition {target}"
+    return bytes(blob)
+
+
+@cache
+def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
+    """The function that ``module:function`` names.
+
+    >>> resolve("levada.runtime.executor:deliver") is deliver
+    True
+    """
+    return load_function(name)
+
+
+def cores(master: str) -> int:
+    """How many partitions a master's default is: its cores, for masters that say them; else those
+    of this machine.
+
+    >>> cores("local[3]"), cores("local-cluster[4,2,1024]")
+    (3, 8)
+    """
+    if master.startswith("local[") and master[6:-1].isdigit():
+        return int(master[6:-1])
+    if (found := _LOCAL_CLUSTER.fullmatch(master)) is not None:
+        return int(found[1]) * int(found[2])
+    return os.cpu_count() or 1
+
+
+def executors(master: str) -> int:
+    """How many executors a master will have, if it says so; else 0.
+
+    >>> executors("local-cluster[4,2,1024]"), executors("spark://host:7077")
+    (4, 0)
+    """
+    found = _LOCAL_CLUSTER.fullmatch(master)
+    return int(found[1]) if found is not None else 0

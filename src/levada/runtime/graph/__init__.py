@@ -1,1 +1,0 @@
-"""What tasks there are, and what they send each other (docs/placement.md)."""

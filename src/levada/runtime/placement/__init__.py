@@ -1,0 +1,1 @@
+"""Tasks, and the messages between them (docs/placement.md)."""

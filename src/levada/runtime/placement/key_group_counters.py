@@ -1,0 +1,328 @@
+"""How many rows each reader has sent to each group of keys, and each group to each other one, by
+the node that gets them: what a placer needs that is to give groups to machines (KATTS: Fischer,
+Scharrenbach, Bernstein 2013, 3.3).
+
+A task counts its rows where it finds out their targets anyway, and tells the counts with its
+outcome: an attempt that is not committed counts nothing. They are *packed*: a number for each
+group, as wide as the largest asks for, or the groups that got something and their numbers, what is
+shorter. So they go, as they came, to the manifest until they are too many for it; then they are
+added up, and become a file that it names if they still are. A slice of event time is a list of such
+files, which become one where they are many. By how many groups rows are counted is said before a
+run (``checkpoint.send_graph_options``), and each block of counts knows it. A row is one that
+crosses an exchange (of what is folded before it, a partial aggregate). Bytes are those of its
+columns; texts go once a blob, whatever group they are of.
+
+Behind an exchange each row knows its group, so what a stage sends counts from that group, whatever
+partition and machine had it (docs/decisions/0048-edges-between-groups.md). A partial aggregate of
+rows of several groups is of none: it counts as the task's. What stays in its group counts, too.
+
+Cost: 1 ns a row that is read; of 4,096 groups 4 to 8 KB an epoch, reader and node, of 65,536
+sixteen times as much; a file half a millisecond of CPU; 6 to 30 ns a row from one stage to the
+next, and 8 bytes a pair of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Counted, Done, column_of, text_of
+from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.send_graph_options import FINEST
+from levada.core import column_names as col
+from levada.core.array_types import Longs
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.kernels.keyed.key_partitioner import count_groups, count_pairs
+from levada.operators.state.checksummed_frames import checked_parts
+from levada.runtime.placement.task_graph import name_of
+
+MOST_NODES = register(f"{__name__}.MOST_NODES", 64)
+"""That a task counts apart; rows for others are counted as those of ``OTHERS``."""
+OTHERS, CHECKS, JOINS = -1, -2, -3
+"""Nodes that are none: all further ones together; what closed elements are checked by; all joins
+in which groups may be divided.
+"""
+MOST_FILES = register(f"{__name__}.MOST_FILES", 16)
+"""Of a slice, before they become one."""
+LITTLE = register(f"{__name__}.LITTLE", 64 << 10)
+"""Bytes that a manifest has before they are added up, and become a file if that does not halve
+them.
+"""
+FOLDER = "graph"
+BY_GROUP = ""
+"""Who sends rows of which each knows its group."""
+
+_WIDTH = attrgetter("itemsize")  # of a column's values
+
+Pairs = tuple[npt.NDArray[np.uint32], Longs]
+
+
+class Counter:
+    """Counts the rows of one task by so many groups; rows know theirs among ``finest``."""
+
+    def __init__(self, groups: int, finest: int = 0) -> None:
+        self._groups = groups
+        self._shift = max(finest, groups).bit_length() - groups.bit_length()
+        self._rows: dict[int, Longs] = {}
+        self._pairs: dict[int, list[Pairs]] = {}
+        self._size: dict[tuple[int, bool], int] = {}  # of a node, from groups that are known or not
+
+    def count(
+        self,
+        node: int,
+        groups: npt.NDArray[np.uint16],
+        frame: Frame,
+        sources: npt.NDArray[np.uint16] | None = None,
+    ) -> None:
+        """Counts rows that go to a node, by their groups there and, if these are known, before."""
+        at = node if self._has_room(node) else OTHERS
+        if sources is not None:
+            self._pairs.setdefault(at, []).append(count_pairs(sources, groups, self._shift))
+        else:
+            if at not in self._rows:
+                self._rows[at] = np.zeros(self._groups, np.int64)
+            count_groups(groups, self._rows[at], self._shift)
+        width = sum(map(_WIDTH, frame.columns.values()))
+        key = at, sources is not None
+        self._size[key] = self._size.get(key, 0) + width * frame.n
+
+    def _has_room(self, node: int) -> bool:
+        if node in self._rows or node in self._pairs:
+            return True
+        return len(self._rows.keys() | self._pairs.keys()) < MOST_NODES
+
+    def count_given(self, frames: Iterable[Frame], *, joins: bool) -> None:
+        """Counts rows that an operator is given; ``joins``: it is a join that may be divided."""
+        for frame in frames:
+            for to in (OTHERS, JOINS) if joins else (OTHERS,):
+                self.count(to, frame[col.PLACE], frame)
+
+    def given(self) -> tuple[Counted | None, Counted | None]:
+        """What has been counted of rows that operators were given, and of those such joins were."""
+        of = {told.node: told for told in self.told()}
+        return of.get(OTHERS), of.get(JOINS)
+
+    def told(self) -> list[Counted]:
+        """What has been counted, of groups that got something."""
+        return [_sparse(node, rows, self._size[node, False]) for node, rows in self._rows.items()]
+
+    def packed(self) -> list[Counted]:
+        """The same, packed, and what groups have sent each other."""
+        return [
+            *(_packed(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
+            *(
+                _paired(node, parts, self._size[node, True], self._groups)
+                for node, parts in self._pairs.items()
+            ),
+        ]
+
+
+def _sparse(node: int, rows: Longs, size: int) -> Counted:
+    (groups,) = np.nonzero(rows)
+    many = rows[groups].astype(np.uint32)
+    return Counted(node, text_of(groups.astype(np.uint16)), text_of(many), size, of=len(rows))
+
+
+def _packed(node: int, rows: Longs, size: int) -> Counted:
+    kind = np.min_scalar_type(int(rows.max(initial=0)))
+    if np.count_nonzero(rows) * (2 + kind.itemsize) >= len(rows) * kind.itemsize:
+        return Counted(node, "", text_of(rows.astype(kind)), size, kind.itemsize, of=len(rows))
+    (groups,) = np.nonzero(rows != 0)  # a mask is read ten times as fast
+    told, many = text_of(groups.astype(np.uint16)), text_of(rows[groups].astype(kind))
+    return Counted(node, told, many, size, kind.itemsize, of=len(rows))
+
+
+def _paired(node: int, parts: Sequence[Pairs], size: int, groups: int) -> Counted:
+    pairs, rows = _added([pairs for pairs, _ in parts], [rows for _, rows in parts])
+    return _of_pairs(node, pairs.astype(np.int64), rows, size, groups)
+
+
+def _of_pairs(node: int, pairs: Longs, rows: Longs, size: int, groups: int) -> Counted:
+    kind = np.min_scalar_type(int(rows.max(initial=0)))
+    by, to = (text_of(half.astype(np.uint16)) for half in divmod(pairs, FINEST))
+    return Counted(node, to, text_of(rows.astype(kind)), size, kind.itemsize, by, groups)
+
+
+def _added(
+    keys: Sequence[npt.NDArray[np.uint32]], rows: Sequence[Longs]
+) -> tuple[npt.NDArray[np.uint32], Longs]:
+    """Each key once, in their order, with its rows."""
+    there, at = np.unique(np.concatenate(keys), return_inverse=True)
+    return there, np.bincount(at, np.concatenate(rows), len(there)).astype(np.int64)
+
+
+class Block(NamedTuple):
+    """What a task (by its name) has sent to a node: rows to each of these groups, bytes in all; or
+    what groups have sent, each of ``sources`` to the one of ``groups`` beside it. ``of``: there are
+    so many groups.
+    """
+
+    sender: str
+    node: int
+    groups: Longs
+    rows: Longs
+    size: int
+    sources: Longs | None = None
+    of: int = FINEST
+
+
+Packed = tuple[str, Counted]
+"""The same as files and manifests have it."""
+
+
+def _block(packed: Packed) -> Block:
+    """Groups that got something."""
+    sender, told = packed
+    every = column_of(told.rows, told.width).astype(np.int64)
+    if told.groups:
+        sources = _longs(told.sources) if told.sources else None
+        return Block(sender, told.node, _longs(told.groups), every, told.size, sources, told.of)
+    (at,) = np.nonzero(every)
+    return Block(sender, told.node, at, every[at], told.size, of=told.of)
+
+
+def _longs(column: str) -> Longs:
+    return column_of(column, 2).astype(np.int64)
+
+
+def together(found: Iterable[Block]) -> list[Block]:
+    """The blocks of the same task and node, by as many groups, as one, in the order in which they
+    came first.
+    """
+    parts: dict[tuple[str, int, int], list[Block]] = {}
+    for block in found:
+        parts.setdefault((block.sender, block.node, block.of), []).append(block)
+    return [own[0] if len(own) == 1 else _sum(own) for own in parts.values()]
+
+
+def _sum(parts: Sequence[Block]) -> Block:
+    own, size = parts[0], sum(part.size for part in parts)
+    if own.sources is not None:
+        keys = [
+            (part.sources * FINEST + part.groups).astype(np.uint32)
+            for part in parts
+            if part.sources is not None
+        ]
+        pairs, rows = _added(keys, [part.rows for part in parts])
+        there = pairs.astype(np.int64)
+        by, to = divmod(there, FINEST)
+        return Block(own.sender, own.node, to, rows, size, by, own.of)
+    total = np.zeros(own.of, np.int64)
+    for part in parts:
+        total[part.groups] += part.rows  # a group is in a block once
+    (there,) = np.nonzero(total)
+    return Block(own.sender, own.node, there, total[there], size, of=own.of)
+
+
+def keep(
+    root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[Done]
+) -> tuple[dict[str, list[str]], list[Packed]]:
+    """The files of all slices after an epoch, and what is in none of them yet. Durably, once the
+    manifest is.
+    """
+    slices, pending = {name: list(files) for name, files in last.by_group.items()}, last.pending
+    before = next(reversed(slices), slice_)
+    if pending and before != slice_:
+        slices[before].append(_write(root, epoch, pending))
+        pending = []
+    files = slices[slice_] = slices.pop(slice_, [])  # the last one, also if one comes again
+    pending = [*pending, *told_by(done)]
+    if _size(pending) > LITTLE and _size(pending := _added_up(pending)) > LITTLE // 2:
+        if len(files) >= MOST_FILES:
+            blocks = together([*read(root, files), *map(_block, pending)])
+            pending = [_of_block(block) for block in blocks]
+            files.clear()
+        files.append(_write(root, epoch, pending))
+        pending = []
+    return slices, pending
+
+
+def told_by(done: Iterable[Done]) -> Iterator[Packed]:
+    """What tasks have told, by their names where they do not know the groups."""
+    for told in done:
+        for each in told.sent:
+            yield (BY_GROUP if each.sources else name_of(told)), each
+
+
+def of(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
+    """What a slice has. Raises ``CheckpointError``."""
+    yield from read(root, manifest.by_group.get(slice_, ()))
+    if slice_ == next(reversed(manifest.by_group), None):
+        yield from map(_block, manifest.pending)
+
+
+def _added_up(found: list[Packed]) -> list[Packed]:
+    """The same, each task and node once."""
+    parts: dict[tuple[str, int, int], list[Packed]] = {}
+    for each in found:
+        parts.setdefault((each[0], each[1].node, each[1].of), []).append(each)
+    return [own[0] if len(own) == 1 else _summed(own) for own in parts.values()]
+
+
+def _summed(own: Sequence[Packed]) -> Packed:
+    """What is of one task and node. Numbers of all groups are added as they are, without looking
+    for those that got something: four times as fast.
+    """
+    sender, first = own[0]
+    if first.sources:
+        return _of_block(_sum(list(map(_block, own))))
+    total = np.zeros(first.of, np.int64)
+    for _, told in own:
+        rows = column_of(told.rows, told.width)
+        if told.groups:
+            total[column_of(told.groups, 2)] += rows  # a group is in it once
+        elif told.rows:  # else no group got any
+            total += rows
+    return sender, _packed(first.node, total, sum(told.size for _, told in own))
+
+
+def _size(found: Sequence[Packed]) -> int:
+    return sum(map(len, _parts(found)))
+
+
+def _of_block(block: Block) -> Packed:
+    if block.sources is not None:
+        pairs = block.sources * FINEST + block.groups
+        return block.sender, _of_pairs(block.node, pairs, block.rows, block.size, block.of)
+    rows = np.zeros(block.of, np.int64)
+    rows[block.groups] = block.rows
+    return block.sender, _packed(block.node, rows, block.size)
+
+
+def _parts(found: Sequence[Packed]) -> list[str]:
+    return [part for _, each in found for part in (each.groups, each.rows, each.sources)]
+
+
+def _write(root: str, epoch: int, found: Sequence[Packed]) -> str:
+    columns = [column_of(text, 1) for text in _parts(found)]
+    meta = [
+        [s, c.node, *(len(column) for column in columns[3 * i : 3 * i + 3]), c.width, c.size, c.of]
+        for i, (s, c) in enumerate(found)
+    ]
+    frame = Frame({"bytes": np.concatenate([*columns, np.empty(0, np.uint8)])})
+    return state_files.write(root, FOLDER, str(epoch), checked_parts({"packed": frame}, meta))
+
+
+def read(root: str, files: Iterable[str]) -> Iterator[Block]:
+    """What files tell, one after the other. Raises ``CheckpointError``."""
+    for name in files:
+        frames, meta = state_files.map_(root, name)
+        data, at = frames["packed"]["bytes"], 0
+        for sender, node, *sizes, width, size, of in (_whole(told) for told in meta):
+            cuts = []
+            for many in sizes:
+                cuts.append(text_of(data[at : at + many]))
+                at += many
+            groups, rows, sources = cuts
+            yield _block((sender, Counted(node, groups, rows, size, width, sources, of)))
+
+
+def _whole(told: list[Any]) -> list[Any]:
+    """Of files from when all rows were counted by the finest groups."""
+    return told if len(told) == 8 else [*told, FINEST]

@@ -1,0 +1,1 @@
+"""Publishes committed results to sinks and readers."""

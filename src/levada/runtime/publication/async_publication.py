@@ -1,0 +1,76 @@
+"""A publication beside the next epoch: on a thread of its own, one at a time
+(docs/decisions/0055-publication-beside-the-next-epoch.md).
+
+    commit n | intention n + 1 | job n + 1 ......... | commit n + 1
+             | results of n to sinks, letters ... |  ^ joined here
+
+Only what costs goes beside: sinks and letters. The index, and what is deleted, stay with the loop's
+thread: nothing is ever deleted that the last manifest's publication reads, since that is repeated
+after a crash. What fails is raised on the loop's thread, once, by ``look`` or ``join``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from levada.checkpoint.manifest import Manifest
+from levada.core.size_thresholds import register
+
+LEAST = register(f"{__name__}.LEAST", 128 << 10)
+"""Bytes of segments from which on a publication goes beside: some 3,000 rows, 10 ms."""
+A_QUERY = register(f"{__name__}.A_QUERY", 4 << 10)
+"""What a query with results counts beyond its bytes: its file, which goes to the disk."""
+
+
+class Rest(NamedTuple):
+    """What is left of an epoch's publication."""
+
+    epoch: int
+    work: Callable[[], None]
+
+
+class Beside:
+    """What goes on beside the loop; ``ended`` is called, on the other thread, when it is over."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Begins; what went on before is over."""
+        assert self._thread is None, "one publication at a time"
+        self._thread = threading.Thread(
+            target=self._run, args=(work,), name="levada publication", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._ended()
+
+    def look(self) -> None:
+        """Raises what it has failed with, if it is over."""
+        if self._thread is not None and not self._thread.is_alive():
+            self.join()
+
+    def join(self) -> None:
+        """Waits until it is over; raises what it has failed with."""
+        if self._thread is None:
+            return
+        self._thread.join()
+        self._thread, failure, self._failure = None, self._failure, None
+        if failure is not None:
+            raise failure
+
+
+def is_worth(manifest: Manifest) -> bool:
+    """Whether a thread costs less than a manifest's results may gain."""
+    size = sum(held.size for held in manifest.rolled)
+    return size > 0 and size + A_QUERY * len(manifest.counts) >= LEAST

@@ -1,0 +1,68 @@
+"""Much at once is written by tasks, and not by the driver: it names the files
+(docs/decisions/0052-files-by-tasks.md).
+
+Files are those that the driver would write. It writes itself where that is little, where tasks run
+in its own process, and from when on a host has said that it does not see the folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.manifest import Manifest
+from levada.connectors.sinks import Sink
+from levada.connectors.sinks.file_sink import FileSink
+from levada.core.size_thresholds import register
+from levada.runtime.executor import Executor, Job
+from levada.runtime.task.write_results import FUNCTIONS, Writing, Written, mark_of, shares
+from levada.runtime.warmup_executor import runs_here
+
+MUCH = register(f"{__name__}.MUCH", 4 << 20)  # bytes of segments, some 100,000 rows
+TASKS = 8  # at most: each reads all rows of the operators that its queries are of
+_unseen: set[Path] = set()
+
+
+def write_by_tasks(
+    checkpoint: Checkpoint, sink: FileSink, manifest: Manifest, executor: Executor
+) -> dict[str, int] | None:
+    """Writes what a manifest publishes, if that is much: the number of reports of each query. None
+    if nothing was written. Raises ``SinkError``, and what fails a job.
+    """
+    if not is_for_tasks(sink, manifest):
+        return None
+    job = _job(checkpoint, sink, manifest)
+    if runs_here(executor, job):
+        return None
+    found = [msgspec.json.decode(blob, type=Written) for blob in executor.run(job)]
+    if any(written.unseen for written in found):
+        _unseen.add(sink.out)
+        return None
+    sink.unwritable.extend(result for written in found for result in written.unwritable)
+    return {name: n for written in found for name, n in written.reports.items()}
+
+
+def is_for_tasks(sink: Sink | None, manifest: Manifest) -> bool:
+    """Whether it is much, and of files that hosts see, as far as is known."""
+    much = sum(held.size for held in manifest.rolled) >= MUCH
+    return isinstance(sink, FileSink) and much and sink.out not in _unseen
+
+
+def _job(checkpoint: Checkpoint, sink: FileSink, manifest: Manifest) -> Job:
+    plans = {held.plan: str(checkpoint.plan_path(held.plan)) for held in manifest.rolled}
+    out = sink.out.absolute()
+    roll, mark = sink.roll, mark_of(sink.out)
+    writing = Writing(
+        str(checkpoint.root), manifest.rolled, plans, str(out), str(sink.format), roll.bytes,
+        roll.age, sink.terms, sink.claimed, mark,
+    )  # fmt: skip
+    counts = manifest.counts.by_name(checkpoint.load_plan(manifest.plan))
+    names = {
+        query: counts.get(query, (0,))[0]
+        for held in manifest.rolled
+        for query in checkpoint.load_plan(held.plan).queries
+    }
+    payloads = [msgspec.json.encode(own) for own in shares(names, TASKS)]
+    return Job(msgspec.json.encode(writing), payloads, 1, 1, FUNCTIONS)

@@ -1,0 +1,412 @@
+"""Publication: what a manifest names reaches the world, repeatably
+(docs/architecture.md#commit-and-recovery).
+
+Results go to a sink per query (files, standard output) and stay as segments for readers of the
+Python API as long as somebody may read them: a slow reader costs disk, not memory. With an index
+(``checkpoint.result_index``) they stay as long as that says, for other processes and later runs.
+Late elements and dead letters become files. Names are functions of the epoch, so publishing twice
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from levada.checkpoint import state_files
+from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.manifest import Held, Manifest
+from levada.checkpoint.reader_leases import Kept, KeptEpoch
+from levada.checkpoint.result_counts import Sums
+from levada.checkpoint.result_index import Entry, Index, forget_index
+from levada.connectors.serialization.merge_epochs import together
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.unwritable_results import Unwritable
+from levada.connectors.sinks import Sink
+from levada.connectors.sinks.dead_letter_files import Letter, LetterFiles
+from levada.connectors.sinks.file_sink import FileSink
+from levada.connectors.sinks.stdout_sink import StdoutSink
+from levada.core.checkpoint_files import file_mode
+from levada.core.checksummed_files import read_sealed
+from levada.core.cpu_guard import cpu_guard
+from levada.core.event_time import distinct
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.errors import EvaluationError
+from levada.operators.results.result_segments import batch_of, empty_batch, with_empty
+from levada.plan.execution.plan import QueryPlan
+from levada.runtime.executor import Executor
+from levada.runtime.publication.async_publication import is_worth
+from levada.runtime.publication.distributed_writes import is_for_tasks, write_by_tasks
+from levada.runtime.publication.file_rolling import oldest
+from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.relation_files import StateFiles, give, prepare_states
+from levada.runtime.task.operator_failures import as_failure
+from levada.runtime.task.read_results import read_epoch
+
+# epochs between two looks for what attempts have left, where there is an index
+SWEEP = register(f"{__name__}.SWEEP", 1024)
+
+
+@frozen
+class Published:
+    """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader
+    costs disk and not memory.
+    """
+
+    plan: int
+    segments: Sequence[str]
+    shown_reports: Mapping[str, list[int]]
+
+
+Standing = Callable[[str], Lifetime | None]
+"""Where the query of a name stands; None: there is none."""
+
+
+class Outgoing(Protocol):
+    """What takes results from the index elsewhere, at its own pace. ``letters``: where it writes
+    dead letters.
+    """
+
+    letters: Path | None
+
+    def held_by(self, index: Index | None) -> str:
+        """Why the intake is to wait: "" if it is not. Raises what has failed."""
+
+    def behind(self, index: Index | None) -> str:
+        """Who has not all that there is: "" if nobody."""
+
+    def take_failures(self) -> dict[str, EvaluationError]:
+        """The queries on whose results Levada has failed since the last call."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether something has come that results are to be kept for."""
+
+    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
+        """What goes out follows the queries that there are after an epoch."""
+
+
+@dataclass
+class Publication:
+    """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
+    stay after publishing. ``files``: the sinks of single queries, by name, beside. ``index``: what
+    is kept for readers in other processes, and for what is ``outgoing``; ``new_index`` makes one
+    for what comes while the engine runs. ``executor``: what runs tasks that may write files.
+    """
+
+    checkpoint: Checkpoint
+    sink: Sink | None
+    letters: Path
+    keep: bool
+    files: Mapping[str, Sink] = field(default_factory=dict)
+    index: Index | None = None
+    outgoing: Outgoing | None = None
+    new_index: Callable[[], Index] | None = None
+    executor: Executor | None = None
+    kept: list[Published] = field(default_factory=list)
+    told: Sums = field(default_factory=Sums)  # of this run
+    given: Counter[str] = field(default_factory=Counter)  # reports, where there is a sink
+    oldest_plan: int = 0
+
+    def __post_init__(self) -> None:
+        self._failures: dict[str, EvaluationError] = {}
+        self._unheld: set[tuple[str, str]] = set()  # of which it has been told
+        if self.outgoing is not None:
+            self.outgoing.letters = self.letters
+        self._followed = Kept(self.checkpoint.root, time.monotonic)
+        self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
+        last = self.checkpoint.last
+        self._before = 0 if last is None else last.epoch  # the last epoch of the run before
+        self._plan_before = 0 if last is None else last.plan  # of the epoch before
+        self._plan = -1  # that of the last epoch that was published
+        self._forgets = self.index is None  # what a run before has kept
+        self.checkpoint.indexed = 0 if self.index is None else self.index.newest
+        prepare_states(self.checkpoint, self.sink, self.files)
+
+    def due(self, size: int, age: int) -> bool:
+        """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published: files
+        say it by their ``Roll``, states by what writing them costs, all else wants them at once.
+        """
+        sinks = [sink for sink in (self.sink, *self.files.values()) if sink is not None]
+        states = [sink.due(size, age) for sink in sinks if isinstance(sink, StateFiles)]
+        others = [
+            not isinstance(sink, FileSink) or sink.roll.due(size, age)
+            for sink in sinks
+            if not isinstance(sink, StateFiles)
+        ]
+        return any(others) or (all(states) and bool(states or not others))
+
+    @property
+    def reports(self) -> int:
+        """Those of this run, of all queries."""
+        return self.told.reports if self.sink is None else self.given.total()
+
+    def held_by(self) -> str:
+        """Why no epoch is to begin: outputs are too far behind. Raises what one has failed with."""
+        return "" if self.outgoing is None else self.outgoing.held_by(self.index)
+
+    def behind(self) -> str:
+        """Which output has not everything."""
+        return "" if self.outgoing is None else self.outgoing.behind(self.index)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether what goes out is to follow though no query has come or gone."""
+        return self.outgoing is not None and self.outgoing.wanted
+
+    def follow(self, last: Manifest, standing: Standing) -> None:
+        """What goes out follows the queries, before an epoch has them; what is not kept yet is so
+        from here on, if that wants it.
+        """
+        if self.outgoing is None:
+            return
+        if self.index is None and self.outgoing.wanted and self.new_index is not None:
+            self.index, self._forgets = self.new_index(), False
+            self.checkpoint.indexed = self.index.newest
+        if self.index is not None:
+            self.outgoing.follow(self.index, last, standing)
+
+    def publish(self, manifest: Manifest, *, beside: bool = False) -> Callable[[], None] | None:
+        """Everything that an epoch made, and what was held back until it. Where that is worth it
+        and it may go on ``beside`` the next epoch: what is left to do, by any one thread.
+        """
+        if manifest.epoch > self._before:
+            self.told.add(manifest.counts)
+        waits = beside and self._can_wait(manifest)
+        rest = partial(self._give_out, manifest, by_tasks=not waits)
+        if not waits:
+            rest()
+        gone = self._add(manifest)
+        self._needed = self._followed.follow(manifest)
+        self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
+        if not self._forgets:
+            self._forget_plans(manifest)
+        if not self.keep:
+            self._forget(manifest, gone)
+        elif manifest.segments or manifest.shown_reports:
+            self.kept.append(Published(manifest.plan, manifest.segments, manifest.shown_reports))
+        return rest if waits else None
+
+    def _add(self, manifest: Manifest) -> Sequence[Entry]:
+        """The index has one more epoch; what it has given up for that. Without one, that of a run
+        before goes, once a manifest names none: no start may miss a file that is named.
+        """
+        if self.index is not None:
+            gone = self.index.add(manifest)
+            self.checkpoint.indexed = self.index.newest
+            return gone
+        if self._forgets and not manifest.indexed:
+            forget_index(self.checkpoint.root)
+            self._forgets = False
+        return []
+
+    def _can_wait(self, manifest: Manifest) -> bool:
+        """Whether a thread is worth it. Tasks' jobs would wait for the next epoch's, or that for
+        them.
+        """
+        if self.sink is None and not self.files:
+            return False
+        by_tasks = not self.files and is_for_tasks(self.sink, manifest)
+        return is_worth(manifest) and not by_tasks
+
+    def _give_out(self, manifest: Manifest, *, by_tasks: bool) -> None:
+        if self.sink is not None or self.files:
+            self._to_sinks(manifest, by_tasks=by_tasks)
+        self._publish_letters(manifest, str(self.checkpoint.root))
+        self._publish_unwritable(manifest)
+
+    def _to_sinks(self, manifest: Manifest, *, by_tasks: bool) -> None:
+        """What the manifest says is to be published now; ``by_tasks``: these may do it. Reports are
+        counted here, where those of all tasks are together.
+        """
+        if manifest.plan != self._plan:
+            self._plan = manifest.plan
+            self._begin_states(manifest)
+        executor = self.executor if by_tasks and not self.files else None
+        if executor is not None and isinstance(self.sink, FileSink):
+            written = self._write_by_tasks(self.sink, manifest, executor)
+            self.given.update(written or {})
+            if written is not None:
+                return
+        try:
+            with cpu_guard():
+                found = list(self._batches(manifest))
+        except BaseException as error:
+            if as_failure(error) is None:
+                raise
+            found = self._readable(manifest)
+        batches = deque(found)
+        while batches:
+            with cpu_guard(len(batches)):
+                self._give(batches)
+
+    def _give(self, batches: deque[tuple[int, QueryPlan, Batch]]) -> None:
+        """Gives batches to the sinks, up to the first one that fails."""
+        while batches:
+            epoch, query, batch = batches.popleft()
+            try:
+                self._to_sinks_of(query, epoch, batch)
+            except BaseException as error:
+                self._fail(query.name, error)
+                return
+
+    def _to_sinks_of(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
+        if self.sink is not None:
+            give(self.sink, query, epoch, batch)
+            self.given[query.name] += len(distinct(batch.report))
+        if query.name in self.files:
+            give(self.files[query.name], query, epoch, batch)
+
+    def _batches(
+        self, manifest: Manifest, wanted: Container[str] | None = None
+    ) -> Iterator[tuple[int, QueryPlan, Batch]]:
+        """Reads the results that are to be published now, one batch a query."""
+        return together(
+            (held.epoch, query, batch)
+            for held in manifest.rolled
+            for query, batch in self.read(held, wanted)
+        )
+
+    def _readable(self, manifest: Manifest) -> list[tuple[int, QueryPlan, Batch]]:
+        """The batches of the queries whose results can be read; the others have failed."""
+        plans = {held.plan for held in manifest.rolled}
+        found: list[tuple[int, QueryPlan, Batch]] = []
+        for name in {n: None for plan in plans for n in self.checkpoint.load_plan(plan).queries}:
+            try:
+                with cpu_guard():
+                    found += self._batches(manifest, {name})
+            except BaseException as error:
+                self._fail(name, error)
+        return found
+
+    def _write_by_tasks(
+        self, sink: FileSink, manifest: Manifest, executor: Executor
+    ) -> dict[str, int] | None:
+        """What tasks have written; None if the driver is to write, which knows what fails."""
+        try:
+            return write_by_tasks(self.checkpoint, sink, manifest, executor)
+        except BaseException as error:
+            if isinstance(error, EvaluationError) or as_failure(error) is not None:
+                return None
+            raise
+
+    def _fail(self, query: str, error: BaseException) -> None:
+        """Notes that writing results of a query has failed; raises other errors."""
+        failure = as_failure(error)
+        if failure is None:
+            raise error
+        self._failures[query] = failure
+
+    def take_failures(self) -> dict[str, EvaluationError]:
+        """The queries whose results could not be written since the last call, and why."""
+        failures, self._failures = self._failures, {}
+        return failures if self.outgoing is None else failures | self.outgoing.take_failures()
+
+    def _begin_states(self, manifest: Manifest) -> None:
+        """The files of states that are new, or another query's, with the plan that has them."""
+        sinks = (self.sink, *self.files.values())
+        if not any(isinstance(sink, StateFiles) for sink in sinks):
+            return
+        for query in self.checkpoint.load_plan(manifest.plan).queries.values():
+            for sink in (self.sink, self.files.get(query.name)):
+                if isinstance(sink, StateFiles):
+                    sink.begin(query, manifest.epoch)
+
+    def read_one(self, epoch: Published, lifetime: Lifetime) -> Iterator[Batch]:
+        """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
+        query, layout = lifetime.query, lifetime.layout
+        if query is None or layout is None or not lifetime.has(epoch.plan):
+            return
+        root = str(self.checkpoint.root)
+        times = np.array(epoch.shown_reports.get(query.name, []), np.int64)
+        own = query.at(epoch.plan)
+        batch = batch_of(own, layout, epoch.segments, lambda name: state_files.map_(root, name))
+        if batch is not None:
+            yield with_empty(batch, times)
+        elif len(times):
+            yield empty_batch(query, times)
+
+    def read(
+        self, epoch: Held | Published, wanted: Container[str] | None = None
+    ) -> Iterator[tuple[QueryPlan, Batch]]:
+        """The batches of an epoch (None: of all queries), with the empty reports that are shown."""
+        if epoch.segments or epoch.shown_reports:
+            plan = self.checkpoint.load_plan(epoch.plan)
+            yield from read_epoch(str(self.checkpoint.root), plan, epoch, wanted)
+
+    def _publish_letters(self, manifest: Manifest, root: str) -> None:
+        inside = self.letters.absolute() == self.checkpoint.root
+        sink = LetterFiles(self.letters, file_mode(root) if inside else 0o666)
+        for part, (kind, name, _) in enumerate(manifest.side):
+            path = Path(root) / name
+            if path.exists():
+                # str.splitlines also cuts within texts, such as at U+2028
+                lines = read_sealed(path).split(b"\n")
+                sink.publish(
+                    Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part
+                )
+
+    def _publish_unwritable(self, manifest: Manifest) -> None:
+        """The results that a sink's format could not hold, as dead letters of its output."""
+        found: list[Unwritable] = []
+        for sink in (self.sink, *self.files.values()):
+            if isinstance(sink, FileSink | StdoutSink):
+                found += sink.unwritable
+                sink.unwritable.clear()
+        for query, form in sorted({(each.query, each.form) for each in found} - self._unheld):
+            self._unheld.add((query, form))
+            told = f"{form} cannot hold some results of the query {query}: they are dead letters."
+            warnings.warn(told, stacklevel=1)
+        letters = [each.letter() for each in sorted(found, key=lambda each: each.query)]
+        part = len(manifest.side)
+        LetterFiles(self.letters).publish(Letter.DEAD, manifest.epoch, letters, part)
+
+    def _forget_plans(self, manifest: Manifest) -> None:
+        """Plans older than what is held or published, or of the epoch before; readers of queries
+        need none.
+        """
+        held = [h.plan for h in (*manifest.rolled, *manifest.held)]
+        needed = (needed.plan for needed in self._needed_by_others())
+        plan = min([manifest.plan, self._plan_before, *held, *needed])
+        self._plan_before = manifest.plan
+        if plan > self.oldest_plan:
+            self.checkpoint.forget_plans(plan)
+            self.oldest_plan = plan
+
+    def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
+        """What no publication will read any more, nor a query: segments older than what is held or
+        published or of the epoch before, letters of before. ``gone``: what the index has just given
+        up. Nothing goes while an index of a run before names it.
+        """
+        if self._forgets:
+            return
+        of_before = manifest.epoch - 1
+        first = min(
+            [of_before, oldest(manifest), *(needed.epoch for needed in self._needed_by_others())]
+        )
+        self._forget_files("side", manifest.epoch)
+        if self.index is None or manifest.epoch % SWEEP == 0:
+            self._forget_files("results", first)
+        else:  # many are there that stay
+            whole = (entry for entry in gone if entry.epoch < first)
+            self.checkpoint.unlink(name for entry in whole for name in entry.segments)
+
+    def _forget_files(self, folder: str, least: int) -> None:
+        for path in (self.checkpoint.root / folder).iterdir():
+            if int(path.name.split("-", 1)[0]) < least:
+                path.unlink(missing_ok=True)
+
+    def _needed_by_others(self) -> list[KeptEpoch | Entry]:
+        """The oldest epochs that other processes read, or may read."""
+        indexed = None if self.index is None else self.index.first
+        return [oldest for oldest in (self._needed, indexed) if oldest is not None]

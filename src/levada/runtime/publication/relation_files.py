@@ -1,0 +1,250 @@
+"""``--as state``: a relation as one file, ``DIR/q/state.<format>``, of the rows that it has now.
+
+    batch of changes  + and -, per report     what an epoch made of a relation
+    rows              with how often each     the relation after it, kept in the checkpoint
+    state.csv         replaced as a whole     only if an epoch has changed the relation
+
+A relation is a multiset: a row that goes and comes at once is no change, one that is there twice
+has two lines. The rows are kept in ``tables/q`` of the checkpoint, with the epoch after which they
+are so: publishing an epoch again changes nothing, and the file is written anew from them. Order of
+the rows is that of their texts; ``report`` is the last instant at which the relation changed.
+
+Cost: a writing costs by the relation's size, and two files to the disk. So changes are held back
+(``rolling``) until ``PAUSE`` times as long as the last writing took has passed since: whatever the
+relation's size, at most one part in ``PAUSE + 1`` of the time goes there.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from levada.checkpoint.checkpoint_folder import TABLES, Checkpoint
+from levada.checkpoint.manifest import read_manifest
+from levada.connectors.serialization.encode_batch import contents
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.sinks import Sink
+from levada.connectors.sinks.file_sink import OWNER, Roll
+from levada.core.atomic_file import write_atomic
+from levada.core.checksummed_files import read_sealed, seal
+from levada.core.durable_files import replace_file
+from levada.core.event_time import MIN
+from levada.core.query_model import Form
+from levada.errors import CheckpointError, SinkError, UsageError
+from levada.plan.execution.plan import QueryPlan
+
+PAUSE = 9
+TIMES = "#"  # how often a row is there; no variable has such a name
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A relation after an epoch: ``since`` is the plan version that first has the query, ``report``
+    the last change (MIN: none), ``rows`` Arrow's own bytes.
+    """
+
+    since: int
+    epoch: int
+    report: int
+    rows: bytes
+
+
+class Relation(NamedTuple):
+    """What is kept, as a frame: a column of N-Triples texts for each variable, and ``TIMES``."""
+
+    since: int
+    epoch: int
+    report: int
+    rows: pl.DataFrame
+
+
+@dataclass
+class StateFiles:
+    """Publishes states below ``out``, from what ``checkpoint`` keeps of them."""
+
+    out: Path
+    format: Format
+    terms: bool = False
+    checkpoint: Path | None = None  # known when the engine has opened it
+    before: int = -1  # the last plan version of runs before
+    roll: Roll = field(default_factory=Roll)
+    clock: Callable[[], float] = time.monotonic
+    _relations: dict[str, Relation] = field(default_factory=dict)
+    _rests_until: float = 0.0
+
+    def due(self, size: int, age: int) -> bool:
+        """Whether changes of ``size`` bytes, the oldest ``age`` ms old, are to be written now."""
+        rested = self.clock() >= self._rests_until and age >= self.roll.age
+        return rested or size >= self.roll.bytes
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        """A batch without changes has no state; those with come to ``apply``."""
+        raise SinkError(f"The results of the query {query} are no relation: they have no state.")
+
+    def begin(self, query: QueryPlan, epoch: int) -> None:
+        """The query is in the plan of this epoch: the file of one that has just come is empty, that
+        of one before is as it was.
+        """
+        found = self._load(query)
+        if found is None:
+            self._check_known(query)
+            found = Relation(query.since, epoch - 1, MIN, _rows(query, _nothing(query)))
+            self._keep(query, found)
+        elif query.name in self._relations:
+            return
+        self._relations[query.name] = found
+        self._write(query, found)
+
+    def apply(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
+        """What an epoch has changed, unless another query has the name by now. Raises
+        ``SinkError``, ``CheckpointError``.
+        """
+        now = self._relations.get(query.name)
+        if now is not None and now.since > query.since:
+            return
+        self.begin(query, epoch)
+        before = self._relations[query.name]
+        if epoch <= before.epoch or not len(batch.report):
+            return
+        changed = _rows(query, batch).filter(pl.col(TIMES) != 0)
+        if not len(changed):
+            return
+        began = self.clock()
+        rows = _added(query, before.rows, changed)
+        after = Relation(query.since, epoch, int(batch.report[-1]), rows)
+        self._keep(query, after)
+        self._relations[query.name] = after
+        self._write(query, after)
+        ended = self.clock()
+        self._rests_until = max(self._rests_until, ended) + PAUSE * (ended - began)
+
+    def _load(self, query: QueryPlan) -> Relation | None:
+        """What is kept of this very query; None of none, or of another one of the name."""
+        found = self._relations.get(query.name)
+        if found is None and (path := self._path(query)).exists():
+            kept = msgspec.msgpack.decode(read_sealed(path), type=Kept)
+            rows = pl.read_ipc(io.BytesIO(kept.rows))
+            found = Relation(kept.since, kept.epoch, kept.report, rows)
+        return found if found is not None and found.since == query.since else None
+
+    def _check_known(self, query: QueryPlan) -> None:
+        if query.since <= self.before:
+            raise UsageError(
+                f"What the relation {query.name} holds is not known: a run before on the "
+                "checkpoint has written its changes, and no state.",
+                hint="Start on an empty checkpoint, or leave --as state out.",
+            )
+
+    def _keep(self, query: QueryPlan, found: Relation) -> None:
+        data = io.BytesIO()
+        found.rows.write_ipc(data)
+        kept = Kept(found.since, found.epoch, found.report, data.getvalue())
+        replace_file(self._path(query), seal(msgspec.msgpack.encode(kept)))
+
+    def _path(self, query: QueryPlan) -> Path:
+        assert self.checkpoint is not None, "the checkpoint is open when an epoch is published"
+        return self.checkpoint / TABLES / query.name
+
+    def _write(self, query: QueryPlan, found: Relation) -> None:
+        """The file, whole, unless it is there as it is to be."""
+        if not (self.out / OWNER).exists():
+            raise SinkError(
+                f"The folder {self.out} is gone: it was deleted or moved while results were "
+                "written to it.",
+                hint="Start again on the same checkpoint: the state is written anew.",
+            )
+        batch = _as_batch(query, found)
+        made = contents(
+            self.format,
+            query.name,
+            query.variables,
+            batch,
+            lambda sizes: [(0, len(sizes))],
+            terms=self.terms,
+        )
+        path = self.out / query.name / f"state.{self.format}"
+        for _, data in made:
+            if not path.exists() or path.read_bytes() != data:
+                write_atomic(path, data)
+
+
+def _nothing(query: QueryPlan) -> Batch:
+    columns = {name: pl.Series([], dtype=pl.String) for name in query.variables}
+    return Batch(np.zeros(0, np.int64), columns=columns, change=np.zeros(0, np.int8))
+
+
+def _rows(query: QueryPlan, batch: Batch) -> pl.DataFrame:
+    """The rows that a batch changes, each once, with the sum of its signs."""
+    assert batch.change is not None, "changes have signs"
+    texts = {name: batch.columns[name].cast(pl.String) for name in query.variables}
+    changes = pl.DataFrame({**texts, TIMES: batch.change.astype(np.int64)})
+    return _summed(query, changes)
+
+
+def _summed(query: QueryPlan, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by(query.variables).agg(pl.col(TIMES).sum())
+
+
+def _added(query: QueryPlan, before: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+    """A relation after changes, in the order of its rows' texts."""
+    rows = _summed(query, pl.concat([before, changed])).filter(pl.col(TIMES) != 0)
+    if (rows[TIMES] < 0).any():
+        raise SinkError(f"More rows of the relation {query.name} go than are there.")
+    return rows.sort(*query.variables)
+
+
+def _as_batch(query: QueryPlan, found: Relation) -> Batch:
+    """A relation as one report, of its last change."""
+    times = found.rows[TIMES].to_numpy()
+    place = np.repeat(np.arange(len(times)), times)
+    columns = {name: found.rows[name][place] for name in query.variables}
+    report = np.full(len(place), found.report, np.int64)
+    empty = _nothing(query).report if len(place) else np.array([found.report], np.int64)
+    return Batch(report, Form.SELECT, columns, empty=empty)
+
+
+def prepare_states(
+    checkpoint: Checkpoint, sink: Sink | None, files: Mapping[str, Sink]
+) -> Mapping[str, Sink]:
+    """Tells sinks of states what the checkpoint knows, when a run begins; what is not kept up by
+    this run is forgotten, since a later one would go on from what is old.
+    """
+    folder = checkpoint.root / TABLES
+    before = _plan_before(checkpoint)
+    for each in (sink, *files.values()):
+        if isinstance(each, StateFiles):
+            each.checkpoint, each.before = checkpoint.root, before
+    if not isinstance(sink, StateFiles) and folder.exists():
+        for path in folder.iterdir():
+            if not isinstance(files.get(path.name), StateFiles):
+                path.unlink(missing_ok=True)
+    return files
+
+
+def _plan_before(checkpoint: Checkpoint) -> int:
+    """The plan of the last epoch that is certainly published: the one before the newest; -1: none.
+    A query that it has, and of which no state is kept, was not written as one.
+    """
+    last = checkpoint.last
+    if last is None or last.epoch == 1:
+        return -1
+    try:
+        return read_manifest(checkpoint.root / "manifests" / str(last.epoch - 1)).plan
+    except CheckpointError:
+        return last.plan
+
+
+def give(sink: Sink, query: QueryPlan, epoch: int, batch: Batch) -> None:
+    """A batch to a sink, of which those of states must know which query it is."""
+    if isinstance(sink, StateFiles):
+        sink.apply(query, epoch, batch)
+    else:
+        sink.publish(query.name, query.variables, epoch, batch)

@@ -1,0 +1,1 @@
+"""Moves key groups between partitions, and chooses the number of partitions."""

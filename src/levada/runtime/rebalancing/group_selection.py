@@ -1,0 +1,58 @@
+"""Which groups of a supplier go: a set that weighs at most so much.
+
+The paper gives one partition-group of some sixty by lot. A group here is one of 65,536, so a
+move has as many as it takes. What weighs more than there is to go stays: so a key that is a group
+by itself, and busier than that, is not passed around.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.core.array_types import Doubles, Longs
+from levada.runtime.rebalancing.rebalancing_options import Choice
+
+
+def chosen(weights: Doubles, amount: float, choice: str, rng: np.random.Generator) -> Longs:
+    """The places of the groups that go, of those with a weight.
+
+    >>> chosen(np.array([5.0, 0.0, 2.0, 4.0, 1.0]), 6.5, "largest", np.random.default_rng(1))
+    array([0, 4])
+    """
+    (there,) = np.nonzero(weights > 0)
+    if choice == Choice.RANDOM:
+        there = rng.permutation(there[weights[there] <= amount])
+        return np.sort(there[np.cumsum(weights[there]) <= amount])
+    order = there[np.argsort(-weights[there], kind="stable")]
+    if choice == Choice.BEST_FIT:
+        return _best_fit(weights, order, amount)
+    return np.sort(_largest(weights, order, amount))
+
+
+def _best_fit(weights: Doubles, order: Longs, amount: float) -> Longs:
+    """First the group that weighs nearest to what is to go, also above it; then the heaviest that
+    still fit.
+    """
+    off = np.abs(weights[order] - amount)
+    if not len(order) or off.min() >= amount:
+        return np.empty(0, np.int64)
+    first = order[int(off.argmin())]
+    rest = _largest(weights, order[order != first], amount - float(weights[first]))
+    return np.sort(np.append(rest, first))
+
+
+def _largest(weights: Doubles, order: Longs, amount: float) -> Longs:
+    """The heaviest that fits, then the heaviest that fits into what is left, and so on; in runs of
+    neighbours, of which there are few.
+    """
+    w = weights[order]
+    taken, at, left = [order[:0]], 0, amount
+    while at < len(order):
+        at += int(np.searchsorted(-w[at:], -left))  # the first that fits
+        fits = int(np.searchsorted(np.cumsum(w[at:]), left, side="right"))
+        if not fits:
+            break
+        taken.append(order[at : at + fits])
+        left -= float(w[at : at + fits].sum())
+        at += fits
+    return np.concatenate(taken)

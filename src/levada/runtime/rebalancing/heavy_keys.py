@@ -1,0 +1,162 @@
+"""Groups that are more work than a partition has time for, and that joins may divide (Parallel
+windowed joins, W54; ``plan/sealed/heavy``).
+
+What counts is how busy the busiest partition is to become once all others have left it alone:
+undivided it takes what the group takes, divided what each that shares the group takes of it, and
+never less than the mean of all. What joins are given comes to every partition that shares it, and
+what they put out is divided; so each more that shares a group makes more work in all, and a group
+is divided among the fewest that do nearly as well as the best. Heavy groups of one partition are as
+one. A group is *divided* when its partition gives and the busiest is to take a tenth less; it is
+divided among others when that is so again, and *united* when it is less than a quarter of the mean,
+or when dividing it wins nothing any more: all is reckoned of what it takes undivided, so dividing a
+group is no reason to unite it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Doubles, Longs
+from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, divided
+from levada.runtime.rebalancing.partition_load import Measured
+
+HEAVY, LIGHT = 0.5, 0.25
+"""Of the mean time of a partition: what a group must be more than to be divided, and less than to
+be united again.
+"""
+WORTH, NEAR = 0.9, 1.02
+"""Of the busiest partition's time: what another way must bring it to at least; how far from the
+best way is good enough.
+"""
+MOST, IDLE = 0.8, 0.9
+"""What each partition may have at most of a group's work for it to be divided, at least for it to
+be united.
+"""
+
+
+class Step(NamedTuple):
+    """What becomes of a group: who shares it from now on (its own partition alone: it is whole),
+    the seconds an epoch that it takes undivided, and the part of these that each is to have.
+    """
+
+    group: int
+    parts: tuple[int, ...]
+    seconds: float
+    part: float
+
+
+class _Ways(NamedTuple):
+    """Groups among one partition, two, and so on: the seconds that they take ``whole``, the
+    ``part`` of these that each has, and what the ``busiest`` partition is to take.
+    """
+
+    whole: float
+    part: Doubles
+    busiest: Doubles
+
+    def best(self) -> int:
+        """The fewest that do nearly as well as the best."""
+        return int(np.argmax(self.busiest <= NEAR * self.busiest.min())) + 1
+
+    def gains(self, now: int, many: int) -> bool:
+        """Whether it is worth it to have so many in place of so many now."""
+        return bool(self.busiest[many - 1] <= WORTH * self.busiest[now - 1])
+
+
+def steps(
+    measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
+) -> list[Step]:
+    """The groups that are to be divided or united, the heaviest first. ``weights``: the seconds of
+    each group in its own partition.
+    """
+    if not len(measured.joined) or table.partitions < 2:
+        return []
+    found = [*_again(measured, weights, table), *_divided(measured, weights, table, suppliers)]
+    return sorted(found, key=lambda step: (-step.seconds, step.group))
+
+
+def stepped(table: GroupTable, found: Collection[Step]) -> GroupTable:
+    """The table with these groups as they are to be."""
+    heavy = {h.group: h for h in table.division.heavy}
+    for step in found:
+        heavy.pop(step.group, None)
+        if len(step.parts) > 1:
+            heavy[step.group] = Heavy(step.group, step.parts)
+    kept = tuple(heavy[group] for group in sorted(heavy))
+    return divided(table, Division(kept, table.division.joins))
+
+
+def expected(measured: Measured, table: GroupTable, found: Collection[Step]) -> Doubles:
+    """The seconds of each partition as they are to become."""
+    out = measured.seconds.copy()
+    before = {h.group: h.parts for h in table.division.heavy}
+    for step in found:
+        had = before.get(step.group, (int(table.partition[step.group]),))
+        part = _parts(measured, np.array([step.group]))[len(had) - 1]
+        out[list(had)] -= step.seconds * part
+        out[list(step.parts)] += step.seconds * step.part
+    return np.maximum(out, 0.0)
+
+
+def _divided(
+    measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
+) -> Iterator[Step]:
+    """Heavy groups that are to be divided; those of one partition are as one."""
+    mean = float(measured.seconds.mean())
+    heavy = (weights > HEAVY * mean) & (measured.joined > 0)
+    heavy[[h.group for h in table.division.heavy]] = False
+    for home in np.unique(table.partition[heavy]).tolist():
+        (groups,) = np.nonzero(heavy & (table.partition == home))
+        ways = _ways(measured, weights, groups, 1)
+        many = ways.best()
+        gives = home in suppliers and measured.seconds[home] > mean
+        if gives and ways.part[many - 1] <= MOST and ways.gains(1, many):
+            yield from _as_one(measured, weights, groups, (home,), many)
+
+
+def _again(measured: Measured, weights: Doubles, table: GroupTable) -> Iterator[Step]:
+    """Divided groups that are to be united, or divided among others; those that the same ones share
+    are as one.
+    """
+    mean = float(measured.seconds.mean())
+    shared: dict[tuple[int, ...], list[int]] = {}
+    for h in table.division.heavy:
+        one = _ways(measured, weights, np.array([h.group]), len(h.parts))
+        if one.whole < LIGHT * mean or one.part[len(h.parts) - 1] > IDLE:
+            yield Step(h.group, h.parts[:1], one.whole, 1.0)
+        else:
+            shared.setdefault(h.parts, []).append(h.group)
+    for parts, groups in shared.items():
+        ways = _ways(measured, weights, np.array(groups), len(parts))
+        many = ways.best()
+        if many > 1 and ways.gains(len(parts), many):
+            yield from _as_one(measured, weights, np.array(groups), parts, many)
+
+
+def _as_one(
+    measured: Measured, weights: Doubles, groups: Longs, now: tuple[int, ...], many: int
+) -> Iterator[Step]:
+    """Groups that those who share them ``now`` and the idlest others share, so many."""
+    order = np.argsort(measured.seconds, kind="stable").tolist()
+    parts = (*now, *[p for p in order if p not in now])[:many]
+    for group in groups.tolist():
+        one = _ways(measured, weights, np.array([group]), len(now))
+        yield Step(group, parts, one.whole, float(one.part[many - 1]))
+
+
+def _ways(measured: Measured, weights: Doubles, groups: Longs, now: int) -> _Ways:
+    """The ways to divide groups that so many share ``now``, of which each takes their weight."""
+    part, own = _parts(measured, groups), float(weights[groups].sum())
+    whole = own / float(part[now - 1])
+    each, many = whole * part, np.arange(1, len(part) + 1)
+    rest = float(measured.seconds.sum()) - now * own
+    return _Ways(whole, part, np.maximum(each, (rest + many * each) / len(part)))
+
+
+def _parts(measured: Measured, groups: Longs) -> Doubles:
+    """What each has of the groups' work among one partition, two, and so on to all."""
+    work = measured.divided(groups, np.arange(1.0, len(measured.seconds) + 1))
+    return work / work[0] if work[0] else np.ones(len(work))

@@ -1,0 +1,80 @@
+"""Which partitions give groups to which: each supplier one move to one consumer a reorganization,
+so that none is stripped twice before it is measured again (Parallel windowed joins, W15).
+
+The busiest supplier is paired with the idlest consumer. What goes is half of what they differ by,
+or less: then neither is busier than both were on average. A group weighs what its partition's time
+is by its part of the work that came (``Measured.work``); what does not bring the busier of both
+down by a twentieth of the mean is left. So under even loads nothing moves, and nothing comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.core.array_types import Doubles, Longs
+from levada.plan.execution.key_group_table import GroupTable
+from levada.runtime.rebalancing.group_selection import chosen
+from levada.runtime.rebalancing.partition_classes import Kind
+from levada.runtime.rebalancing.partition_load import Measured
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
+
+GAIN = 0.05
+"""Of the mean time: what a move must at least bring the busier of its two partitions down by."""
+
+
+class Move(NamedTuple):
+    """Groups that a supplier gives to a consumer, and the seconds an epoch that they weigh."""
+
+    supplier: int
+    consumer: int
+    groups: Longs
+    seconds: float
+
+
+def weights_of(measured: Measured, table: GroupTable) -> Doubles:
+    """The seconds an epoch of each group: its part of those of its partition, by work; of a divided
+    one what it takes in each.
+    """
+    parts, work = len(measured.seconds), measured.work
+    for h in table.division.heavy:
+        work[h.group] = measured.divided(np.array([h.group]), float(len(h.parts)))
+    whole = np.bincount(table.partition, work, minlength=parts)
+    for h in table.division.heavy:
+        whole[list(h.parts[1:])] += work[h.group]
+    rate = np.divide(measured.seconds, whole, out=np.zeros(parts), where=whole > 0)
+    return np.asarray(work * rate[table.partition])
+
+
+def moves(
+    measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable,
+    options: BalanceOptions,
+) -> list[Move]:  # fmt: skip
+    """The moves of a reorganization; what is divided stays."""
+    seconds, stays = measured.seconds, np.zeros(table.groups, np.bool_)
+    stays[[h.group for h in table.division.heavy]] = True
+    order = np.argsort(-seconds, kind="stable").tolist()
+    suppliers = [p for p in order if kinds[p] is Kind.SUPPLIER]
+    consumers = [p for p in reversed(order) if kinds[p] is Kind.CONSUMER]
+    found = []
+    for supplier, consumer in zip(suppliers, consumers, strict=False):
+        rng = np.random.default_rng((options.seed, measured.epoch, supplier))
+        amount = float(seconds[supplier] - seconds[consumer]) / 2
+        (own,) = np.nonzero((table.partition == supplier) & ~stays)
+        groups = own[chosen(weights[own], amount, options.choice, rng)]
+        weight = float(weights[groups].sum())
+        busier = max(seconds[supplier] - weight, seconds[consumer] + weight)
+        if len(groups) and seconds[supplier] - busier >= GAIN * seconds.mean():
+            found.append(Move(supplier, consumer, groups, weight))
+    return found
+
+
+def moved(seconds: Doubles, found: Sequence[Move]) -> Doubles:
+    """The seconds of each partition as they are to become."""
+    out = seconds.copy()
+    for move in found:
+        out[move.supplier] -= move.seconds
+        out[move.consumer] += move.seconds
+    return out

@@ -1,0 +1,244 @@
+"""A reorganization: from what a round has measured to another group table, or none, with reasons.
+
+    classes   who gives, who takes
+    degree    another number of partitions, and nothing else in that reorganization
+    heavy     groups that are divided or united, and nothing else either
+    moves     a set of groups from each supplier to a consumer
+
+A function of its arguments alone, so what it does in a run can be done again from the figures; and
+it changes where work is done, never what comes of it (Parallel windowed joins, 4.3; W12 to W18,
+W27, W28, W54).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.checkpoint.rebalance_report import (
+    DIVIDE,
+    GROW,
+    MOST_DECIDED,
+    MOST_LOADS,
+    MOVE,
+    SHRINK,
+    STAYS_WHOLE,
+    UNITE,
+    Balanced,
+    Decision,
+    PartitionLoad,
+)
+from levada.core.array_types import Doubles
+from levada.core.frozen import frozen
+from levada.plan.execution.key_group_table import GroupTable, divided, given
+from levada.runtime.rebalancing.heavy_keys import Step, expected, stepped, steps
+from levada.runtime.rebalancing.key_group_moves import Move, moved, moves, weights_of
+from levada.runtime.rebalancing.partition_classes import Kind, classes
+from levada.runtime.rebalancing.partition_load import Measured, ratio_of
+from levada.runtime.rebalancing.partition_scaling import degree, spread
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
+
+
+@frozen
+class Standing:
+    """What a reorganization leaves to the next: who gave and who took in it, and how many there
+    have been without a supplier.
+    """
+
+    gave: frozenset[int] = frozenset()
+    took: frozenset[int] = frozenset()
+    quiet: int = 0
+
+
+@frozen
+class Reorganized:
+    """The ``table`` from now on (None: the same), what is told, and what the next one knows."""
+
+    table: GroupTable | None
+    told: Balanced
+    standing: Standing
+
+
+def reorganized(
+    measured: Measured, table: GroupTable, options: BalanceOptions, before: Standing, most: int
+) -> Reorganized:
+    """What becomes of the groups after a round; ``most``: partitions that there may be (0: as many
+    as there are).
+    """
+    kinds = classes(measured.occupancy, options, before.gave, before.took)
+    quiet = 0 if Kind.SUPPLIER in kinds else before.quiet + 1
+    weights = weights_of(measured, table)
+    parts = degree(measured, kinds, options, most, quiet)
+    told = _told(measured, table, kinds, options, most)
+    if parts != table.partitions:
+        return _regrouped(measured, table, weights, told, parts=parts)
+    if heavy := steps(measured, weights, table, _suppliers(kinds)):
+        return _divided(measured, table, heavy, told, quiet)
+    found = moves(measured, kinds, weights, table, options)
+    if not found:
+        remark = _stuck(measured, kinds, weights, table)
+        return Reorganized(None, _with(told, [], remark), Standing(quiet=quiet))
+    out = table.partition.astype(np.int32)
+    for move in found:
+        out[move.groups] = move.consumer
+    gave, took = frozenset(m.supplier for m in found), frozenset(m.consumer for m in found)
+    decided = _decisions(measured, found, kinds, table.partitions)
+    standing = Standing(gave, took, quiet)
+    new = divided(given(out, table.partitions), table.division)
+    return Reorganized(new, _with(told, decided), standing)
+
+
+def resized(
+    measured: Measured, table: GroupTable, options: BalanceOptions, parts: int, why: str
+) -> Reorganized:
+    """So many partitions, and nothing else, for a reason that is not their load."""
+    kinds = classes(measured.occupancy, options, frozenset(), frozenset())
+    told = _told(measured, table, kinds, options, parts)
+    weights = weights_of(measured, table)
+    return _regrouped(measured, table, weights, told, parts=parts, why=why)
+
+
+def _suppliers(kinds: Sequence[Kind]) -> set[int]:
+    return {p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER}
+
+
+def _divided(
+    measured: Measured, table: GroupTable, heavy: Sequence[Step], told: Balanced, quiet: int
+) -> Reorganized:
+    """Groups that are divided or united, and nothing else."""
+    ratio = ratio_of(expected(measured, table, heavy))
+    mean = float(measured.seconds.mean())
+    decided = []
+    for step in heavy[:MOST_DECIDED]:
+        many, share = len(step.parts), step.seconds / mean if mean else 0.0
+        why = f"group {step.group} takes {share:.2f} times what a partition does on average"
+        sharing = ", ".join(map(str, step.parts))
+        then = f"partitions {sharing} share it" if many > 1 else "it is whole again"
+        decided.append(
+            Decision(
+                measured.epoch,
+                DIVIDE if many > 1 else UNITE,
+                step.parts[0],
+                -1,
+                1,
+                table.partitions,
+                _round(measured.ratio),
+                _round(ratio),
+                f"{why}; {then}",
+            )
+        )
+    gave = frozenset(step.parts[0] for step in heavy)
+    took = frozenset(p for step in heavy for p in step.parts[1:]) - gave
+    return Reorganized(stepped(table, heavy), _with(told, decided), Standing(gave, took, quiet))
+
+
+def _regrouped(
+    measured: Measured,
+    table: GroupTable,
+    weights: Doubles,
+    told: Balanced,
+    *,
+    parts: int,
+    why: str = "",
+) -> Reorganized:
+    """Another number of partitions; ``why``: if it does not follow from their load."""
+    new = given(spread(table, weights, parts), parts)
+    gone = int(np.count_nonzero(new.partition != table.partition))
+    own = np.bincount(new.partition, weights, minlength=parts)
+    expected = ratio_of(own.astype(np.float64))
+    busy, time = float(measured.seconds.sum()), measured.available
+    more = parts > table.partitions
+    load = f"{table.partitions} partitions took {busy:.3g} s an epoch, of {time:.3g} s each"
+    if measured.hurried:
+        load = f"there is a backlog, and the busiest took {measured.seconds.max():.3g} s an epoch"
+    decision = Decision(
+        measured.epoch,
+        GROW if more else SHRINK,
+        -1,
+        -1,
+        gone,
+        parts,
+        _round(measured.ratio),
+        _round(expected),
+        why or load,
+    )
+    return Reorganized(new, _with(told, [decision]), Standing())
+
+
+def _decisions(
+    measured: Measured, found: Sequence[Move], kinds: Sequence[Kind], parts: int
+) -> list[Decision]:
+    expected = ratio_of(moved(measured.seconds, found))
+    return [
+        Decision(
+            measured.epoch,
+            MOVE,
+            move.supplier,
+            move.consumer,
+            len(move.groups),
+            parts,
+            _round(measured.ratio),
+            _round(expected),
+            f"partition {move.supplier} is a supplier, "
+            f"{measured.occupancy[move.supplier]:.2f} full, and {move.consumer} a consumer, "
+            f"{measured.occupancy[move.consumer]:.2f} full; "
+            f"{_part(move.seconds, measured.seconds[move.supplier])} of its work goes",
+        )
+        for move in found
+    ]
+
+
+def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable) -> str:
+    """Why nothing moves although somebody would give; "" if nobody would."""
+    mean = measured.seconds.mean()
+    full = [p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER]
+    suppliers = [p for p in full if measured.seconds[p] > mean]  # others work their queue off
+    if not suppliers:
+        return ""
+    busiest = max(suppliers, key=lambda p: measured.seconds[p])
+    if Kind.CONSUMER not in kinds:
+        return f"Partition {busiest} would give groups, and none is idle enough to take any."
+    own = weights[table.partition == busiest]
+    if not own.any():
+        return f"Partition {busiest} would give groups, and no rows came for any."
+    heavy = _part(float(own.max()), measured.seconds[busiest])
+    return (
+        f"Partition {busiest} would give groups, and no set of them makes it even: "
+        f"the heaviest is {heavy} of its work, {STAYS_WHOLE}"
+    )
+
+
+def _told(
+    measured: Measured, table: GroupTable, kinds: Sequence[Kind], options: BalanceOptions, most: int
+) -> Balanced:
+    suppliers, consumers = (kinds.count(k) for k in (Kind.SUPPLIER, Kind.CONSUMER))
+    full = table.partitions >= most and suppliers > options.beta * consumers
+    busiest = np.argsort(-measured.seconds, kind="stable")[:MOST_LOADS].tolist()
+    loads = [
+        PartitionLoad(
+            p,
+            str(kinds[p]),
+            _round(measured.occupancy[p]),
+            _round(measured.passed[p], 6),
+            _round(measured.cpu[p], 6),
+            round(float(measured.rows[p])),
+        )
+        for p in busiest
+    ]
+    return Balanced(
+        measured.epoch, table.partitions, _round(measured.ratio), overloaded=full, loads=loads
+    )
+
+
+def _with(told: Balanced, decided: list[Decision], remark: str = "") -> Balanced:
+    parts = decided[-1].partitions if decided else told.partitions
+    return Balanced(told.epoch, parts, told.ratio, told.overloaded, remark, told.loads, decided)
+
+
+def _round(value: float, places: int = 3) -> float:
+    return round(float(value), places)
+
+
+def _part(value: float, of: float) -> str:
+    return f"{value / of:.0%}" if of else "all"

@@ -1,0 +1,107 @@
+"""Balance in a run: what epochs have taken is measured, and before each it is asked whether groups
+move.
+
+Two clocks, as in the paper: an epoch, and a reorganization after every so many of them. Tasks
+are asked for their times in each epoch, for rows by group in some (``measures``): that is what
+costs. What is known stays in this process: a run that begins anew measures anew, and its table is
+as it was left. What a reorganization decides stands in the intention of the epoch that it is for,
+so an epoch that is run again goes the same way and tells the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from levada.checkpoint.epoch_context import ROWS, TIMES, Context, Done, load_groups, load_plan
+from levada.checkpoint.rebalance_report import Balanced, after, remarked
+from levada.plan.execution.key_group_table import GroupTable
+from levada.plan.execution.splittable_joins import divisible
+from levada.runtime.rebalancing.partition_load import Round, load_of
+from levada.runtime.rebalancing.rebalance_round import Standing, reorganized, resized
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By
+
+COUNTED = 5
+"""One epoch in so many has its rows counted by group."""
+
+
+class Balancing:
+    """Decides for one engine. ``most``: partitions that there may be, until executors of a cluster
+    tell of their cores; 0: as many as there are, always. ``least``: seconds between the starts of
+    two epochs, at least.
+    """
+
+    def __init__(self, options: BalanceOptions, *, most: int, least: float) -> None:
+        self._options, self._most, self._least = options, most, least
+        self._round: Round | None = None
+        self._standing = Standing()
+        self._cores = 0  # the most that executors had in this round
+        self._wall = -1  # ms, of the epoch before
+        self._known: Balanced | None = None
+        self._whole: tuple[str, ...] = ()  # why joins of the plan divide no group
+        self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
+        """Of the next epoch and the number of partitions: the number that there is to be, and why,
+        or None: it stays. Without it the load says (``degree``).
+        """
+        self.news: Balanced | None = None
+        """What the next intention is to tell; None: nothing."""
+
+    @property
+    def by_model(self) -> bool:
+        """Whether somebody else is to say how many partitions there are."""
+        return self._options.degree == By.MODEL
+
+    @property
+    def measures(self) -> int:
+        """What the tasks of the next epoch tell of themselves."""
+        done = self._round.epochs if self._round is not None else 0
+        return TIMES if done % min(COUNTED, self._options.reorganize_every) else ROWS
+
+    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
+        """The table from an epoch on, if it is to be another one."""
+        now = self._round
+        if now is None or now.partitions != table.partitions:
+            return None
+        if now.epochs < self._options.reorganize_every:
+            return None
+        measured = now.measured(epoch)
+        # an executor that is replaced within the round is not missed
+        cores, self._cores = min(self._cores, table.groups) if self._most else 0, 0
+        if 0 < cores < table.partitions:
+            why = f"executors have left: {cores} cores are there"
+            found = resized(measured, table, self._options, cores, why)
+        elif self.wanted is not None and (asked := self.wanted(epoch, table.partitions)):
+            found = resized(measured, table, self._options, *asked)
+        else:
+            most = 0 if self.wanted is not None else cores or self._most
+            found = reorganized(measured, table, self._options, self._standing, most)
+        told = remarked(found.told, self._whole)
+        self._standing, self.news = found.standing, after(self._known, told)
+        new = found.table or table
+        queue = now.queue.copy() if new.partitions == table.partitions else np.zeros(0)
+        queue[list(found.standing.gave | found.standing.took)] = 0.0
+        self._round = Round(new.partitions, now.groups, self._options, queue, joined=now.joined)
+        return found.table
+
+    def look(self, cores: int) -> None:
+        """How many cores the executors of a cluster have now; 0: there is none."""
+        self._cores = max(self._cores, cores)
+
+    def see(
+        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+    ) -> None:
+        """What the tasks of an epoch have told, and what its manifest tells. ``hurried``: it did
+        not wait for its time to come.
+        """
+        self._known, self.news = told, None
+        table, before, self._wall = load_groups(context.groups), self._wall, context.wall
+        if context.measured == ROWS:
+            self._whole = tuple(divisible(load_plan(context.plan)).whole.values())
+        if self._round is None or self._round.partitions != table.partitions:
+            known = np.zeros(table.groups) if self._round is None else self._round.groups
+            self._round = Round(table.partitions, known, self._options)
+        if before >= 0:  # in the first epoch of a process kernels are loaded
+            load = load_of(done, table)
+            span = max(context.wall - before, 0) / 1000
+            self._round.add(load, span, self._least, hurried=hurried)

@@ -1,0 +1,248 @@
+"""How a blob travels from the task that makes it to the task that reads it
+(docs/architecture.md#a-triples-way).
+
+By value through Spark's shuffle (about 5 CPU-ms a MB), or, where the reader shares a host and the
+blob is not small, by reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a
+MB; BriskStream, section 5.2: tuples stay where they were written). On a cluster that is known of
+tasks whose executor is wanted (``runtime.spark.preferred_locations``): a blob goes by reference if
+the one that is to read it is on the sender's host, or is the sender's own where executors of one
+host may not read each other's files. What crosses the shuffle is
+
+    body, tail      tail = kind (1 byte), source (4), place (4)
+                    body = the blob; for a reference: offset (8), length (8), path of the file;
+                    for an error: what the sender raised (``runtime.spark.task_errors``)
+
+An error goes to every partition, by value. Its readers do no work and pass it on, so the driver
+gets it as a record of the last stage. The kind is a byte that the task writes: no blob, whatever it
+holds, is taken for an error.
+
+The tail stands last, so that a blob by value keeps the alignment of its buffer and is never copied
+to strip it. Blobs are read in the order (source, place): source is the partition that sent them,
+place the blob's number in it. So the order is that of a run in one process, however the shuffle
+delivers.
+
+One task attempt writes at most one file, under a name of its own; offsets are multiples of 64.
+Readers map it. A file that is gone or short raises ``BlobLostError``: the task fails, the epoch is
+not committed and is run again. The driver removes the folder of a job when the job is over (maps
+that are still open stay valid). On a cluster it can't: there the folder is in the scratch of the
+sender's executor, which goes with that one, and the first file of a later job removes it. A reader
+that came to run on another host does not find the file: then the whole job is run again, all by
+value, and so are the next ones (``Near``).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import struct
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+from levada.checkpoint.executor_affinity import executor_here, host_here
+from levada.core.frozen import frozen
+from levada.errors import LostTaskError
+from levada.runtime.executor import Blob
+
+THRESHOLD = 32 * 1024  # bytes; below, a file costs more than the copies through the JVM
+_TAIL = struct.Struct("<BII")
+_PLACE_IN_FILE = struct.Struct("<QQ")
+_BY_VALUE, _BY_REFERENCE, _ERROR = 0, 1, 2
+_ALIGN = 64
+OLD = 3600  # s after which what an executor of jobs has left is removed by another one
+FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not there
+
+
+class BlobLostError(LostTaskError):
+    """A blob's file is gone or short; running the epoch again makes it anew."""
+
+
+class SenderFailedError(Exception):
+    """A task before this one failed; ``document`` is its error."""
+
+    def __init__(self, document: bytes) -> None:
+        super().__init__("a task before this one failed")
+        self.document = document
+
+
+@frozen
+class Carrier:
+    """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
+    (None: all by value). ``hosts``: on a cluster, where each target's reader is to run ("": not
+    known), a host or one executor; then the folder is one in the scratch of the sender's executor.
+    """
+
+    folder: str | None = None
+    threshold: int = THRESHOLD
+    hosts: tuple[str, ...] | None = None
+
+
+class Sender:
+    """Wraps the blobs of one task attempt; ``name`` is its own. A context manager."""
+
+    def __init__(self, carrier: Carrier, source: int, name: str) -> None:
+        self._threshold = max(carrier.threshold, 1)  # nothing cannot be mapped
+        self._source, self._name, self._hosts = source, name, carrier.hosts
+        self._folder, self._here = carrier.folder, ("", "")
+        if carrier.hosts is not None:
+            self._folder = scratch_here(carrier.folder)
+            self._here = host_here(), location(host_here(), executor_here())
+        self._place = 0
+        self._file: BinaryIO | None = None
+
+    def wrap(self, blob: Blob, target: int) -> tuple[Blob, bytes]:
+        """The two parts that go through the shuffle, one after the other: body and tail."""
+        size = memoryview(blob).nbytes
+        if self._folder is None or size < self._threshold or not self._near(target):
+            return blob, self._tail(_BY_VALUE)
+        return self._write(self._folder, blob, size), self._tail(_BY_REFERENCE)
+
+    def _near(self, target: int) -> bool:
+        """Whether the reader is to run on this host, or by this executor."""
+        return self._hosts is None or (
+            self._hosts[target] != "" and self._hosts[target] in self._here
+        )
+
+    def _tail(self, kind: int) -> bytes:
+        self._place += 1
+        return _TAIL.pack(kind, self._source, self._place - 1)
+
+    def _write(self, folder: str, blob: Blob, size: int) -> bytes:
+        if self._file is None:
+            os.makedirs(folder, exist_ok=True)
+            if self._hosts is not None:
+                _leave(folder)
+            # closed by __exit__
+            self._file = open(os.path.join(folder, self._name), "xb", buffering=0)  # noqa: SIM115
+        offset = -(-self._file.tell() // _ALIGN) * _ALIGN
+        self._file.seek(offset)
+        rest = memoryview(blob).cast("B")
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        return _PLACE_IN_FILE.pack(offset, size) + os.fsencode(self._file.name)
+
+    def __enter__(self) -> Sender:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def scratch_here(name: str | None) -> str | None:
+    """A folder in the scratch of this worker's executor; None if that has none."""
+    given = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark says so to its workers
+    return os.path.join(given, "levada-xfer", name) if given and name else None
+
+
+def _leave(folder: str) -> None:
+    """Removes what jobs before that of a folder have left beside it, and what others have that
+    began no job for long: they have ended, or need it no more.
+    """
+    beside, number = os.path.dirname(folder), int(os.path.basename(folder))
+    gone = [os.path.join(beside, name) for name in os.listdir(beside) if int(name) < number]
+    with os.scandir(os.path.dirname(beside)) as others:
+        for other in others:
+            with suppress(FileNotFoundError):  # another task has removed it
+                if other.path != beside and time.time() - other.stat().st_mtime > OLD:
+                    gone.append(other.path)
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Near:
+    """Where readers are wanted that may read a sender's files, and whether blobs go there by
+    reference: not in so many jobs after one that did not find a file, and twice as many each time.
+    ``by_host``: whether executors of one host read each other's; else each reads its own.
+    """
+
+    def __init__(self, *, by_host: bool) -> None:
+        self._by_host, self._rest, self._pause = by_host, 0, FIRST_PAUSE
+        self._missed = 0
+
+    def hosts(self, stages: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...] | None:
+        """The executors that tasks prefer, or their hosts, by stage, for the next job; None: all
+        its blobs go by value.
+        """
+        if self._rest:
+            self._rest -= 1
+            return None
+        if not self._by_host:
+            return tuple(tuple(stage) for stage in stages)
+        return tuple(tuple(map(_host_of, stage)) for stage in stages)
+
+    def missed(self) -> None:
+        """A file was not there."""
+        self._missed += 1
+        self._rest, self._pause = self._pause, min(2 * self._pause, MOST_PAUSE)
+
+    def told(self) -> tuple[int, int]:
+        """How many jobs have missed a file since this was asked last; how many go by value now."""
+        missed, self._missed = self._missed, 0
+        return missed, self._rest
+
+
+def location(host: str, executor: str) -> str:
+    """An executor as Spark names it in a location; "" of none.
+
+    >>> location("10.0.0.7", "3"), location("", "")
+    ('executor_10.0.0.7_3', '')
+    """
+    return f"executor_{host}_{executor}" if host and executor else ""
+
+
+def _host_of(at: str) -> str:
+    """The host of an executor in a location.
+
+    >>> _host_of("executor_10.0.0.7_3"), _host_of("")
+    ('10.0.0.7', '')
+    """
+    return at.removeprefix("executor_").rpartition("_")[0]
+
+
+def error_parts(document: bytes, source: int) -> tuple[Blob, bytes]:
+    """The two parts of an error that go through the shuffle: body and tail."""
+    return document, _TAIL.pack(_ERROR, source, 0)
+
+
+def receive(refs: Iterable[bytes]) -> list[Blob]:
+    """The blobs of one partition, as read-only views, in the order (source, place).
+
+    Raises ``SenderFailedError`` with the error of the first source that sent one.
+    """
+    maps: dict[str, memoryview] = {}
+    arrived, errors = [], {}
+    for ref in refs:
+        if len(ref) < _TAIL.size:  # a mark beside a blob, which says where the task is to run
+            continue
+        kind, source, place = _TAIL.unpack_from(ref, len(ref) - _TAIL.size)
+        body = memoryview(ref)[: -_TAIL.size]
+        if kind == _ERROR:
+            errors[source] = bytes(body)
+        elif not errors:
+            arrived.append((source, place, body if kind == _BY_VALUE else _follow(body, maps)))
+    if errors:
+        raise SenderFailedError(errors[min(errors)])
+    arrived.sort(key=lambda blob: blob[:2])
+    return [blob for _, _, blob in arrived]
+
+
+def _follow(reference: memoryview, maps: dict[str, memoryview]) -> memoryview:
+    """The place in a file to which a reference points."""
+    offset, size = _PLACE_IN_FILE.unpack_from(reference)
+    path = os.fsdecode(bytes(reference[_PLACE_IN_FILE.size :]))
+    if path not in maps:
+        maps[path] = _map(path)
+    if len(maps[path]) < offset + size:
+        raise BlobLostError(f"The exchange file {path} is shorter than it was written.")
+    return maps[path][offset : offset + size]
+
+
+def _map(path: str) -> memoryview:
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
+        raise BlobLostError(f"The exchange file {path} is lost: {error}.") from error

@@ -1,0 +1,191 @@
+"""A user's streaming DataFrame as a stream: a Structured Streaming query of its own writes batches
+to the spool, a folder of files.
+
+    DataFrame --foreachBatch--> spool/<stream>/data/000000000007.x..nt --source of files--> epochs
+
+Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that
+Spark runs again after a crash finds its file and leaves it. Spark's own checkpoint lies beside the
+data. RDF batches are N-Triples or N-Quads lines with their times (``connectors.spool.row_lines``),
+each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
+when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes
+to bring a batch to the driver, then a few string operations of Polars a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+from pyspark.sql.streaming import StreamingQuery
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.row_lines import statement_lines, text_lines
+from levada.connectors.spool.spool_folder import Batches, spool_folder
+from levada.errors import EngineError, UsageError, near
+
+_TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
+    ((t.LongType, t.IntegerType, t.ShortType, t.ByteType), "integer"),
+    ((t.DoubleType, t.FloatType), "double"),
+    ((t.StringType,), "string"),
+    ((t.BooleanType,), "boolean"),
+)
+_TIMES = (*_TYPES[0][0], t.StringType, t.TimestampType, t.TimestampNTZType, t.DateType)
+_OWN = ("columns", "text", "tuples")
+
+
+@dataclass
+class Spool:
+    """One DataFrame and its folder; ``config`` is the stream of the files that it writes."""
+
+    frame: DataFrame
+    folder: Path
+    columns: tuple[str, ...]
+    text: str | None
+    config: StreamConfig
+    query: StreamingQuery | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        self._batches = Batches(self.folder / "data")
+
+    def lie(self, folder: Path) -> None:
+        """Says where its batches are, before the start."""
+        self.folder = folder
+        self.config = replace(self.config, path=str(folder / "data"))
+        self._batches = Batches(folder / "data")
+
+    def start(self, *, once: bool) -> None:
+        """Starts the query; with ``once`` what is there now is written before this returns."""
+        self._batches.make()
+        writer = self.frame.writeStream.foreachBatch(self.write).option(
+            "checkpointLocation", str(self.folder / "spark")
+        )
+        self.query = (writer.trigger(availableNow=True) if once else writer).start()
+        if once:
+            try:
+                self.query.awaitTermination()
+            except Exception as error:
+                raise EngineError(
+                    f"The DataFrame of the stream {self.config.name} failed: {_first(error)}"
+                ) from error
+
+    @property
+    def data(self) -> Path:
+        """Where the batches lie."""
+        return self.folder / "data"
+
+    def write(self, batch: DataFrame, number: int) -> None:
+        """A batch as a file, unless it is there already, or has been: then a later one is."""
+        form = self.config.format
+        stem, last = f"{number:012d}", self._batches.last
+        if stem <= last.partition(".")[0]:
+            return
+        found = pl.from_arrow(batch.toArrow())
+        assert isinstance(found, pl.DataFrame), "a table is a frame"
+        if not found.height:
+            return
+        if form == "parquet":
+            self._batches.write_rows(stem, f".{form}", found)
+        elif self.text is None:
+            self._batches.write_rows(stem, f".{form}", statement_lines(found, self.columns))
+        else:
+            self._batches.write_rows(stem, f".{form}", text_lines(found, self.text))
+
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes the batches before that of a committed position: no epoch reads them again.
+
+        That one stays. Spark runs no batch again but its last, which is none before a batch that
+        has been written; so a batch that lies below the newest file has been here.
+        """
+        self._batches.forget(position)
+
+    def check(self) -> None:
+        """Raises ``EngineError`` if the query has failed."""
+        error = self.query.exception() if self.query is not None else None
+        if error is not None:
+            raise EngineError(
+                f"The DataFrame of the stream {self.config.name} failed: {_first(error)}"
+            ) from error
+
+    def stop(self) -> None:
+        """Ends the query after its current batch."""
+        if self.query is not None:
+            self.query.stop()
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) -> Spool:
+    """The spool of ``engine.stream(name, frame, columns= | text= | tuples=True, ...)``. Raises
+    ``UsageError``.
+    """
+    if not frame.isStreaming:
+        raise UsageError(
+            f"The DataFrame of the stream {name} is not a streaming one.",
+            hint="Use spark.readStream.",
+        )
+    ways = [word for word in _OWN if given.get(word)]
+    if len(ways) != 1:
+        raise UsageError(f"The stream {name} needs one of columns=, text= and tuples=True.")
+    columns = tuple(given.get("columns") or ())
+    if columns and len(columns) not in (4, 5):
+        raise UsageError(
+            f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; "
+            f"these are {len(columns)}."
+        )
+    for column in (*columns, *([given["text"]] if given.get("text") else [])):
+        if column not in frame.columns:
+            raise UsageError(
+                f"The DataFrame of the stream {name} has no column {column}.",
+                hint=near(column, frame.columns),
+            )
+    for column, kinds, word in _typed(columns, given.get("text")):
+        if not isinstance(frame.schema[column].dataType, kinds):
+            kind = frame.schema[column].dataType.simpleString()
+            raise UsageError(
+                f"The column {column} of the stream {name} is a {kind}.", hint=f"Make it {word}."
+            )
+    options = {key: value for key, value in given.items() if key not in _OWN}
+    unfit = (
+        ("files", True, "its batches are one sequence"),
+        ("format", True, "its batches are written by Levada"),
+        ("time", bool(columns), "its last column is the time"),
+    )
+    for key, wrong, why in unfit:
+        if wrong and key in options:
+            raise UsageError(f"The stream {name} is a DataFrame, {why}.", hint=f"Leave {key}= out.")
+    if given.get("tuples"):
+        options["format"] = "parquet"
+        if options.get("mapping") is None:
+            options.setdefault("schema", _schema(frame.schema.fields))
+    else:
+        options["format"] = "nt" if len(columns) == 4 else "nq"
+    folder = spool_folder(root, name)
+    config = replace(StreamConfig.of(name, folder / "data", **options), settled=True)
+    return Spool(frame, folder, columns, given.get("text"), config)
+
+
+def _typed(
+    columns: Sequence[str], text: str | None
+) -> Iterator[tuple[str, tuple[type[t.DataType], ...], str]]:
+    """Columns whose type matters: the types that each may have, in a word."""
+    for column in [*columns[:-1], *([text] if text else [])]:
+        yield column, (t.StringType,), "a string"
+    if columns:
+        yield columns[-1], _TIMES, "a whole number of ms, a timestamp or an ISO time"
+
+
+def _schema(fields: Sequence[t.StructField]) -> dict[str, str]:
+    """The columns of the four types; the time's may have another."""
+    found = {}
+    for one in fields:
+        for kinds, word in _TYPES:
+            if isinstance(one.dataType, kinds):
+                found[one.name] = word
+    return found

@@ -1,0 +1,269 @@
+"""Whether executors see what they will read and write, and run this version of Levada: asked when
+a session on a cluster is there, before anything is read, and of those that come later before they
+are given work (docs/deployment.md#a-cluster-of-spark).
+
+The driver leaves a sign in the checkpoint; each executor looks for it, writes beside it, and looks
+at the files of streams and static data that the driver sees. Paths alone would not do: another
+host may have a folder of its own under the same one. Files may go while executors look: who misses
+one that the driver does not see any more, either, is asked again.
+
+What is wrong is an answer and no failure: Spark would run a task that fails at another executor,
+which sees all. One that gives no answer, and at which tasks have failed, cannot run them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from py4j.protocol import Py4JJavaError
+
+from levada.checkpoint.executor_affinity import executor_here
+from levada.core.checkpoint_facts import FORMAT
+from levada.errors import (
+    SHARED,
+    CheckpointError,
+    EngineError,
+    LevadaError,
+    LostTaskError,
+    SourceError,
+)
+from levada.runtime.executor import OUTCOME, Blob, Executor, Job
+
+HERE = "levada.runtime.spark.executor_checks"
+EVERYWHERE = "Every host needs this version under the path of Python that PYSPARK_PYTHON says."
+OTHERS = "If its user is another one than the driver's, say --checkpoint-mode group."
+TOGETHER = 0.2  # s that a task takes, so that each executor gets one
+ROUNDS = 5  # as long as executors come
+
+
+class Seen(msgspec.Struct):
+    """What the driver sees: the checkpoint with its ``sign``, and of each path its size (-1: a
+    folder) and the first name in it.
+    """
+
+    root: str
+    sign: str
+    version: str
+    paths: list[tuple[str, int, str]]
+
+
+class Answer(msgspec.Struct):
+    """What an executor says: what is wrong ("": nothing)."""
+
+    executor: str
+    kind: str = ""  # of error
+    message: str = ""
+    hint: str = ""
+
+
+KINDS: dict[str, type[LevadaError]] = {
+    kind.__name__: kind for kind in (EngineError, CheckpointError, SourceError)
+}
+
+
+class Sight:
+    """Who of the executors of a session has been asked; ``read``: the paths that are read by now.
+    Called with those that are there before each epoch. Raises as ``probe``.
+
+    Who comes while others are there is asked beside the epochs: its Python takes as long as a start
+    of Levada to answer. Meanwhile its processors have that to do, so Spark runs nothing else there.
+    """
+
+    def __init__(
+        self, session: Any, executor: Executor, root: Path, read: Callable[[], Sequence[str]]
+    ) -> None:
+        self._session, self._executor, self._root, self._read = session, executor, root, read
+        self._asked = frozenset[str]()
+        self._answer: Future[frozenset[str]] | None = None
+
+    def __call__(self, there: Collection[str], *, wait: bool = False) -> frozenset[str]:
+        """Those of whom it is known that they see everything; ``wait``: all of them."""
+        answer = self._answer
+        if answer is not None and (wait or answer.done() or self._asked.isdisjoint(there)):
+            self._answer = None
+            self._asked = answer.result()
+        if not self._asked.issuperset(there):
+            if wait or self._asked.isdisjoint(there):
+                self.ask()
+            elif self._answer is None:
+                self._answer = self._begin()
+        return self._asked.intersection(there)
+
+    def ask(self) -> None:
+        """Asks those that there are."""
+        self._asked = probe(self._session, self._executor, self._root, self._read())
+
+    def _begin(self) -> Future[frozenset[str]]:
+        """Asks them in a thread of its own, for which the process does not wait when it ends."""
+        answer, paths = Future[frozenset[str]](), self._read()
+
+        def ask() -> None:
+            try:
+                answer.set_result(probe(self._session, self._executor, self._root, paths))
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=ask, name="levada-sight", daemon=True).start()
+        return answer
+
+
+def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) -> frozenset[str]:
+    """Asks every executor that is there; which these are. Raises ``LevadaError`` with host and
+    path.
+    """
+    spark, sign = session.sparkContext, f".sign.{secrets.token_hex(8)}"
+    (root / sign).write_bytes(b"")
+    try:
+        asked, heard, silent = _there(spark), set[str](), frozenset[str]()
+        failed = {name: _summary(spark, name)[1] for name in asked}
+        for _ in range(ROUNDS):
+            seen = Seen(str(root.absolute()), sign, version(), _all_seen(paths))
+            answers = _ask(executor, seen, 2 * max(spark.defaultParallelism, 1))
+            heard |= {answer.executor for answer in answers}
+            wrong = next((answer for answer in answers if answer.kind), None)
+            if wrong is not None and all(_is_there(*path) for path in seen.paths):
+                raise KINDS[wrong.kind](wrong.message, hint=wrong.hint)
+            asked, before = _there(spark), asked
+            silent = frozenset[str]() if "" in heard else asked - heard  # where nobody can tell
+            if wrong is None and asked and asked <= before and not silent:
+                break
+        _check_heard(spark, silent, failed)
+        return asked
+    finally:
+        (root / sign).unlink(missing_ok=True)
+
+
+def _check_heard(spark: Any, silent: Collection[str], failed: Mapping[str, int]) -> None:
+    """Raises ``EngineError`` if tasks have failed at one of these executors: others are busy."""
+    for name in sorted(silent):
+        host, now = _summary(spark, name)
+        if now > failed.get(name, 0):
+            raise EngineError(
+                f"The executor on {host} cannot run Levada {version()}: all tasks fail there.",
+                hint=EVERYWHERE,
+            )
+
+
+def _there(spark: Any) -> frozenset[str]:
+    """The executors of a session."""
+    ids = str(spark._jsc.sc().getExecutorIds().mkString(","))
+    return frozenset(filter(None, ids.split(",")))
+
+
+def _summary(spark: Any, name: str) -> tuple[str, int]:
+    """The host of an executor, and how many tasks have failed there; ("", 0): not known yet."""
+    try:
+        found = spark._jsc.sc().statusStore().executorSummary(name)
+        return str(found.hostPort()).rpartition(":")[0], int(found.failedTasks())
+    except Py4JJavaError:
+        return "", 0
+
+
+def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
+    functions = (f"{HERE}:look", f"{HERE}:told")
+    try:
+        told = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
+        return [answer for one in told for answer in msgspec.json.decode(one, type=list[Answer])]
+    except LostTaskError as error:  # behind the start the epoch is run again
+        raise LostTaskError(
+            f"An executor cannot run Levada {version()}: {error.message}",
+            hint=EVERYWHERE,
+        ) from error
+    except LevadaError:
+        raise
+    except Exception as error:  # its code is another one
+        raise EngineError(
+            f"An executor runs another version of Levada than {version()}: {error}.",
+            hint="Install the same version on every host.",
+        ) from error
+
+
+def look(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
+    """Looks, on an executor: its answer."""
+    answer = Answer(executor_here())
+    try:
+        _look(msgspec.json.decode(context, type=Seen), platform.node())
+    except LevadaError as error:
+        answer = Answer(answer.executor, type(error).__name__, error.message, error.hint)
+    time.sleep(TOGETHER)
+    return [(0, msgspec.json.encode(answer))]
+
+
+def told(context: bytes, stage: int, partition: int, blobs: list[Blob]) -> list[tuple[int, Blob]]:
+    """All answers."""
+    answers = [msgspec.json.decode(blob, type=Answer) for blob in blobs]
+    return [(OUTCOME, msgspec.json.encode(answers))]
+
+
+def _look(seen: Seen, host: str) -> None:
+    """Raises ``LevadaError``."""
+    if version() != seen.version:
+        raise EngineError(
+            f"The executor on {host} runs Levada {version()}, and the driver {seen.version}.",
+            hint="Install the same version on every host.",
+        )
+    if not os.path.exists(os.path.join(seen.root, seen.sign)):
+        raise CheckpointError(
+            f"The executor on {host} does not see the checkpoint {seen.root}.",
+            hint=f"{SHARED} {OTHERS}",
+        )
+    _write(seen, host)
+    for path, size, first in seen.paths:
+        if not _is_there(path, size, first):
+            message = f"The executor on {host} does not see {path}, which the driver reads."
+            raise SourceError(message, hint=SHARED)
+
+
+def version() -> str:
+    """This version of Levada, with that of the checkpoint's format."""
+    # not imported: the package knows all that stands above this room
+    levada: Any = sys.modules["levada"]
+    return f"{levada.__version__} (format {FORMAT})"
+
+
+def _write(seen: Seen, host: str) -> None:
+    path = os.path.join(seen.root, f".sign.{secrets.token_hex(8)}")
+    try:
+        with open(path, "xb"):
+            os.unlink(path)
+    except OSError as error:
+        raise CheckpointError(
+            f"The executor on {host} cannot write to the checkpoint {seen.root}: {error.strerror}.",
+            hint=OTHERS,
+        ) from error
+
+
+def _all_seen(paths: Sequence[str]) -> list[tuple[str, int, str]]:
+    """What is there of these paths."""
+    found = []
+    for path in sorted({os.path.abspath(p) for p in paths}):
+        with suppress(OSError):  # it has just gone
+            found.append(_seen(path))
+    return found
+
+
+def _seen(path: str) -> tuple[str, int, str]:
+    if os.path.isdir(path):
+        return path, -1, min(os.listdir(path), default="")
+    return path, os.path.getsize(path), ""
+
+
+def _is_there(path: str, size: int, first: str) -> bool:
+    """Whether a path is what the driver sees; files may have grown."""
+    try:
+        if size < 0:
+            return os.path.isdir(path) and (not first or os.path.lexists(os.path.join(path, first)))
+        return os.path.getsize(path) >= size
+    except OSError:
+        return False

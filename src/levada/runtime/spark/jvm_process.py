@@ -1,0 +1,135 @@
+"""Spark's JVM as a process: on its way before pyspark is loaded, and ended at any moment.
+
+As pyspark's ``launch_gateway``, with three differences: the environment of this process stays as it
+is (it may be starting pools of threads meanwhile, which read it); the JVM has a session of its own,
+so that Ctrl-C reaches this process only; and it can be ended before it has told its port. It ends
+when this process does, since Spark reads the pipe to it, but only once it has come so far: so until
+then it is ended at this process's exit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from levada.errors import EngineError, JavaError
+from levada.runtime.spark.spark_settings import spark_home
+
+STARTING = threading.Lock()
+"""Held while a JVM starts: a process has one."""
+_PATIENCE = 5  # seconds for a JVM to end when it is told to
+
+
+class EndedError(EngineError):
+    """The start was ended before Spark was there."""
+
+
+class Jvm:
+    """One JVM, or the start of one."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._told = ""  # the folder in which the JVM tells its port
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ended = False
+
+    def launch(self, settings: Mapping[str, str], variables: Mapping[str, str], log: Path) -> None:
+        """Starts it, with its output in ``log``; does not wait for it."""
+        self._log, self._log_from = log, log.stat().st_size if log.exists() else 0
+        command = [str(spark_home() / "bin" / "spark-submit")]
+        for name, value in settings.items():
+            command += ["--conf", f"{name}={value}"]
+        command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+        with self._guard, open(log, "ab") as output:
+            self._check()
+            self._told = tempfile.mkdtemp(prefix="levada-jvm-")
+            atexit.register(self.end)
+            port = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": self._place}
+            try:
+                self.process = subprocess.Popen(
+                    command,
+                    env={**os.environ, **variables, **port},
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise self._failed(str(error)) from error
+
+    @property
+    def _place(self) -> str:
+        return os.path.join(self._told, "port")
+
+    def await_port(self) -> dict[str, str]:
+        """The variables by which pyspark finds it, once it listens. Raises ``JavaError`` if it does
+        not come to that, ``EndedError`` if it has been ended.
+        """
+        process = self.process
+        assert process is not None, "it has been launched"
+        while process.poll() is None and not os.path.isfile(self._place):
+            self._check()
+            time.sleep(0.02)
+        self._check()
+        if not os.path.isfile(self._place):
+            raise self._failed(f"it ended with {process.returncode}")
+        told = Path(self._place).read_bytes()
+        shutil.rmtree(self._told, ignore_errors=True)
+        port, size = struct.unpack_from(">ii", told)
+        secret = told[8 : 8 + size].decode()
+        return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+
+    def kept(self) -> None:
+        """It has started: from now on it sees the end of this process itself."""
+        atexit.unregister(self.end)
+
+    def end(self) -> None:
+        """Ends it and all below it, however far it has come; a launch after this fails."""
+        with self._guard:
+            self.ended = True
+        atexit.unregister(self.end)
+        shutil.rmtree(self._told, ignore_errors=True)
+        process = self.process
+        if process is None or process.poll() is not None:
+            return
+        family = _below(process.pid)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+                break
+        for one in family:  # Python workers end by themselves, once they have been loaded
+            with contextlib.suppress(psutil.Error):
+                one.kill()
+
+    def _check(self) -> None:
+        if self.ended:
+            raise EndedError("Spark was ended while it started.")
+
+    def _failed(self, why: str) -> JavaError:
+        """What the JVM says first, warnings apart, or else ``why``."""
+        lines = self._log.read_bytes()[self._log_from :].decode(errors="replace").splitlines()
+        said = (line.strip(" .") for line in lines if line.strip())
+        complaint = next((line for line in said if not line.startswith("WARNING")), why)
+        return JavaError(f"Spark's JVM did not start: {complaint}.", hint=f"See {self._log}.")
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return []

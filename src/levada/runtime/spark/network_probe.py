@@ -1,0 +1,177 @@
+"""What a blob takes from each executor to each other, by Spark's shuffle: a latency and a width.
+
+One executor reads at a time. Every executor sends it the same blobs, small and large, each as the
+one row of a partition of a shuffle; one task reads all these partitions in turn (``coalesce``), and
+Spark fetches the blocks of a partition only when it is come to. So blobs come one by one, each by a
+request to the executor that has it, or from the reader's own disk; the reader's Python notes when.
+
+    bandwidth of a pair = bytes of a large blob / its time
+    latency of a pair   = (time of n small blobs and a large one - time of a large one) / n
+
+The median of a few turns counts: a reader that stands still makes one blob slow, and the next,
+which has come meanwhile, quick. All is done once before it counts: connections are made then, and
+classes loaded. What is measured is all that a blob of an epoch passes: the sender's block, the
+network, the reader's JVM, the pipe to its Python. Cost: two jobs for each executor, of 11 MB for
+each that sends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from pyspark.sql import SparkSession
+
+from levada.core.array_types import Doubles
+from levada.core.frozen import frozen
+from levada.errors import EngineError, LostTaskError, UsageError
+from levada.runtime.spark.executor_checks import EVERYWHERE
+from levada.runtime.spark.network_probe_tasks import (
+    LARGE,
+    MANY,
+    SIZES,
+    SendTask,
+    Timed,
+    TimeTask,
+)
+from levada.runtime.spark.spark_executor import SparkExecutor
+
+MOST = 32
+"""Executors that are compared: each is, with each other one."""
+PATIENCE, STILL = 60.0, 3.0  # s for the first executor to come; s without a new one
+ROUNDS = 3  # in which an executor is asked again that had no room for the task
+WAIT = {"spark.locality.wait.process": "30s"}
+"""What a session is to be started with: tasks wait for the executor that they are to measure."""
+
+
+@frozen
+class Member:
+    """An executor; ``location`` is its name as Spark has it there."""
+
+    name: str
+    location: str
+    cores: int
+
+    @property
+    def host(self) -> str:
+        """Where it runs."""
+        return self.location.removeprefix("executor_").rpartition("_")[0]
+
+
+@frozen
+class Pinged:
+    """``latency`` in ns a small blob and ``bandwidth`` in bytes/s, from row to column, as the
+    members stand; an executor's latency to itself is 0. ``clock`` in GHz, of the slowest.
+    """
+
+    members: tuple[Member, ...]
+    latency: Doubles
+    bandwidth: Doubles
+    clock: float
+    assumed: tuple[str, ...]
+
+
+def ping(session: SparkSession, *, expected: int = 0) -> Pinged:
+    """Measures. ``expected``: how many executors there will be, if the master says so. Raises
+    ``UsageError`` for one executor or too many, ``EngineError`` if executors cannot run Levada or
+    have no room.
+    """
+    pings = _Pings(session)
+    members = pings.awaited(expected)
+    master = session.sparkContext.master
+    if len(members) == 1:
+        raise UsageError(
+            f"{master} has one executor, so there is nothing between executors to measure.",
+            hint="Give it more executors; without --master this machine is probed.",
+        )
+    if len(members) > MOST:
+        raise UsageError(
+            f"{master} has {len(members)} executors, which are too many to compare each with each.",
+            hint=f"Start Spark with {MOST} at most.",
+        )
+    seen = pings.measured(members)
+    latency, bandwidth = matrices([m.name for m in members], seen)
+    assumed = dict.fromkeys(sentence for timed in seen.values() for sentence in timed.assumed)
+    return Pinged(members, latency, bandwidth, min(t.clock for t in seen.values()), tuple(assumed))
+
+
+def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Doubles]:
+    """Latencies in ns and bandwidths in bytes/s, from row to column, of what readers have seen."""
+    n = len(names)
+    latency, bandwidth = np.zeros((n, n)), np.zeros((n, n))
+    for j, reader in enumerate(names):
+        for i, sender in enumerate(names):
+            latency[i, j], bandwidth[i, j] = _figures(seen[reader].came[sender])
+    np.fill_diagonal(latency, 0.0)
+    return np.round(latency), bandwidth
+
+
+def _figures(came: Sequence[float]) -> tuple[float, float]:
+    """ns a small blob and bytes/s, of the moments at which large blobs had come: the first, and
+    two in each turn, of which the first has the small ones before it.
+    """
+    steps = np.diff(came)
+    mixed, large = float(np.median(steps[0::2])), max(float(np.median(steps[1::2])), 1e-9)
+    return max(mixed - large, 0.0) / MANY * 1e9, LARGE / large
+
+
+class _Pings(SparkExecutor):
+    """A session's jobs of pings."""
+
+    def awaited(self, expected: int) -> tuple[Member, ...]:
+        """The executors, when all that will come have come: by their number, else for some time
+        none has.
+        """
+        began = changed = time.monotonic()
+        cores = self._members.cores()
+        while not self._is_all(len(cores), expected, time.monotonic() - changed):
+            if not cores and time.monotonic() - began > PATIENCE:
+                raise EngineError(
+                    f"{self._context.master} has given no executor within {PATIENCE:g} s.",
+                    hint="Its page tells whether it has workers with room.",
+                )
+            time.sleep(0.1)
+            if (now := self._members.cores()) != cores:
+                cores, changed = now, time.monotonic()
+        return tuple(Member(name, self._members.at(name), own) for name, own in cores.items())
+
+    def _is_all(self, many: int, expected: int, still: float) -> bool:
+        return many >= expected > 0 or (many > 0 and still > STILL)
+
+    def measured(self, members: Sequence[Member]) -> dict[str, Timed]:
+        """What each has seen as the reader."""
+        seen: dict[str, Timed] = {}
+        names = {member.name for member in members}
+        for member in members:
+            self._timed(members, member)
+        for _ in range(ROUNDS):
+            for member in members:
+                if member.name not in seen:
+                    timed = self._timed(members, member)
+                    if timed.came.keys() == names:
+                        seen[timed.executor] = timed
+            if seen.keys() == names:
+                return seen
+        missed = next(member for member in members if member.name not in seen)
+        raise EngineError(
+            f"Executor {missed.name} on {missed.host} could not be measured: what should have run "
+            "there ran elsewhere.",
+            hint="Probe when the cluster has nothing else to do.",
+        )
+
+    def _timed(self, members: Sequence[Member], reader: Member) -> Timed:
+        """What one executor sees of the blobs of all."""
+        blobs = len(members) * len(SIZES)
+        payloads = [b""] * len(members)
+        senders = self._sources.of(payloads, [member.location for member in members])
+        sent = self._exchange(senders, SendTask(), blobs).toJavaRDD().coalesce(1, False).rdd()
+        placed = self._sources.near(sent, blobs, [reader.location])
+        try:
+            (told,) = self._collect(self._map(placed, TimeTask()))
+        except LostTaskError as error:
+            raise EngineError(
+                f"An executor cannot run Levada: {error.message}", hint=EVERYWHERE
+            ) from error
+        return msgspec.json.decode(told, type=Timed)

@@ -1,1 +1,0 @@
-"""What a blob takes from each executor of a cluster to each other, measured through Spark."""

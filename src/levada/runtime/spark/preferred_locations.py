@@ -1,0 +1,171 @@
+"""Tasks on the executors where they would best run, and what became of it.
+
+Spark's own API in Python has no preferred locations; its classes have. A source whose splits each
+prefer an executor is a ``ParallelCollectionRDD`` (payloads of the intake). What comes out of a
+shuffle prefers nothing: it is zipped with such a source of *marks*, one byte for each blob, since
+each sender has exactly one blob for each target; readers skip marks (``carrier.receive``). Spark
+keeps preferences while the executor has room soon (``settings.PLACED``), and else runs a task
+elsewhere; one that is gone is not waited for, so executors may come and go.
+
+Which executor stands for which machine is settled when it is first needed and stays so while the
+executor lives; then another one takes the place. What became of a job is not asked of Spark: where
+they ran tasks tell themselves (``runtime.placement.task_placement``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.runtime.preferred_locations import NOWHERE, Places
+from levada.runtime.spark.blob_transport import location
+
+JavaObject = Any  # what py4j gives
+MARK = b"."
+MOST_MADE = register(f"{__name__}.MOST_MADE", 64)  # sources of marks that are kept
+
+
+@frozen
+class Where:
+    """The executors that a job's tasks prefer ("": none): as Spark names them in a location."""
+
+    payloads: tuple[str, ...]
+    stages: tuple[tuple[str, ...], ...]
+
+
+class Roster:
+    """Which executor stands for which machine."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._spark = context._jsc.sc()
+        self._ids = ""
+        self._of: dict[int, str] = {}  # machine -> executor
+        self._location: dict[str, str] = {}  # of each living executor
+
+    def where(self, places: Places) -> Where:
+        """Where tasks go now; the tally learns which executors there are."""
+        self._look(places.machines)
+        at = [self._location.get(self._of.get(m, ""), "") for m in range(places.machines)]
+        places.tally.executors = tuple(at)
+
+        def named(machines: Sequence[int]) -> tuple[str, ...]:
+            return tuple("" if m == NOWHERE else at[m] for m in machines)
+
+        return Where(named(places.payloads), tuple(map(named, places.stages)))
+
+    def _look(self, machines: int) -> None:
+        ids = str(self._spark.getExecutorIds().mkString(","))
+        if ids == self._ids and len(self._of) == machines:
+            return
+        self._ids = ids
+        living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
+        self._location = {i: at for i in living if (at := self._located(i))}
+        self._of = {m: i for m, i in self._of.items() if i in self._location}
+        free = iter([i for i in self._location if i not in self._of.values()])
+        for machine in range(machines):
+            if machine not in self._of and (new := next(free, None)) is not None:
+                self._of[machine] = new
+
+    def _located(self, executor: str) -> str:
+        """Its name in a location; "" as long as Spark does not know where it is."""
+        if executor in self._location:
+            return self._location[executor]
+        try:
+            told = str(self._spark.statusStore().executorSummary(executor).hostPort())
+        except Py4JJavaError:
+            told = ""
+        if not (host := told.rpartition(":")[0]):
+            self._ids = ""  # asked again
+            return ""
+        return location(host, executor)
+
+
+class Members:
+    """The executors of a session."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._spark = context._jsc.sc()
+        self._ids = ""
+        self._known: dict[str, tuple[str, int]] = {}  # name in a location, cores
+
+    def cores(self) -> dict[str, int]:
+        """Of each executor that is there now. Two calls into the JVM, some more for a new one."""
+        ids = str(self._spark.getExecutorIds().mkString(","))
+        if ids != self._ids:
+            living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
+            found = {i: self._known.get(i) or self._told(i) for i in living}
+            self._known = {i: member for i, member in found.items() if member is not None}
+            self._ids = ids if len(self._known) == len(living) else ""  # else asked again
+        return {executor: cores for executor, (_, cores) in self._known.items()}
+
+    def at(self, executor: str) -> str:
+        """The name of one of these in a location; "" of none."""
+        return self._known[executor][0] if executor else ""
+
+    def _told(self, executor: str) -> tuple[str, int] | None:
+        """What Spark knows of an executor; None as long as it does not."""
+        try:
+            found = self._spark.statusStore().executorSummary(executor)
+            host = str(found.hostPort()).rpartition(":")[0]
+            return (location(host, executor), int(found.totalCores())) if host else None
+        except Py4JJavaError:
+            return None
+
+
+class Sources:
+    """RDDs whose splits prefer executors. ``tag``: the class of their elements. What has no records
+    of its own, or marks alone, is made once: jobs may share it, and each split of a new one takes
+    a call into the JVM.
+    """
+
+    def __init__(self, context: SparkContext, tag: JavaObject) -> None:
+        jvm = context._jvm
+        self._spark, self._tag = context._jsc.sc(), tag
+        self._collection = jvm.org.apache.spark.rdd.ParallelCollectionRDD
+        self._list, self._map = jvm.java.util.ArrayList, jvm.java.util.HashMap
+        self._copies = jvm.java.util.Collections.nCopies
+        self._to_seq, self._to_map = jvm.PythonUtils.toSeq, jvm.PythonUtils.toScalaMap
+        self._made: dict[tuple[int, tuple[str, ...]], JavaObject] = {}
+
+    def of(self, records: Sequence[bytes], where: Sequence[str]) -> JavaObject:
+        """A record a split, or splits without records; each split prefers an executor. All records
+        in one, if there is one split.
+        """
+        if not records:
+            return self._marks(0, tuple(where))
+        data = self._list()
+        for record in records:
+            data.add(bytearray(record))
+        return self._rdd(data, where)
+
+    def near(self, values: JavaObject, each: int, where: Sequence[str]) -> JavaObject:
+        """Splits of so many blobs, each of which prefers an executor."""
+        return self._marks(each, tuple(where)).zip(values, self._tag)
+
+    def _marks(self, each: int, where: tuple[str, ...]) -> JavaObject:
+        key = each, where
+        if key not in self._made:
+            if len(self._made) >= MOST_MADE:
+                self._made.clear()
+            self._made[key] = self._rdd(self._copies(each * len(where), bytearray(MARK)), where)
+        return self._made[key]
+
+    def _rdd(self, data: JavaObject, where: Sequence[str]) -> JavaObject:
+        preferred, at = self._map(), {each: self._only(each) for each in {*where} if each}
+        for split, name in enumerate(where):
+            if name:
+                preferred.put(split, at[name])
+        return self._collection(
+            self._spark, self._to_seq(data), len(where), self._to_map(preferred), self._tag
+        )
+
+    def _only(self, location: str) -> JavaObject:
+        one = self._list()
+        one.add(location)
+        return self._to_seq(one)

@@ -1,1 +1,0 @@
-"""The checkpoint: intentions, manifests, plans, state files."""

@@ -1,1 +1,0 @@
-"""Who may commit: takeovers, the pulse of the engine at work, and those that wait for it."""

@@ -1,1 +1,0 @@
-"""A checkpoint on an object store, worked on in a local folder (docs/decisions/0064)."""

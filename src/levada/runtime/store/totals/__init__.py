@@ -1,1 +1,0 @@
-"""What each query has had of results, without a line of JSON for each."""

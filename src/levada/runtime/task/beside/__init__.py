@@ -1,1 +1,0 @@
-"""What goes to partitions beside rows."""

@@ -1,0 +1,142 @@
+"""The check of ``closed=element``: no subject in two elements that a window could hold.
+
+Intake sends the subjects of each element to their partition, with where the element stands; here
+they are remembered for as long as the longest window of the stream's queries, and met with what
+comes. A subject that comes again within that time suspends the queries of the stream: rows that
+should have been joined may have been read apart. Later it may come again, since no window joins
+the two.
+
+Cost: by the new elements, as one side of a join; the state is the elements of the longest window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from levada.checkpoint.epoch_context import load_plan
+from levada.connectors.ingest.parse.ntriples import Triples
+from levada.core import column_names as col
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import MAX, MIN, WindowKind
+from levada.core.frame import Frame, concat
+from levada.core.row_ranges import starts_segment
+from levada.errors import PromiseError
+from levada.kernels.keyed.hash_groups import group
+from levada.operators.operator_context import Env
+from levada.operators.state import lsm_runs
+
+if TYPE_CHECKING:
+    from levada.connectors.ingest.elements import Elements
+    from levada.connectors.sources.splits import Reference
+    from levada.kernels.terms.term_lookup import Pool
+
+
+def subjects_of(
+    reference: Reference, triples: Triples, found: Elements, subjects: Ints, pool: Pool
+) -> Frame:
+    """The subjects of the elements that count: slot 0; their time; where they stand: the path
+    (``file``) and the byte (``m0``).
+    """
+    kept = np.flatnonzero(found.keep)
+    first = kept[_first(subjects[kept])]
+    path = pl.Series([reference.path])
+    x, _ = pool.identify(path)
+    # 64 bits name one of few files well enough, and each subject carries them
+    pool.name(x, x, path)
+    return Frame(
+        {
+            "x0": triples.s.x[first],
+            "y0": triples.s.y[first],
+            "lo0": found.ts[first],
+            "m0": reference.start + triples.line[first].astype(np.int64),
+            "file": np.repeat(x, len(first)),
+        },
+        len(first),
+    )
+
+
+def _first(numbers: Ints) -> Longs:
+    """The first row of each number; these ascend where an element is all lines of a subject."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return np.flatnonzero(starts_segment(numbers))
+    words = numbers.astype(np.uint64)
+    return group(words, np.zeros_like(words))[1]
+
+
+@lru_cache(maxsize=64)
+def reach(plan: str, stream: str) -> int:
+    """How far apart two elements of a stream can be and yet be in one window that is read by stars,
+    ms (exclusive).
+    """
+    queries = load_plan(plan).queries.values()
+    windows = (on.window for q in queries for on in q.windows if on.stream == stream)
+    return max(
+        (w.reach for w in windows if w.kind is not WindowKind.COUNT and not w.kind.by_session),
+        default=0,
+    )
+
+
+def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: Env) -> int:
+    """Meets the new subjects of each stream of a plan with those that are remembered; returns how
+    long the last is. Raises ``PromiseError``.
+    """
+    dead = MIN
+    state, progress, streams = env.state, env.progress, load_plan(plan).streams
+    for stream, frames in subjects.items():
+        rows = concat(frames)
+        within = reach(plan, streams[stream])
+        ends = np.minimum(rows[col.least(0)] + within, MAX)
+        places = rows.select((col.mantissa(0), "file", col.PLACE))
+        new = lsm_runs.arranged(
+            lsm_runs.keyed(places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None)
+        )
+        key = f"closed.{stream}"
+        now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
+        for a, b in _met(new, lsm_runs.live(state, key, now)):
+            raise _broken(env.pool, streams[stream], a, b)
+        lsm_runs.insert(state, key, new, within // 4, horizon=after)
+        dead = max(dead, int(ends.max(initial=MIN)))
+    return dead
+
+
+def _met(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Frame]]:
+    """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
+    columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
+    for run in [*old, new]:
+        probes, places = run.met(columns[0], columns[1], columns[2], columns[3])
+        theirs = run.at(places)
+        two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
+        if len(two):
+            one = two[:1]
+            old_row = run.rows.take(theirs[one]).with_(**{col.BEGIN: run.stored.s[places[one]]})
+            yield old_row, new.rows.take(probes[one].astype(np.int64))
+
+
+def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
+    places = [
+        (int(f[col.BEGIN][0]), int(f["m0"][0]), pool.texts(f["file"], f["file"])[0]) for f in (a, b)
+    ]
+    (_, at, one), (_, behind, other) = sorted(places)
+    return PromiseError(
+        f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is "
+        f"at byte {at} of {one} and again at byte {behind} of {other}, within one window.",
+        stream=stream,
+        hint="All triples of a subject must come in one element; without that, "
+        "leave closed=element out.",
+    )
+
+
+def _subject(path: str, at: int) -> str:
+    """The subject of the line there, if any: the bytes of other formats than lines say none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(at)
+            words = file.readline().split(maxsplit=1)
+    except OSError:
+        words = []
+    return words[0].decode("utf-8", "replace") if words else "there"

@@ -1,0 +1,100 @@
+"""The event times of listed streams on their way to partitions
+(``operators.windowing.element_times`` says what they are for): every partition needs all of them,
+whatever its rows are.
+
+Where that is little they stand in each blob. Where copies for all partitions would be much a task
+writes them to a file of the checkpoint once, and blobs have its name: what is sent is no P-fold of
+it, and readers of one host share its pages. Such a file lives as long as the job: the driver
+deletes it before the commit. They go on to a later stage only if a node of it lists the stream.
+
+Cost: of a file some milliseconds a task, and an opened one for each of its readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Context, load_plan
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.operators.state.checksummed_frames import checked_parts
+from levada.operators.windowing import element_times
+from levada.plan.execution.plan import Plan
+from levada.runtime.task.frame_addresses import Address, What
+
+COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies, from which on a file costs less
+IN_FILES = "times"  # where a blob's head names files
+
+
+class Times:
+    """The times that a task has, by stream: those that it has seen or that blobs had (``add``), and
+    files of others (``hear``).
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._seen: dict[int, list[Frame]] = {}
+        self._files: list[str] = []
+        self._read: list[Mapping[str, Frame]] | None = None
+
+    def add(self, stream: int, frame: Frame) -> None:
+        """Times of a stream."""
+        self._seen.setdefault(stream, []).append(frame)
+
+    def hear(self, meta: Mapping[str, Any]) -> None:
+        """The files that the head of a blob names."""
+        self._files += meta.get(IN_FILES, [])
+
+    def of(self, stream: int) -> list[Frame]:
+        """All frames of a stream."""
+        if self._read is None:
+            self._read = [state_files.map_(self._context.root, f)[0] for f in self._files]
+        name = Address(What.TIMES, stream).name
+        return [
+            *self._seen.get(stream, ()),
+            *(parts[name] for parts in self._read if name in parts),
+        ]
+
+    def write_apart(self) -> list[str]:
+        """Writes what has been seen to a file, if copies would be much; its name."""
+        frames = _together(self._seen)
+        size = sum(column.nbytes for f in frames.values() for column in f.columns.values())
+        if size * (self._context.partitions - 1) < COPIED:
+            return []
+        name = state_files.write(
+            self._context.root, "side", f"{self._context.epoch}-times", checked_parts(frames)
+        )
+        self._seen, self._files = {}, [*self._files, name]
+        return [name]
+
+    def sent(self, stage: int) -> tuple[dict[str, Frame], list[str]]:
+        """What blobs have for stages behind this one: frames, and names of files."""
+        wanted = _listed_behind(self._context.plan, stage)
+        frames = _together({i: parts for i, parts in self._seen.items() if i in wanted})
+        return frames, self._files if wanted else []
+
+
+def _together(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
+    return {Address(What.TIMES, i).name: element_times.together(parts) for i, parts in seen.items()}
+
+
+@lru_cache(maxsize=8)
+def listed_streams(plan: str) -> dict[int, bool]:
+    """Streams whose times decide some query's reports, and whether occurrences are counted."""
+    return _listed(load_plan(plan), 0)
+
+
+@lru_cache(maxsize=64)
+def _listed_behind(plan: str, stage: int) -> frozenset[int]:
+    """The streams that nodes of later stages list."""
+    return frozenset(_listed(load_plan(plan), stage))
+
+
+def _listed(plan: Plan, stage: int) -> dict[int, bool]:
+    listed = [n for n in plan.nodes.values() if n.step.needs_reports and n.stage > stage]
+    schedules = {d for n in listed for d in n.schedules.distinct}
+    counted = element_times.counted_streams(schedules)
+    return {i: i in counted for d in schedules for i in d.streams}

@@ -1,0 +1,37 @@
+"""Nodes of stage 0: what is evaluated where the rows are read, before any exchange (filters,
+computed variables).
+"""
+
+from __future__ import annotations
+
+from levada.core.frame import Frame
+from levada.operators.operator_context import Env
+from levada.operators.operator_registry import evaluate
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.runtime.task.exchange import Exchange
+from levada.runtime.task.operator_failures import raise_failure
+from levada.runtime.task.work_note import READING, note_here
+
+
+def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame) -> None:
+    """Sends a first node's rows along its edges, through the nodes of stage 0 on the way.
+
+    A union there is of static data: each input's rows as they come.
+    """
+    for consumer, rows in exchange.along(node, frame):
+        target = plan.nodes[consumer.node]
+        kind = type(target.step)
+        assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
+        work = note_here()
+        before = READING if work is None else work.node
+        if work is not None:
+            work.begin(target.id)
+        try:
+            out = evaluate(target, (rows,), env)
+        except BaseException as error:
+            raise_failure(error, target.id)
+        if work is not None:
+            work.begin(before)
+        if out is not None and out.n:
+            env.pool.spent.hold(target.id, out)
+            local(plan, env, exchange, target, out)

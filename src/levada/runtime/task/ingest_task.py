@@ -1,0 +1,456 @@
+"""The intake of one task: read, parse, find elements, match, evaluate what needs no exchange, ship.
+
+One task reads a bundle of references (or the static files that new queries ask for) and sends one
+blob to every target, headed by a control record per source partition. Late and malformed input goes
+to side files that the manifest will name.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Context, Control, Done, load_plan, load_setup
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.elements import Elements, elements_of
+from levada.connectors.ingest.lateness import (
+    Dead,
+    dead_records,
+    late_records,
+    place_of,
+    some_reasons,
+)
+from levada.connectors.ingest.parse.documents import parse_document
+from levada.connectors.ingest.parse.message_batches import parse_messages
+from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.subject_descriptions import described
+from levada.connectors.ingest.tables.mapped_rows import mapped_of
+from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
+from levada.connectors.ingest.unreadable_messages import read_apart
+from levada.connectors.sources.file_errors import faults_of
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.source_reader import FromOutside, Read, beside_of, read
+from levada.connectors.sources.splits import AnyReference, MadeReference, Measured, Reference
+from levada.core.array_types import Bools, Bytes
+from levada.core.event_time import MAX, MIN
+from levada.core.expression_budget import Spent
+from levada.core.frame import Frame
+from levada.errors import FileFault, LostError
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.matching.pattern_table import Patterns, patterns_of
+from levada.operators.matching.scan_rows import constants, match_, scan
+from levada.operators.matching.slot_columns import Chunk
+from levada.operators.matching.star_match import subject_numbers
+from levada.operators.operator_context import Env
+from levada.operators.windowing import element_times
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.execution.query_charges import heaviest
+from levada.plan.execution.sharing_demand import shares_of
+from levada.runtime.placement.task_graph import STATIC
+from levada.runtime.task import gather_static
+from levada.runtime.task.closed_element_check import subjects_of
+from levada.runtime.task.derived_rows import made_config, made_triples, reports_told
+from levada.runtime.task.element_accounting import accounted, told_beside
+from levada.runtime.task.element_time_broadcast import Times, listed_streams
+from levada.runtime.task.exchange import Exchange
+from levada.runtime.task.ingest_operators import local
+from levada.runtime.task.static_reader import StaticPart, StaticReader
+from levada.runtime.task.static_rows import matching, settled
+from levada.runtime.task.work_note import READING, RECORDS, extra_seconds, note_here
+
+Leaf = TypeVar("Leaf", bound=s.Leaf)
+
+
+class Payload(msgspec.Struct):
+    """What one intake task does: references to read; the ``constants``; pieces of ``static`` data,
+    or a file of rows of them.
+    """
+
+    references: list[AnyReference] = []
+    constants: bool = False
+    static: list[StaticPart] = []
+    gathered: str = ""
+    reader: str = ""  # the name under which what it sends is counted
+
+
+class IntakeTask:
+    """One task's intake."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.plan: Plan = load_plan(context.plan)
+        self.setup = load_setup(context.setup)
+        self.pool = Pool(context.seed, wall=context.wall)
+        self.env = Env.of_rows(self.pool)
+        self.exchange = Exchange(context, self.plan, 0, self.pool)
+        self.controls: list[Control] = []
+        self.times = Times(context)
+        self.side: dict[str, list[dict[str, Any]]] = {}
+        self.static = StaticReader(context.root, context.epoch, context.seed)
+        self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
+
+    def run(self, payload: Payload) -> list[tuple[int, bytes]]:
+        """The blobs of this task, one per target."""
+        began = time.thread_time()
+        self.read(payload)
+        self._write_side()
+        last = {control.stream: control for control in self.controls}
+        for stream, hits in self.hits.items():
+            last[stream].hits = dict(hits)
+        cpu, met = time.thread_time() - began, self.exchange.met.told()
+        told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told())
+        told.nodes = {
+            str(node): s for node, s in self.pool.spent.by_node("cpu").items() if node >= 0
+        }
+        told.gone = self.times.write_apart()
+        told.loaded = self.static.finish() if payload.static else None
+        if self.context.counted:
+            self.exchange.name = told.reader = payload.reader or STATIC
+            told.sent = self.exchange.counted()
+        return self.exchange.blobs(self.controls, [told], 0, self.times)
+
+    def read(self, payload: Payload) -> None:
+        """Reads what there is to read and sends its rows on their way; writes nothing yet."""
+        elements = sum(reference.elements for reference in payload.references)
+        worst = partial(heaviest, self.plan)
+        self.pool.spent = Spent(self.context.limits, elements, heaviest=worst)
+        if payload.constants:
+            self._constants()
+        if payload.static:
+            self._static(payload.static)
+        if payload.gathered:
+            for node, frame in gather_static.read(
+                self.context, self.plan, self.pool, payload.gathered
+            ):
+                self.pool.spent.rows += frame.n
+                local(self.plan, self.env, self.exchange, node, frame)
+        work = note_here()
+        for reference in payload.references:
+            if work is not None:
+                work.begin(RECORDS, extra_seconds(reference.size))
+            self._reference(reference)
+        if work is not None:
+            work.begin(READING)
+
+    def _reference(self, reference: AnyReference) -> None:
+        stream = self.plan.streams.index(reference.stream)
+        w = self.context.streams[stream].watermark
+        config = next((c for c in self.setup.streams if c.name == reference.stream), None)
+        if config is None:
+            assert isinstance(reference, MadeReference), "a stream without configuration is made"
+            config = made_config(reference)
+            bounds = {"late_below": w, "future_above": MAX}  # windows may close far in the future
+        else:
+            bounds = {"late_below": w, "future_above": self.context.wall + config.future_ms}
+        try:
+            control = (self._tuples if config.tabular else self._triples)(
+                config, reference, stream, bounds
+            )
+        except LostError as error:
+            raise error.at(self.context.epoch) from error
+        except FileFault as fault:  # nothing of it has been delivered: it is read whole before
+            self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
+            # with all of its elements
+            control = Control(stream, reference.partition, MIN, dead=1)
+            control.accounted = reference.elements
+            if isinstance(reference, Reference) and not reference.counted:
+                control.measured = Measured(reference.name, reference.start, reference.elements)
+            control.reasons = [f"{reference.name}: {fault}"]
+            control.other = platform.node() if fault.other else ""
+        self.controls.append(control)
+
+    def _triples(
+        self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
+    ) -> Control:
+        messages = None
+        if isinstance(given, MadeReference):
+            triples, reference = made_triples(given, self.context)
+            found = elements_of(
+                triples,
+                config,
+                reference,
+                seed=self.context.seed,
+                messages=None,
+                number=None,
+                **bounds,
+            )
+        else:
+            with faults_of(given.name, given.stream):
+                triples, found, reference, messages = self._read(config, given, bounds)
+        fates = accounted(config, reference, found, None if messages is None else len(messages))
+        complete = self._complete(config, given, found, messages)
+        self._see_triples(stream, triples, found)
+        self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
+        patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
+        rows = 0
+        if patterns is not None:
+            keep = None if found.keep.all() else found.keep
+            subjects = None
+            if config.closed:
+                subjects = subject_numbers(triples, found.element, config.element)
+                if patterns.stars:
+                    self.exchange.close(
+                        stream, subjects_of(reference, triples, found, subjects, self.pool)
+                    )
+            hits = self.hits.setdefault(stream, Counter())
+            rows = self._deliver(
+                match_(patterns, Chunk(triples, found.ts, self.pool, hits), keep, subjects)
+            )
+        return Control(
+            stream,
+            reference.partition,
+            found.max_ts,
+            found.elements,
+            found.triples,
+            len(found.late),
+            len(found.dead),
+            found.cut,
+            found.passed,
+            rows,
+            fates,
+            found.unit,
+            some_reasons(reference, found.dead, messages=messages is not None),
+            nulls=0 if messages is None else messages.nulls,
+            reaches=complete,
+            reports=reports_told(given, found),
+            lead=_lead(reference, found, messages),
+            digest=_digest(reference),
+            measured=reference.measured,
+        )
+
+    def _read(
+        self, config: StreamConfig, given: FromOutside, bounds: dict[str, int]
+    ) -> tuple[Triples, Elements, Reference, Messages | None]:
+        """The statements and elements of a reference from outside, the reference to the lines in
+        which they stand, and the messages that these are of.
+        """
+        return read_apart(
+            lambda: read(given, config), lambda found: self._statements(config, found, bounds)
+        )
+
+    def _statements(
+        self, config: StreamConfig, found: Read, bounds: dict[str, int]
+    ) -> tuple[Triples, Elements, Reference, Messages | None]:
+        seed, reference, messages = self.context.seed, found.reference, found.messages
+        if config.mapping is not None:
+            assert found.rows is not None, "a mapping is for tables"
+            mapped = mapped_of(
+                found.rows, config, reference, seed=seed, messages=messages, **bounds
+            )
+            return *mapped, reference, messages
+        assert found.text is not None, "RDF is text"
+        if messages is None:
+            triples, reference = self._parsed(config, found.text, reference, found.line_ends)
+        else:
+            triples, reference, messages = parse_messages(
+                found.text, messages, reference, config, seed
+            )
+        number = None
+        if config.documents and config.element == "subject":
+            triples, number = described(triples)
+        elements = elements_of(
+            triples, config, reference, seed=seed, messages=messages, number=number, **bounds
+        )
+        return triples, elements, reference, messages
+
+    def _parsed(
+        self, config: StreamConfig, data: Bytes, reference: Reference, line_ends: int | None
+    ) -> tuple[Triples, Reference]:
+        """The statements of a text, and the reference to the lines in which they stand."""
+        if config.documents:
+            return parse_document(data, reference, self.context.seed)
+        triples = parse(
+            data, quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
+            document=reference.document, unit_power=config.unit_power, line_ends=line_ends,
+        )  # fmt: skip
+        return triples, reference
+
+    def _tuples(
+        self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
+    ) -> Control:
+        assert not isinstance(given, MadeReference), "what a query makes are triples"
+        with faults_of(given.name, given.stream):
+            reference, messages, found = read_apart(
+                lambda: read(given, config), lambda came: _rows(config, came, bounds)
+            )
+        fates = accounted(config, reference, found, None if messages is None else len(messages))
+        complete = self._complete(config, given, found, messages)
+        self._see_tuples(stream, found)
+        self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
+        rows = 0
+        if found.n:
+            rows = self._deliver(self._scans(stream, found))
+        return Control(
+            stream,
+            reference.partition,
+            found.max_ts,
+            found.n,
+            found.n,
+            len(found.late),
+            len(found.dead),
+            found.cut,
+            found.passed,
+            rows,
+            fates,
+            found.unit,
+            some_reasons(reference, found.dead, messages=messages is not None),
+            nulls=0 if messages is None else messages.nulls,
+            reaches=complete,
+            lead=_lead(reference, found, messages),
+            digest=_digest(reference),
+            measured=reference.measured,
+        )
+
+    def _complete(
+        self,
+        config: StreamConfig,
+        given: AnyReference,
+        found: Elements | Tuples,
+        messages: Messages | None,
+    ) -> int:
+        """The event time after which the watermark would be where the producer says that it is."""
+        if isinstance(given, MadeReference):
+            return MIN
+        beside = beside_of(given, config, messages)
+        complete = told_beside(
+            found, messages, beside, wall=self.context.wall, ahead=config.future_ms
+        )
+        return complete + config.lateness if complete > MIN else MIN
+
+    def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
+        name = self.plan.streams[stream]
+        for node in self._first_nodes(s.Scan):
+            for m, member in enumerate(node.members):
+                if node.alive[m] and member.streams == (name,):
+                    yield node, scan(node, m, found, self.pool)
+
+    def _first_nodes(self, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
+        nodes = (self.plan.nodes[n].of(kind) for n in self.plan.order)
+        return [n for n in nodes if n is not None]
+
+    def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
+        """Rows of first nodes through the intake's nodes, into the boxes; how many there were."""
+        n = 0
+        for node, frame in rows:
+            n += frame.n
+            local(self.plan, self.env, self.exchange, node, frame)
+        return n
+
+    def _constants(self) -> None:
+        """The rows of VALUES."""
+        for node in self._first_nodes(s.Constant):
+            frame = constants(
+                node, node.read_whole(self.context.first, self.context.replaced), self.pool
+            )
+            if frame is not None:
+                local(self.plan, self.env, self.exchange, node, frame)
+
+    def _static(self, parts: Sequence[StaticPart]) -> None:
+        """The rows of static patterns."""
+        found = matching(self.context, self.plan, self.pool, parts, self.static)
+        for number, frame in found.items():
+            node = self.plan.nodes[number]
+            self.pool.spent.rows += frame.n
+            local(self.plan, self.env, self.exchange, node, settled(self.context, node, frame))
+
+    def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
+        """The distinct times of elements, where some query's reports follow from them; which
+        triples, where these are counted.
+        """
+        listed = listed_streams(self.context.plan)
+        if listed.get(stream):
+            terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
+            self.times.add(stream, element_times.occurrences(found.ts[found.keep], terms))
+        elif stream in listed:
+            self.times.add(stream, element_times.times(found.times))
+
+    def _see_tuples(self, stream: int, found: Tuples) -> None:
+        listed = listed_streams(self.context.plan)
+        if stream in listed:
+            seen = (
+                element_times.occurrences(found.ts)
+                if listed[stream]
+                else element_times.times(found.times)
+            )
+            self.times.add(stream, seen)
+
+    def _aside(
+        self,
+        reference: AnyReference,
+        dead: Any,
+        late: Any,
+        watermark: int,
+        messages: Messages | None = None,
+    ) -> None:
+        if dead:
+            records = dead_records(reference, dead, messages)
+            self.side.setdefault("dead-letter", []).extend(records)
+        if len(late):
+            records = late_records(reference, late, watermark, messages)
+            self.side.setdefault("late", []).extend(records)
+
+    def _write_side(self) -> None:
+        if not self.side or not self.controls:
+            return
+        names = []
+        for kind, records in self.side.items():
+            lines = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
+            names.append(
+                (
+                    kind,
+                    state_files.write_sealed(
+                        self.context.root, "side", f"{self.context.epoch}-{kind}", lines.encode()
+                    ),
+                    len(records),
+                )
+            )
+        self.controls[0].side = names
+
+
+def _lead(reference: AnyReference, found: Elements | Tuples, messages: Messages | None) -> str:
+    """Where the element of the greatest time stands, which the watermark follows."""
+    if found.max_ts == MIN:
+        return ""
+    return place_of(reference, found.lead, messages=messages is not None)
+
+
+def _digest(reference: Reference) -> str:
+    """The hash of what was read, where a task is the first to read it."""
+    return "" if reference.measured is None else reference.measured.digest
+
+
+def _rows(
+    config: StreamConfig, came: Read, bounds: dict[str, int]
+) -> tuple[Reference, Messages | None, Tuples]:
+    assert came.rows is not None, "a table has rows"
+    found = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
+    return came.reference, came.messages, found
+
+
+@lru_cache(maxsize=64)
+def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
+    """The table of all living patterns over a stream; cached per plan version."""
+    sealed = load_plan(plan)
+    name = sealed.streams[stream]
+    nodes = [
+        sealed.nodes[n]
+        for n in sealed.order
+        if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
+    ]
+    chosen = [n.known(_of_stream, name) & n.alive for n in nodes]
+    return patterns_of(nodes, chosen, seed, shares_of(sealed).wanted)
+
+
+def _of_stream(node: PlanNode, name: str) -> Bools:
+    """The members of a node that read a stream."""
+    return np.array([own == (name,) for own in node.members.each_stream()], np.bool_)

@@ -1,1 +1,0 @@
-"""What a task holds of its own, where that is bounded."""

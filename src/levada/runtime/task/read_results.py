@@ -1,0 +1,44 @@
+"""An epoch's results, read again from the segments that its tasks have written."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from levada.checkpoint import state_files
+from levada.connectors.serialization.serialize import Batch
+from levada.operators.results.result_segments import batches, empty_batch, with_empty
+from levada.plan.execution.plan import Plan, QueryPlan
+
+
+class Results(Protocol):
+    """An epoch's segments, and by query the due reports (ms) that are shown even if empty."""
+
+    @property
+    def segments(self) -> Sequence[str]:
+        """Names of files below the checkpoint."""
+
+    @property
+    def shown_reports(self) -> Mapping[str, list[int]]:
+        """Of queries that show empty reports."""
+
+
+def read_epoch(
+    root: str, plan: Plan, epoch: Results, wanted: Container[str] | None = None
+) -> Iterator[tuple[QueryPlan, Batch]]:
+    """The batches of an epoch of this plan, decoded, of all queries or of those that are
+    ``wanted``; with the empty reports that are shown.
+    """
+    left = {
+        name: times
+        for name, times in epoch.shown_reports.items()
+        if name in plan.queries and (wanted is None or name in wanted)
+    }
+    for query, batch in batches(
+        plan, epoch.segments, lambda name: state_files.map_(root, name), wanted
+    ):
+        yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
+    for name, times in left.items():
+        yield plan.queries[name], empty_batch(plan.queries[name], np.array(times, np.int64))

@@ -1,0 +1,183 @@
+"""The reports of an epoch in several steps, so that what is expanded at a time is bounded.
+
+A window that reports on change is looked at once for each report: rows times reports, which a whole
+epoch need not fit into memory. So where they would be many, the operators above the border take the
+epoch's reports in steps, each as if the watermark had only come so far. That is what a cut into
+smaller epochs would do, so it changes no result; what comes out is what grows.
+
+Cost: counting the pairs, by two sorts of the window's rows, and only where rows times instants
+exceed ``MOST_PAIRS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core.array_types import Ints, Longs
+from levada.core.event_time import MAX, MIN, Times, WindowKind
+from levada.core.frame import Frame, concat
+from levada.core.frozen import frozen
+from levada.core.size_thresholds import register
+from levada.operators.operator_context import Env
+from levada.operators.reporting import report, results_at_reports
+from levada.operators.reporting.due_reports import Calendar
+from levada.operators.state.state_parts import State
+from levada.operators.windowing.element_times import NOTHING
+from levada.operators.windowing.report_times import Progress
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import PlanNode
+
+Inputs = dict[tuple[int, int], list[Frame]]  # rows by node and input
+Partials = dict[int, list[Frame]]  # by node
+
+MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
+"""How many pairs of a row and a report a step has at most, but for those of one report."""
+
+
+@frozen
+class Step:
+    """A part of an epoch's progress: up to the instant ``until``, at which no watermark is beyond
+    it (MAX: as far as it comes).
+    """
+
+    progress: Progress
+    until: int = MAX
+
+    def made(self, rows: Frame, *, closing: bool) -> npt.NDArray[np.bool_]:
+        """Which report rows are of reports that are made by then; ``closing``: a report is made
+        when the watermark reaches it.
+        """
+        due: npt.NDArray[np.bool_] = rows["r"] <= self.until if closing else rows["r"] < self.until
+        return due if self.until < MAX else np.ones(rows.n, np.bool_)
+
+
+class Arrived:
+    """The report rows that came from other stages, and partials of reports, until the step in which
+    their reports are made.
+    """
+
+    def __init__(self, nodes: Sequence[PlanNode], inputs: Inputs, partials: Partials) -> None:
+        there = [
+            (n.id, i) for n in nodes for i, layout in enumerate(n.input_layouts) if layout.report
+        ]
+        self.rows = {at: concat(inputs.pop(at)) for at in there if at in inputs}
+        own = [n.id for n in nodes if any("r" in f for f in partials.get(n.id, ()))]
+        self.partials = {node: concat(partials.pop(node)) for node in own}
+
+    def take(self, step: Step, closing: Collection[int], inputs: Inputs) -> Partials:
+        """Gives ``inputs`` what the step has of rows, and returns what it has of partials."""
+        for (node, at), rows in self.rows.items():
+            made = step.made(rows, closing=node in closing)
+            if made.any():
+                inputs[node, at] = [rows.where(made)]
+            self.rows[node, at] = rows.where(~made)
+        found = {}
+        for node, partials in self.partials.items():
+            made = step.made(partials, closing=node in closing)
+            found[node] = [partials.where(made)]
+            self.partials[node] = partials.where(~made)
+        return found
+
+
+Expands = PlanNode[s.Report] | PlanNode[s.Standing]
+
+
+def expanding(node: PlanNode) -> Expands | None:
+    """This node, if it has rows once for every report at which they count."""
+    return node.of(s.Report) or node.of(s.Standing)
+
+
+def in_steps(
+    nodes: Sequence[PlanNode], reports: Iterable[tuple[Expands, Sequence[Frame]]], env: Env
+) -> list[Step]:
+    """The epoch's progress in steps, for these nodes; ``reports``: those of them that expand, with
+    their new rows.
+    """
+    found = [pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None]
+    if not found:
+        return [Step(env.progress)]
+    times, at = np.unique(np.concatenate([times for times, _ in found]), return_inverse=True)
+    counts = np.zeros(len(times), np.int64)
+    np.add.at(counts, at, np.concatenate([counts for _, counts in found]))
+    step = np.maximum(np.cumsum(counts) - 1, 0) // MOST_PAIRS
+    instants = times[:-1][step[1:] != step[:-1]] + 1
+    return _cut(env.progress, instants[instants <= _last_step(nodes, env)])
+
+
+def _last_step(nodes: Sequence[PlanNode], env: Env) -> int:
+    """Where the last step begins at the latest. At the end of its streams a window that never
+    empties has no report behind the last element, nor is there an empty one: only the last step
+    knows that they have ended, so it has all that is behind.
+    """
+    endless = [n for n in nodes if _never_empties(n)]
+    streams = {i for n in endless for some in n.schedules.distinct for i in some.streams}
+    progress = env.progress
+    over = progress.new >= MAX
+    over = over if progress.ended is None else over | progress.ended
+    seen = [env.element_times.get(i, NOTHING).ts for i in streams if over[i]]
+    return min((int(ts[-1]) if len(ts) else MIN for ts in seen), default=MAX)
+
+
+def _never_empties(node: PlanNode) -> bool:
+    kinds: Sequence[WindowKind] = getattr(node.step, "kinds", ())
+    shows_empty = any(some.show_empty for some in node.schedules.distinct)
+    return shows_empty or any(kind.endless for kind in kinds)
+
+
+def _cut(progress: Progress, instants: Times) -> list[Step]:
+    """Progress that stops at these instants."""
+    marks = [np.clip(instant, progress.old, progress.new) for instant in instants.tolist()]
+    parts = zip(
+        [progress.old, *marks], [*marks, progress.new], [*instants.tolist(), MAX], strict=True
+    )
+    # before the last one there may be elements to come
+    return [
+        Step(Progress(old, new, progress.ended if until >= MAX else None), until)
+        for old, new, until in parts
+    ]
+
+
+def _pairs(node: Expands, new: Sequence[Frame], env: Env) -> tuple[Times, Longs] | None:
+    """At each due report of a node's members how many rows count; None where they are few in any
+    case.
+    """
+    step, state = node.step, env.state
+    rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
+    instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())  # each comes and goes
+    if not step.enumerated or not step.kinds or rows * instants <= MOST_PAIRS:
+        return None
+    calendar = env.calendar(node, step.kinds)
+    if not calendar.any_due or (isinstance(step, s.Report) and step.instant):
+        return None
+    op, at, weight = _changes(node, state, new)
+    of = calendar.of[op]
+    found = [
+        _counts(calendar, number, at[of == number], weight[of == number])
+        for number in np.unique(of).tolist()
+    ]
+    return (
+        (np.concatenate([t for t, _ in found]), np.concatenate([n for _, n in found]))
+        if found
+        else None
+    )
+
+
+def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, Times, Longs]:
+    """Member and instant at which a row begins to count, or no longer does; so many, signed."""
+    if (kept := node.of(s.Standing)) is not None:
+        return results_at_reports.waiting(kept, state, new)
+    op, begin, end = report.waiting(cast("PlanNode[s.Report]", node), state, new)
+    one = np.ones(len(op), np.int64)
+    return np.tile(op, 2), np.concatenate([begin, end]), np.concatenate([one, -one])
+
+
+def _counts(calendar: Calendar, schedule: int, at: Times, weight: Longs) -> tuple[Times, Longs]:
+    reports = calendar.reports(schedule)
+    times = reports.times[reports.nonempty]
+    order = np.argsort(at)
+    total = np.concatenate([[0], np.cumsum(weight[order])])
+    return times, total[np.searchsorted(at[order], times, side="right")]

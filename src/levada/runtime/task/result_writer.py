@@ -1,0 +1,230 @@
+"""The results of a task: one segment file for all queries, rows by query and report with the texts
+that they show.
+
+A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one
+term table. Rows that several queries have are there once, for the first of them, or by the number
+of a cell in the place of a member, and beside them who else has them (``same.`` and the node;
+``plan/sealed/alike``, ``operators/border/in_cells``). It is written under a name unique
+to the attempt; the manifest names those that count, and publication reads them (``emission``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import Context
+from levada.checkpoint.result_counts import NONE, Reported
+from levada.core.array_types import Ints, Longs, Words
+from levada.core.event_time import Times
+from levada.core.frame import Column, Frame, concat
+from levada.core.query_limits import Limited
+from levada.core.row_ranges import starts_segment
+from levada.errors import ExcessError
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.reporting.query_expiry import within
+from levada.operators.reporting.result_size import as_solutions
+from levada.operators.reporting.shared_result_cells import same_of, without_cells
+from levada.operators.row_limit import blamed, check_reports
+from levada.operators.state.checksummed_frames import checked_parts
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.execution.shared_results import with_same
+from levada.runtime.task.exchange import text_identities
+from levada.runtime.task.operator_failures import raise_failure
+
+
+class Results:
+    """Collects what Emit nodes put out."""
+
+    def __init__(self, plan: Plan, pool: Pool) -> None:
+        self.plan = plan
+        self.pool = pool
+        self.frames: dict[int, list[Frame]] = {}
+        self._told: dict[int, int] = {}
+        self.sizes: dict[str, int] = {}  # of each query, where they have a limit
+
+    def add(self, node: PlanNode, frame: Frame) -> None:
+        """Result rows of an Emit node, but for those of queries that have ended."""
+        if frame.n and int(frame["r"].max()) > self.plan.first_end:
+            frame = without_cells(self.plan, node, frame, self.pool.seed)
+        frame = within(self.plan, node, frame)
+        if not frame.n:
+            return
+        self.frames.setdefault(node.id, []).append(frame)
+
+    def fresh(self) -> Iterator[tuple[Words, Words]]:
+        """The identities whose texts the rows show that came since this was asked last."""
+        for node, frames in self.frames.items():
+            for frame in frames[self._told.get(node, 0) :]:
+                yield from text_identities(frame, self.plan.nodes[node].layout)
+            self._told[node] = len(frames)
+
+    def write(self, context: Context, stage: int, partition: int) -> tuple[str | None, Reported]:
+        """The segment's name (None: no rows) and how much queries have reported. Raises
+        ``ExcessError``.
+        """
+        if not self.frames:
+            return None, NONE
+        frames = {node: concat(parts) for node, parts in sorted(self.frames.items())}
+        terms = self._terms(frames)
+        for node, frame in frames.items():
+            try:
+                self._check(self.plan.nodes[node], frame, terms, context.limited)
+            except BaseException as error:
+                raise_failure(error, node)
+        if context.limited.any("kept"):
+            self._count_bytes(frames, terms, context.limited)
+        counts: list[Frame] = []
+        named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
+        for node, frame in frames.items():
+            own, reports = _counts(node, frame)
+            if (same := self._same(node, own["op"])) is not None:
+                named[f"same.{node}"] = self._as_written(node, same)
+                members, told = len(self.plan.nodes[node].members), context.partitions > 1
+                own, reports = _of_all(own, reports, same, members, told=told)
+            counts.append(own)
+            if context.partitions > 1:
+                named[f"reports.{node}"] = reports
+        data = checked_parts({**named, **terms.frames("terms")}, {"plan": self.plan.version})
+        return state_files.write(
+            context.root, "results", f"{context.epoch}-{stage}-{partition}", data
+        ), Reported.of(concat(counts))
+
+    def _same(self, node: int, present: Ints) -> Frame | None:
+        """Who else has the rows of these members of an Emit, and who has its cells."""
+        return same_of(self.plan, self.plan.nodes[node], present, self.pool.seed)
+
+    def _as_written(self, node: int, frame: Frame) -> Frame:
+        """A frame with cells by numbers below 0, which no member of a later version has."""
+        name = "first" if "first" in frame else "op"
+        members, number = len(self.plan.nodes[node].members), frame[name]
+        cells = number >= members
+        if not cells.any():
+            return frame
+        return frame.with_(**{name: np.where(cells, members - 1 - number, number)})
+
+    def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
+        """Raises ``ExcessError`` if a query would have too much in its reports."""
+        self.pool.spent.turn = node.id
+        same = self._same(node.id, _distinct(frame["op"]))
+        try:
+            check_reports(
+                node, frame, terms, limits, plan=self.plan, spent=self.pool.spent, same=same
+            )
+        except ExcessError as error:
+            raise blamed(error, node, [frame]) from None
+
+    def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
+        for node, frame in frames.items():
+            at, members = self.plan.nodes[node], self.plan.nodes[node].members
+            if (same := self._same(node, _distinct(frame["op"]))) is not None:
+                frame = with_same(frame, same, len(members))
+            sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
+            for member in np.flatnonzero(sizes).tolist():
+                query = members[member].query
+                if limits.of(query).kept:
+                    self.sizes[query] = int(sizes[member])
+
+    def _terms(self, frames: dict[int, Frame]) -> Terms:
+        pairs = [
+            p
+            for node, f in frames.items()
+            for p in text_identities(f, self.plan.nodes[node].layout)
+        ]
+        if not pairs:
+            return Terms.empty()
+        return self.pool.pick(
+            np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
+        )
+
+
+def of_stage(segments: Sequence[str], stage: int) -> list[str]:
+    """Those of an epoch's segments that tasks of a stage have written, by their names.
+
+    >>> of_stage(["results/7-1-0-d0", "results/7-2-0-d1", "results/7-2-1-d2"], 2)
+    ['results/7-2-0-d1', 'results/7-2-1-d2']
+    """
+    return [name for name in segments if int(name.rpartition("/")[2].split("-")[1]) == stage]
+
+
+def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
+    """How much each query has reported, by member; the reports (``op``, ``r``) once.
+
+    A report that two tasks have rows of is with both: the driver counts it once.
+    """
+    report: Times = frame["r"]
+    op = _distinct(frame["op"])
+    if len(op) == 1:
+        each = _first_rows(report)
+        own = report[each]
+        n, least, most = np.array([frame.n]), own.min(keepdims=True), own.max(keepdims=True)
+        many = np.array([len(each)])
+    else:
+        n, least, most, each, many = _by_member(frame["op"], report)
+    columns: dict[str, Column] = {
+        "node": np.full(len(op), node, np.int64),
+        "op": op,
+        "n": n,
+        "least": least,
+        "most": most,
+        "reports": many,
+    }
+    reports = Frame({"op": frame["op"][each], "r": report[each]}, len(each))
+    return Frame(columns, len(op)), reports
+
+
+def _distinct(op: Ints) -> Ints:
+    """The members of rows, ascending: nearly always one, which needs no sort."""
+    return op[:1] if (op == op[0]).all() else np.unique(op)
+
+
+def _first_rows(report: Times) -> Longs:
+    """The first row of each report, in order of appearance; reports that ascend need no hashes."""
+    if (report[1:] >= report[:-1]).all():
+        return np.flatnonzero(starts_segment(report))
+    words = np.ascontiguousarray(report).view(np.uint64)
+    return group(words, words)[1]
+
+
+def _by_member(op: Ints, report: Times) -> tuple[Longs, Times, Times, Longs, Longs]:
+    """For each member: its rows, its least and its greatest report. Then the first row of each
+    report, and the number of reports of each member.
+    """
+    _, first, codes = np.unique(op, return_index=True, return_inverse=True)
+    n, each = np.bincount(codes), first
+    least = most = report[first]
+    if (report != report[0]).any():
+        _, each = group(codes.astype(np.uint64), np.ascontiguousarray(report).view(np.uint64))
+        least, most = least.copy(), most.copy()
+        np.minimum.at(least, codes[each], report[each])
+        np.maximum.at(most, codes[each], report[each])
+    return n, least, most, each, np.bincount(codes[each], minlength=len(first))
+
+
+def _of_all(
+    own: Frame, reports: Frame, same: Frame, members: int, *, told: bool
+) -> tuple[Frame, Frame]:
+    """The counts of all members, and their reports once, from those of members and cells; the
+    reports only if they are ``told``, or members have several cells.
+    """
+    whole = with_same(own, same, members)
+    starts = starts_segment(whole["op"])
+    if not told and starts.all():
+        return whole, reports
+    made = with_same(reports, same, members)
+    if not starts.all():
+        first = np.flatnonzero(starts)
+        r = np.ascontiguousarray(made["r"]).view(np.uint64)
+        _, each = group(made["op"].astype(np.uint64), r)
+        made = made.take(np.sort(each))
+        whole = whole.take(first).with_(
+            n=np.add.reduceat(whole["n"], first),
+            least=np.minimum.reduceat(whole["least"], first),
+            most=np.maximum.reduceat(whole["most"], first),
+            reports=np.bincount(made["op"])[whole["op"][first]],
+        )
+    return whole, made

@@ -1,0 +1,423 @@
+"""One stage of one partition: blobs in, rows through the operators, blobs and results out.
+
+Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays
+pending), evaluate the nodes of the stage in order, ship what goes on, write state and results.
+Nodes without new rows and without a due report are passed over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.checkpoint import file_delta, state_files
+from levada.checkpoint.epoch_context import (
+    ROWS,
+    Context,
+    Control,
+    Done,
+    advance,
+    load_groups,
+    old_watermarks,
+    over,
+)
+from levada.checkpoint.executor_affinity import executor_here
+from levada.checkpoint.partition_state import open_state
+from levada.core import column_names as col
+from levada.core.event_time import MAX, MIN
+from levada.core.expression_budget import Spent
+from levada.core.frame import Frame, concat, unpack
+from levada.errors import ExcessError
+from levada.kernels.terms.term_dictionary import Terms
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.aggregation.panes import at_once, is_folded
+from levada.operators.operator_context import Env, Place, Statics
+from levada.operators.operator_registry import IN_PIECES, evaluate
+from levada.operators.reporting import report_buffer
+from levada.operators.reporting.query_expiry import shown_within
+from levada.operators.row_limit import blamed
+from levada.operators.state import term_retention
+from levada.operators.state.element_time_log import KeptTimes
+from levada.operators.state.state_parts import State
+from levada.operators.state_accounting import held
+from levada.operators.windowing import element_times
+from levada.operators.windowing.element_times import Seen
+from levada.operators.windowing.report_times import Progress
+from levada.operators.windowing.window_intervals import outer
+from levada.plan.execution import steps as s
+from levada.plan.execution.joins import of_groups
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.execution.query_charges import heaviest
+from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.splittable_joins import divisible
+from levada.runtime.placement.key_group_counters import Counter
+from levada.runtime.placement.send_graph import Arrivals
+from levada.runtime.placement.task_graph import task
+from levada.runtime.task import closed_element_check, watermark_buffer
+from levada.runtime.task.element_time_broadcast import Times
+from levada.runtime.task.exchange import Exchange, folded_as, text_identities
+from levada.runtime.task.frame_addresses import Address, What
+from levada.runtime.task.memory_meter import Held
+from levada.runtime.task.operator_failures import raise_failure
+from levada.runtime.task.report_batches import Arrived, expanding, in_steps
+from levada.runtime.task.result_writer import Results
+from levada.runtime.task.stage_nodes import ends_at, nodes_of
+from levada.runtime.task.work_note import note_here
+
+
+class StageTask:
+    """The work of one partition in one stage; ``run`` does it."""
+
+    def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
+        self.context, self.plan = context, plan
+        self.stage, self.partition = stage, partition
+        state = self.state = self._open_state()
+        # of the state alone: with the task, all of its rows would wait for a look at cycles
+        older = lambda: chain(term_retention.tables(state), report_buffer.own_terms(state))  # noqa: E731
+        self.pool = Pool(context.seed, older, context.wall, fleeting=bool(state.theta))
+        self.inputs: dict[tuple[int, int], list[Frame]] = {}
+        self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
+        self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
+        self.controls, self.done, self.heard = list[Control](), list[Done](), set[str]()
+        self.times = Times(context)
+        self.results = Results(plan, self.pool)
+        self.nodes, self.touched = nodes_of(context.plan, stage), 0
+        self.held = Held(self.context.memory)
+        self.began, self.started = time.thread_time(), time.perf_counter()
+        self.arrivals = Arrivals()
+        # of each node: CPU seconds, and the rows that it was given
+        self.cpu, self.rows = dict[str, float](), dict[str, int]()
+        self.made: list[tuple[Terms, int]] = []
+        measures = context.measured == ROWS
+        self.given = Counter(len(load_groups(context.groups).partition) if measures else 0)
+
+    def _open_state(self) -> State:
+        self.opened = state_files.open_(
+            self.context.root, self.stage, self.partition, self.context.epoch
+        )
+        return open_state(self.context, self.stage, self.partition, self.opened)
+
+    def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
+        """The stage's blobs for the next stage, or its outcome."""
+        if self.stage == 1:  # before new files need room
+            mine = self.context.going[self.partition :: self.context.partitions]
+            state_files.delete(self.context.root, mine)
+        if self.context.first:
+            self._forget_removed()
+        arrived = self._receive(blobs)
+        came = sum(frame.n for frame in chain(*self.inputs.values(), *self.partials.values()))
+        read = sum(control.elements for control in self.controls)
+        worst = partial(heaviest, self.plan)
+        self.pool.spent = Spent(self.context.limits, max(came, read), heaviest=worst)
+        exchange = Exchange(self.context, self.plan, self.stage, self.pool)
+        self._forward(exchange)
+        self.progress = self._progressed()
+        self.env = self._env()
+        ends = closed_element_check.check(self.closed, self.context.plan, self.env)
+        self.dead = max(self._latest_ends(), ends)
+        watermark_buffer.release(self.plan, self.inputs, self.state, self.progress.new)
+        waiting = [*chain(*self.inputs.values(), *self.partials.values())]
+        self.held.begin(waiting, self.progress, self.plan.heard)
+        self.waiting = {node for node, _ in self.inputs} | set(self.partials)
+        self._evaluate(self.nodes.timed, exchange)
+        self._report(exchange)
+        self._keep_terms(arrived)
+        return self._finish(exchange)
+
+    def _hold(self, node: PlanNode, out: Frame, exchange: Exchange) -> None:
+        """Looks at what is held, once a node has put something out. Raises ``OverMemoryError``."""
+        sent = (parts for boxes in exchange.frames for parts in boxes.values())
+        waits = (*self.inputs.values(), *self.partials.values(), *self.results.frames.values())
+        name = type(node.step).__name__
+        self.held.see(chain.from_iterable(chain(waits, sent, ((out,),))), self.state.held, name)
+
+    def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
+        context, progress = self.context, self.env.progress
+        moved = progress.moved or context.first or context.replacement is not None
+        work = note_here()
+        for node in nodes:
+            if node.id in self.waiting or (moved and node.id in self.nodes.due):
+                if work is not None:
+                    work.begin(node.id)
+                began, name = time.thread_time(), str(node.id)
+                try:
+                    self._node(node, exchange)
+                except BaseException as error:
+                    raise_failure(error, node.id)
+                self.cpu[name] = self.cpu.get(name, 0.0) + time.thread_time() - began
+
+    def _report(self, exchange: Exchange) -> None:
+        """The reports that are due, so many at a time that what is expanded for them is bounded; so
+        are the texts that are made on the way.
+        """
+        nodes, env = self.nodes.reported, self.env
+        reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
+        steps = in_steps(nodes, reports, env)
+        later = nodes if len(steps) > 1 else ()
+        arrived = Arrived(later, self.inputs, self.partials)
+        for i, step in enumerate(steps):
+            partials = self.partials if i == 0 else {}  # of panes: the first step takes them
+            partials.update(arrived.take(step, self.nodes.closing, self.inputs))
+            before = self.pool.made, len(self.made)
+            self.env = replace(env, progress=step.progress, partials=partials)
+            self._evaluate(nodes, exchange)
+            if len(steps) > 1:
+                self._release(*before, exchange)
+
+    def _release(self, tables: int, made: int, exchange: Exchange) -> None:
+        """Lets the texts of a step go that no row shows which it has put out or remembered."""
+        kept = [*report_buffer.new_terms(self.state), *(terms for terms, _ in self.made[made:])]
+        wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
+        self.pool.release(tables, wanted)
+
+    def _env(self) -> Env:
+        """What the operators of this task may ask."""
+        context, replacement = self.context, self.context.replacement
+        table = load_groups(context.groups)
+        return Env(
+            self.state,
+            self.pool,
+            self.progress,
+            self._element_times(),
+            Place(self.partition, table.partition, table.division),
+            Statics(context.first, context.replaced, replacement.instant if replacement else None),
+            self.partials,
+            limits=context.limits,
+            shares=shares_of(self.plan),
+        )
+
+    def _forget_removed(self) -> None:
+        """What was kept for nodes that this plan has no more; no number is used again."""
+        for key in self.state.keys(""):
+            number = key.split(".", 1)[0]
+            if number.isdigit() and int(number) not in self.plan.nodes:
+                self.state.replace(key, [])
+
+    def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
+        """Rows by node and input, controls once each, times of flagged streams, terms."""
+        arrived: list[Terms] = []
+        for blob in blobs:
+            frames, meta = unpack(blob)
+            self.controls += msgspec.convert(meta.get("controls", []), list[Control])
+            self.done += msgspec.convert(meta.get("done", []), list[Done])
+            self.heard.add(meta.get("heard", ""))
+            self.times.hear(meta)
+            rows = 0
+            for name, frame in frames.items():
+                match Address.of(name):
+                    case Address(What.ROWS, node, at):
+                        self.inputs.setdefault((node, at), []).append(frame)
+                        rows += frame.n
+                    case Address(What.PANES | What.SLICES, node):
+                        rows += frame.n
+                        self.partials.setdefault(node, []).append(frame)
+                    case Address(What.CLOSED, stream):
+                        self.closed.setdefault(stream, []).append(frame)
+                    case Address(What.TIMES, stream):
+                        self.times.add(stream, frame)
+            self.arrivals.count(meta, rows, blob)
+            if "terms.id" in frames:
+                arrived.append(Terms.from_frames(frames, "terms"))
+        for terms in arrived:
+            self.pool.add(terms)
+        return arrived
+
+    def _forward(self, exchange: Exchange) -> None:
+        """Rows from the intake for a later stage: in their partition already, they pass through."""
+        for node, at in list(self.inputs):
+            if self.plan.nodes[node].stage > self.stage:
+                to = Address(What.ROWS, node, at)
+                exchange.pass_on(self.partition, to, self.inputs.pop((node, at)))
+        for node in list(self.partials):
+            if self.plan.nodes[node].stage > self.stage:
+                for partial in self.partials.pop(node):
+                    to = Address(folded_as(partial), node)
+                    exchange.pass_on(self.partition, to, [partial])
+
+    def _progressed(self) -> Progress:
+        context = self.context
+        old, new = old_watermarks(context.streams), advance(context, self.controls)
+        return Progress(old, new, over(context, self.controls))
+
+    def _latest_ends(self) -> int:
+        """The greatest end of all rows with event times that have arrived."""
+        dead = max(
+            [
+                MIN,
+                *(
+                    int(f[col.END].max(initial=MIN))
+                    for f in chain(*self.partials.values())
+                    if is_folded(f)
+                ),
+            ]
+        )
+        for (node, at), frames in self.inputs.items():
+            target = self.plan.nodes[node]
+            if not target.input_layouts[at].report:
+                dead = max([dead, *(ends_at(target, at, frame) for frame in frames)])
+        return dead
+
+    def _keep_terms(self, arrived: list[Terms]) -> None:
+        """Terms live as long as the rows that came with them, or that they were computed for
+        (report rows are gone by then).
+        """
+        old = self.progress.old[self.plan.heard]
+        horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
+        dead = max([self.dead, *(d for _, d in self.made)])
+        dead = dead if dead >= MAX else dead + self.nodes.lag
+        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
+        term_retention.insert(self.state, Terms.merge(kept), dead, horizon)
+
+    def _keep_made(self, node: PlanNode, frame: Frame) -> None:
+        """Keeps the texts that a node has made for rows with event times, while these can count."""
+        made = node.step.makes(len(node.layout.slots))
+        if not len(made) or node.layout.report or not frame.n:
+            return
+        if pairs := list(text_identities(frame, node.layout, made)):
+            dead = int(outer(frame, node.layout, node.windows)[1].max())
+            self.made += [(self.pool.pick(x, y), dead) for x, y in pairs]
+
+    def _element_times(self) -> dict[int, Seen]:
+        """The distinct event times of all elements that have come up, for nodes whose reports are
+        listed.
+        """
+        of_families = [d for d, _, _ in self.nodes.families.parts]
+        counted = element_times.counted_streams(of_families)
+        known: dict[int, Seen] = {}
+        for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
+            fresh, w = self.times.of(i), int(self.progress.new[i])
+            times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
+            known[i] = times.seen
+            if fresh or self.progress.moved:
+                times.keep(self._matter(i, times.seen))
+        return known
+
+    def _matter(self, stream: int, seen: Seen) -> npt.NDArray[np.bool_]:
+        """Which times of a stream still matter to reports that are listed."""
+        horizon = int(self.progress.new[self.plan.heard].min(initial=MAX))
+        keep = np.zeros(len(seen.ts), bool)
+        for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
+            schedule = self.nodes.schedules[number]
+            own = [
+                w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
+            ]
+            keep |= element_times.retain(seen, own, schedule.start, horizon, schedule.show_empty)
+        return keep
+
+    def _node(self, node: PlanNode, exchange: Exchange) -> None:
+        """Evaluates a node if it has rows or reports; its output goes on."""
+        waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
+        frames = [concat(w) if w else None for w in waiting]
+        if node.id not in self.nodes.due and all(f is None for f in frames):
+            return
+        for frame in filter(None, frames):
+            self.pool.spent.hold(node.id, frame)
+        given = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
+        rows, name = sum(f.n for f in given), str(node.id)
+        self.rows[name] = self.rows.get(name, 0) + rows
+        self.touched += rows
+        self.held.give(given)
+        if self.context.measured == ROWS:
+            own = of_groups(node.step, frames, given)
+            self.given.count_given(own, joins=node.id in divisible(self.plan).joins)
+        made = self._made(node, frames)
+        first = next(made, None)
+        if first is None:
+            return
+        second = next(made, None)
+        if second is None:
+            self._pass(node, first, exchange)
+        else:
+            for out in chain((first, second), made):
+                self._pass(node, out, exchange, fold_at_once=True)
+
+    def _made(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
+        """The output rows of a node, those of a join in pieces. Raises ``ExcessError``."""
+        try:
+            if (in_pieces := IN_PIECES.get(type(node.step))) is not None:
+                yield from in_pieces(node, frames, self.env)
+            elif (out := evaluate(node, frames, self.env)) is not None and out.n:
+                yield out if col.PLACE in out else self._at_home(node, out)
+        except ExcessError as error:
+            raise blamed(error, node, frames) from None
+
+    def _at_home(self, node: PlanNode, out: Frame) -> Frame:
+        """Rows that a node has made anew, which it does at its members' homes alone."""
+        assert (node.home >= 0).all(), f"the rows of a {type(node.step).__name__} have groups"
+        return out.with_(**{col.PLACE: self.env.home(node).group[out["op"]]})
+
+    def _pass(
+        self, node: PlanNode, out: Frame, exchange: Exchange, *, fold_at_once: bool = False
+    ) -> None:
+        """Output rows on to who reads them. ``fold_at_once``: they are a part of many, and what
+        adds up is added up at once.
+        """
+        self._hold(node, out, exchange)
+        if not getattr(node.step, "relaxed", False):  # of whose rows picks take what they want
+            self.pool.spent.hold(node.id, out)
+        if isinstance(node.step, s.Emit):
+            self.results.add(node, out.drop(col.PLACE))
+            return
+        self._keep_made(node, out)
+        for consumer, frame in exchange.along(node, out):
+            target = self.plan.nodes[consumer.node]
+            self.pool.spent.hold(target.id, frame)
+            adds_up = fold_at_once and isinstance(
+                target.step, s.Panes | s.Filter | s.Extend | s.ByWindow
+            )
+            if adds_up or is_folded(frame):
+                self._folded(target, frame, exchange)
+            else:
+                self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
+                self.waiting.add(consumer.node)
+
+    def _folded(self, target: PlanNode, frame: Frame, exchange: Exchange) -> None:
+        """A part of a node's input: to partial aggregates, or through what sees each row alone."""
+        panes = target.of(s.Panes)
+        if panes is None:
+            for out in self._made(target, [frame]):
+                self._pass(target, out, exchange, fold_at_once=True)
+        elif (partial := at_once(panes, frame, self.pool)) is not None and partial.n:
+            self.partials.setdefault(target.id, []).append(partial)
+            self.waiting.add(target.id)
+
+    def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
+        done = Done(
+            self.stage, self.partition, at=executor_here(), rows_in=self.touched,
+            received=self.arrivals.senders, came=self.arrivals.places,
+            carried=self.arrivals.carried, rows_state=self.state.touched, most_held=self.held.peak,
+            shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
+        )  # fmt: skip
+        if self.context.limited.any("state"):
+            done.held = held(self.plan, self.state, self.progress.new, self.partition)
+        done.hear(self.controls, self.heard)
+        file = self.state.file or None
+        if self.state.changed:
+            stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
+            file = state_files.write(self.context.root, "state", stem, self.state.finish())
+        state_files.delete(self.context.root, self.state.in_vain())
+        self.opened.keep(file_delta.tell(done, self.state, file, whole=self.context.whole))
+        done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        done.sizes = self.results.sizes
+        done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
+        done.flows = exchange.flows.told()
+        done.cpu = time.thread_time() - self.began
+        done.seconds = time.perf_counter() - self.started
+        if self.context.measured:
+            done.given, done.joined = self.given.given()
+        if self.context.counted:
+            done.segment_size = state_files.size_of(self.context.root, done.segment)
+            done.sent = exchange.counted()
+            exchange.name = task(self.stage, self.partition)
+        if self.stage < self.plan.stages:
+            return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)
+        controls = self.controls if self.partition == 0 else []
+        return [(-1, msgspec.json.encode({"controls": controls, "done": [*self.done, done]}))]

@@ -1,0 +1,160 @@
+"""Static data as a task reads them: a piece of a source, of which an imprint is made on the way, or
+an imprint.
+
+    parts --triples--> chunks of the source, or of its imprint
+          --finish--->  what was read, and the files of new imprints
+
+A file of imprints holds those of one task, of as many sources as these are, but for such as may be
+replaced, which have files of their own and so go with them; its meta says of each which source it
+is of and what that was (``Source``). Such a file is written as soon as it is large, so a task holds
+no more of it than ``LARGE`` bytes and a chunk. It means nothing until a manifest
+names it, as all files of the checkpoint.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from levada.checkpoint import state_files
+from levada.connectors.config.input_formats import LINES
+from levada.connectors.ingest.parse.ntriples import Triples
+from levada.connectors.ingest.static_cache import Wanted, pressed, triples_of
+from levada.connectors.ingest.static_file_stamps import check_seen
+from levada.connectors.ingest.static_files import StaticFile, chunks
+from levada.connectors.ingest.static_load_report import Loaded
+from levada.core.frame import Frame
+from levada.core.size_thresholds import register
+from levada.operators.state.checksummed_frames import checked_parts
+
+LARGE = register(f"{__name__}.LARGE", 64 << 20)  # bytes from which on a file of imprints is written
+MARK = "imprint"  # in the names of such files
+
+
+class StaticPart(msgspec.Struct, array_like=True):
+    """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before``
+    the replacement; ``seen``: the file's size (bytes) and time (ns) when the job was made, so that
+    all tasks read the same. ``press``: an imprint is made of it. ``imprint``: the file of imprints
+    that is read instead, of which the one of ``source`` stands for ``size`` bytes.
+    """
+
+    before: bool
+    file: int
+    start: int = 0
+    stop: int | None = None
+    seen: tuple[int, int] = (0, 0)
+    press: bool = False
+    imprint: str = ""
+    source: int = 0
+    size: int = 0
+
+
+class Source(msgspec.Struct, array_like=True):
+    """Of what source an imprint is: the path, the format, and where terms are relative to the
+    place, the name of the file of which it is a copy; what was ``seen`` of it (size, time); how
+    many ``chunks`` there are, and the ``size`` in bytes of what they are of.
+    """
+
+    path: str
+    format: str
+    base: str
+    seen: tuple[int, int]
+    chunks: int = 0
+    size: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells sources apart."""
+        return self.path, self.format, self.base
+
+
+def key_of(file: StaticFile) -> tuple[str, str, str]:
+    """The same of a static file; two that differ in their graphs alone are one source."""
+    return file.path, file.format, "" if file.format in LINES else file.name
+
+
+class StaticReader:
+    """Reads parts of static data in one task, with the ``seed`` of the checkpoint at ``root``."""
+
+    def __init__(self, root: str, epoch: int, seed: int) -> None:
+        self._root, self._epoch, self._seed = root, epoch, seed
+        self._told = Loaded(epoch=epoch)
+        self._frames: dict[str, Frame] = {}
+        self._sources: list[Source] = []
+        self._size = 0
+        self._maps: dict[str, tuple[Mapping[str, Frame], Any]] = {}
+
+    def triples(self, part: StaticPart, file: StaticFile, wanted: Wanted) -> Iterator[Triples]:
+        """The statements of a part of a file, some at a time; of an imprint those with wanted
+        predicates. Raises ``SourceError``, ``CheckpointError``.
+        """
+        began = time.thread_time()
+        found = self._taken(part, wanted) if part.imprint else self._parsed(part, file)
+        for triples in found:
+            self._told.cpu += time.thread_time() - began
+            yield triples
+            began = time.thread_time()
+        self._told.cpu += time.thread_time() - began
+
+    def _taken(self, part: StaticPart, wanted: Wanted) -> Iterator[Triples]:
+        if part.imprint not in self._maps:
+            self._maps[part.imprint] = state_files.map_(self._root, part.imprint)
+        frames, meta = self._maps[part.imprint]
+        source = sources_in(meta)[part.source]
+        self._told.pieces += 1
+        for chunk in range(source.chunks):
+            triples = triples_of(frames, f"{part.source}.{chunk}", wanted)
+            if triples is not None:
+                self._told.taken += triples.n
+                yield triples
+
+    def _parsed(self, part: StaticPart, file: StaticFile) -> Iterator[Triples]:
+        self._told.opened += 1
+        size = part.seen[0] if part.stop is None else part.stop - part.start
+        if part.press:
+            self._begin(part, file, size)
+        for triples in chunks(file, self._seed, part.start, part.stop):
+            self._told.triples += triples.n
+            if part.press and triples.n:
+                self._press(triples)
+            yield triples
+        self._told.size += size
+        check_seen(file, part.seen)
+        if part.press and file.replaceable:
+            self._write()
+
+    def _begin(self, part: StaticPart, file: StaticFile, size: int) -> None:
+        if file.replaceable and self._sources:
+            self._write()
+        self._sources.append(Source(*key_of(file), part.seen, 0, size))
+
+    def _press(self, triples: Triples) -> None:
+        source = self._sources[-1]
+        frames = pressed(triples, f"{len(self._sources) - 1}.{source.chunks}")
+        source.chunks += 1
+        self._frames |= frames
+        self._size += sum(c.nbytes for f in frames.values() for c in f.columns.values())
+        if self._size >= LARGE:
+            self._write()
+            self._sources = [Source(*source.key, source.seen)]
+
+    def _write(self) -> None:
+        data = checked_parts(self._frames, msgspec.to_builtins(self._sources))
+        name = state_files.write(self._root, "state", f"{self._epoch}-{MARK}", data)
+        self._told.imprints.append(name)
+        self._told.pressed += sum(map(len, data))
+        self._frames, self._sources, self._size = {}, [], 0
+
+    def finish(self) -> Loaded:
+        """Writes what is to be written; what was read."""
+        if self._sources:
+            self._write()
+        return self._told
+
+
+def sources_in(meta: Any) -> list[Source]:
+    """The sources of which a file of imprints is."""
+    return msgspec.convert(meta, list[Source])

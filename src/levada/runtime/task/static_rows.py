@@ -1,0 +1,224 @@
+"""The rows that static data have in an epoch: those of patterns that read them for the first time,
+and what a replacement changes.
+
+A pattern reads the union of some static graphs, which is a set. Members that are new get all its
+rows; so do those of queries without windows, which are answered anew when one of their graphs is
+replaced. The others get the difference of the union after the replacement and before it: what is
+gone with weight -1, what is new with +1, both at the instant of the replacement
+(docs/semantics.md#static-data-that-are-replaced). Cost: by what the files hold, also where little
+has changed; a replacement reads both contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from levada.checkpoint.epoch_context import Context, load_setup
+from levada.connectors.ingest.parse.ntriples import Triples
+from levada.connectors.ingest.static_cache import Wanted
+from levada.connectors.ingest.static_file_stamps import seen_of
+from levada.connectors.ingest.static_files import StaticFile, cut, of_graphs
+from levada.core import column_names as col
+from levada.core.array_types import Bools
+from levada.core.frame import Frame, concat
+from levada.core.frozen import frozen
+from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.pattern_match import RECORD, SHAPE
+from levada.kernels.terms.term_lookup import Pool
+from levada.operators.matching.pattern_table import Patterns, patterns_of
+from levada.operators.matching.scan_rows import match_
+from levada.operators.matching.slot_columns import Chunk
+from levada.operators.rows.route_rows import key_of as row_key
+from levada.operators.windowed.static_input import ALWAYS
+from levada.plan.execution import steps as s
+from levada.plan.execution.plan import Plan, PlanNode
+from levada.plan.execution.row_layout import Facet
+from levada.plan.execution.sharing_demand import shares_of
+from levada.runtime.task.static_reader import StaticPart, StaticReader, key_of
+
+Graphs = tuple[str | None, ...]
+_PREDICATE = 2  # in the shape of a pattern: that is a constant
+
+
+Find = Callable[[StaticFile], "Pieces | None"]
+"""The imprint of a file; None: there is none of what it is now."""
+
+
+@frozen
+class Pieces:
+    """The imprint of a source: of each piece the file of imprints, its number in that, and the
+    bytes of the source that it stands for.
+    """
+
+    of: tuple[tuple[str, int, int], ...]
+
+
+@frozen
+class Reading:
+    """A setup's files for the members that read them (by node); ``sign`` of their rows."""
+
+    files: list[StaticFile]
+    chosen: dict[int, Bools]
+    sign: int
+
+    def wanted(self, plan: Plan) -> frozenset[str | None]:
+        """The graphs that are read."""
+        members = (
+            m
+            for n, mine in self.chosen.items()
+            for m, own in zip(plan.nodes[n].members, mine, strict=True)
+            if own
+        )
+        return frozenset(g for m in members for g in m.graphs)
+
+
+def readings(context: Context, plan: Plan) -> list[Reading]:
+    """What an epoch reads: static data as they are, and those that it replaces as they were."""
+    changing = {n.id: _changing(n, context) for n in _readers(plan)}
+    whole = {n.id: n.read_whole(context.first, context.replaced) for n in _readers(plan)}
+    found = [
+        Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
+    ]
+    if context.replacement is not None:
+        found.append(Reading(load_setup(context.replacement.before).static, changing, -1))
+    return found
+
+
+def parts(context: Context, plan: Plan, size: int, find: Find, *, press: bool) -> list[StaticPart]:
+    """All that is to be read, in pieces of about ``size`` bytes: the imprints that there are, and
+    of other files the files, of which imprints are made if ``press``, each once.
+    """
+    out, made = list[StaticPart](), set[tuple[str, str, str]]()
+    for reading in readings(context, plan):
+        wanted, before = reading.wanted(plan), reading.sign < 0
+        for number, file in enumerate(reading.files):
+            if not file.graphs & wanted:
+                continue
+            pieces, fresh = find(file), press and not before and key_of(file) not in made
+            if pieces is not None:
+                out += [
+                    StaticPart(before, number, imprint=name, source=source, size=stands_for)
+                    for name, source, stands_for in pieces.of
+                ]
+                continue
+            made.add(key_of(file))
+            seen = seen_of(file)
+            out += [
+                StaticPart(before, number, start, stop, seen, fresh)
+                for start, stop in cut(file, size)
+            ]
+    return out
+
+
+def to_read(
+    context: Context, plan: Plan, find: Find, *, press: bool
+) -> tuple[list[StaticPart], int]:
+    """All that is to be read, each file whole, and its size in bytes as it is on the disk."""
+    found = parts(context, plan, 1 << 62, find, press=press)
+    return found, sum(part.size if part.imprint else part.seen[0] for part in found)
+
+
+def matching(
+    context: Context, plan: Plan, pool: Pool, own: Sequence[StaticPart], reader: StaticReader
+) -> dict[int, Frame]:
+    """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
+    found: dict[int, list[Frame]] = {}
+    for reading in readings(context, plan):
+        tables = list(_patterns(plan, reading.chosen, context.seed))
+        wanted = _wanted([patterns for _, patterns in tables])
+        for part in (p for p in own if p.before == (reading.sign < 0)):
+            file = reading.files[part.file]
+            for triples in reader.triples(part, file, wanted):
+                for node, frame in _match_(file, triples, tables, context.seed, pool):
+                    signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
+                    found.setdefault(node.id, []).append(signed)
+    return {number: concat(frames) for number, frames in found.items()}
+
+
+def _wanted(tables: Sequence[Patterns]) -> Wanted:
+    """What these patterns want of imprints."""
+    every = [t for table in tables for t in table.each()]
+    records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
+    bound = (records[:, SHAPE] & _PREDICATE) != 0
+    layouts = [n.layout for t in every for n, _, _ in t.nodes]
+    layouts += [ways.node.layout for t in every for ways in t.entailed]
+    facets = [facet for layout in layouts for facet in layout.slots]
+    return Wanted(
+        np.unique(records[:, 2].view(np.uint64)) if bound.all() else None,
+        any(Facet.TEXT in facet for facet in facets),
+        any(Facet.NUM in facet for facet in facets),
+    )
+
+
+def _match_(
+    file: StaticFile,
+    triples: Triples,
+    tables: Sequence[tuple[Graphs, Patterns]],
+    seed: int,
+    pool: Pool,
+) -> Iterator[tuple[PlanNode, Frame]]:
+    for graphs, patterns in tables:
+        if not file.graphs.isdisjoint(graphs):
+            some = of_graphs(file, triples, graphs, seed)
+            yield from match_(patterns, Chunk(some, np.zeros(some.n, np.int64), pool))
+
+
+def _readers(plan: Plan) -> list[PlanNode]:
+    """The nodes of patterns over static graphs."""
+    nodes = map(plan.nodes.__getitem__, plan.order)
+    return [n for n in nodes if isinstance(n.step, (s.Match, s.Entailed)) and n.step.static]
+
+
+def _changing(node: PlanNode, context: Context) -> Bools:
+    """The members that are told what a replacement changes."""
+    touched = np.array(
+        [not context.replaced.isdisjoint(g) for g in node.members.each_graph()], np.bool_
+    )
+    return (
+        touched
+        & node.alive
+        & node.layout.weighted
+        & ~node.read_whole(context.first, context.replaced)
+    )
+
+
+def _patterns(
+    plan: Plan, chosen: Mapping[int, Bools], seed: int
+) -> Iterator[tuple[Graphs, Patterns]]:
+    """The patterns of the chosen members, by the graphs that they read."""
+    nodes = [plan.nodes[n] for n in chosen]
+    choices = {
+        own
+        for n in nodes
+        for own, mine in zip(n.members.each_graph(), chosen[n.id], strict=True)
+        if mine
+    }
+    for graphs in sorted(choices, key=str):
+        own = [
+            np.array([g == graphs for g in n.members.each_graph()], np.bool_) & chosen[n.id]
+            for n in nodes
+        ]
+        patterns = patterns_of(nodes, own, seed, shares_of(plan).coming)
+        assert patterns is not None, "some member reads these graphs"
+        yield graphs, patterns
+
+
+def settled(context: Context, node: PlanNode, rows: Frame) -> Frame:
+    """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
+    at all where it stays.
+    """
+    codes, first = group(*row_key(rows, range(len(node.layout.slots))))
+    sign = rows[col.SIGN]
+    plain = rows.drop(col.SIGN)
+    if not node.layout.windows:
+        return plain if len(first) == rows.n else plain.take(first)
+    now, before = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
+    now[codes[sign > 0]] = True
+    before[codes[sign < 0]] = True
+    kept = np.flatnonzero(now != before)
+    out = plain.take(first[kept])
+    weight = np.where(now[kept], 1, -1).astype(np.int8)
+    instant = context.replacement.instant if context.replacement else ALWAYS
+    return out.with_(lo0=np.where(_changing(node, context)[out["op"]], instant, ALWAYS), w=weight)

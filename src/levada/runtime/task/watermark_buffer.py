@@ -1,0 +1,113 @@
+"""Pending rows: what is read but not yet below its stream's watermark (docs/semantics.md#progress).
+
+An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait in
+order of time (``windows/state/in_turn``), those of each stream for themselves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.core import column_names as col
+from levada.core.event_time import MAX, Times
+from levada.core.frame import Frame, concat
+from levada.operators.state.ordered_buffer import InTurn, ordered
+from levada.operators.state.state_parts import ALIKE, State
+from levada.plan.execution.joins import is_alike
+from levada.plan.execution.plan import Plan, PlanNode
+
+TIME = col.least(0)
+Waiting = dict[tuple[int, int], list[Frame]]  # new rows by node and input
+
+
+class Input(NamedTuple):
+    """An input of a node, and the streams whose rows wait for it."""
+
+    node: PlanNode
+    at: int
+    streams: list[int]
+
+    def key(self, stream: int) -> str:
+        """Under which key a stream's rows wait."""
+        alike = ALIKE if is_alike(self.node.step, self.at) else ""
+        return f"pending.{self.node.id}.{self.at}.{stream}{alike}"
+
+
+def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> None:
+    """Replaces the new rows of every input that comes from the intake by those that are up now; the
+    rest waits.
+    """
+    waiting = _waiting(state)
+    for node_id, at in sorted({*inputs, *waiting}):
+        node, streams = plan.nodes.get(node_id), waiting.get((node_id, at), [])
+        if node is None:
+            for key in state.keys(f"pending.{node_id}.{at}."):
+                state.replace(key, [])
+            continue
+        producer = plan.nodes[node.inputs[at]]
+        if not producer.layout.windows or producer.stage > 0:
+            # static rows, also where they are united with others, and rows that have waited already
+            continue
+        frames = inputs.pop((node_id, at), [])
+        up = _release_input(Input(node, at, streams), frames, state, watermarks)
+        if up is not None and up.n:
+            inputs[(node_id, at)] = [up]
+
+
+def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
+    """The streams whose rows wait, by node and input."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for key in sorted(state.keys("pending.")):
+        node, at, stream = map(int, key.rstrip(ALIKE).split(".")[1:])
+        found.setdefault((node, at), []).append(stream)
+    return found
+
+
+def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
+    streams, start = _stream_and_start(to.node, to.at)
+    of = streams[:1] if to.node.windows.one_stream else streams
+    w = np.where(of >= 0, watermarks[np.maximum(of, 0)], MAX)
+    w = w if len(of) == len(streams) else np.full(len(streams), w[0])
+    up: list[Frame] = []
+    rest: list[Frame] = []
+    for stream in to.streams:
+        up += InTurn(state, to.key(stream), TIME).come_up(int(watermarks[stream]))
+    for frame in frames:
+        _split(frame, w, start, up, rest)
+    left = [f for f in rest if f.n]
+    if left:
+        new = concat(left)
+        of = streams[new["op"]]
+        for stream in np.unique(of).tolist():  # each has its own watermark
+            InTurn(state, to.key(stream), TIME).wait(new.where(of == stream))
+    found = [f for f in up if f.n]
+    return ordered(concat(found), TIME) if found else None
+
+
+def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
+    """Rows that are up, and rows that wait; rows before their query's start count nowhere."""
+    op, ts = frame["op"], frame[TIME]
+    if not frame.n:
+        return
+    if int(ts.max()) < int(w.min()) and int(ts.min()) >= int(start.max()):
+        up.append(frame)
+        return
+    if (w == w[0]).all() and int(ts[0]) >= int(start.max()) and (ts[1:] >= ts[:-1]).all():
+        cut = int(np.searchsorted(ts, w[0]))
+        up.append(frame.slice(0, cut))
+        rest.append(frame.slice(cut, frame.n))
+        return
+    counts = ts >= start[op]
+    now = ts < w[op]
+    up.append(frame.where(now & counts))
+    rest.append(frame.where(~now & counts))
+
+
+def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:
+    """Of each member the stream of the one window of this input, and since when rows count."""
+    places = node.step.row_windows(at, 1)
+    assert places is not None, f"rows with event times wait for a {type(node.step).__name__}"
+    return node.windows.stream[places[0]], node.windows.start[places[0]]

@@ -1,0 +1,110 @@
+"""Files of results, written where there is room: each query's by one task, under the names that the
+driver would give them (docs/decisions/0052-files-by-tasks.md).
+
+A name is a function of query and epoch, and so is what is in the file: a task that is run again, or
+the driver that writes after all, writes the same. A host that does not see the folder of the
+results (``mark``) writes nothing and says so.
+
+Cost: what decoding and writing cost, of the rows of the task's queries; sorting costs by all rows
+of the operators that these queries are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.checkpoint.epoch_context import load_plan
+from levada.checkpoint.manifest import Held
+from levada.connectors.serialization.merge_epochs import together
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.unwritable_results import Unwritable
+from levada.connectors.sinks.file_sink import OWNER, FileSink, Roll
+from levada.core.event_time import distinct
+from levada.runtime.executor import OUTCOME, Blob
+from levada.runtime.task.read_results import read_epoch
+
+FUNCTIONS = ("levada.runtime.task.write_results:write", "levada.runtime.task.write_results:told")
+
+
+class Writing(msgspec.Struct):
+    """What is written: epochs of results, the files of their ``plans`` by number, and the sink's
+    own words; ``mark``: what stands in the folder's hidden file (None: it has none).
+    """
+
+    root: str
+    epochs: list[Held]
+    plans: dict[int, str]
+    out: str
+    format: str
+    bytes: int
+    age: int
+    terms: bool
+    claimed: bool
+    mark: str | None
+
+    @property
+    def sink(self) -> FileSink:
+        """The sink that writes."""
+        roll = Roll(self.bytes, self.age)
+        return FileSink(Path(self.out), Format(self.format), roll, self.terms, self.claimed)
+
+
+class Written(msgspec.Struct):
+    """What became of it: the number of reports of each query; ``unseen``: the folder is not here,
+    and nothing was written; ``unwritable``: the results that the format could not hold.
+    """
+
+    reports: dict[str, int] = {}
+    unseen: bool = False
+    unwritable: list[Unwritable] = []
+
+
+def mark_of(out: Path) -> str | None:
+    """What stands in the hidden file of a folder of results."""
+    mark = out / OWNER
+    return mark.read_text() if mark.is_file() else None
+
+
+def write(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
+    """The files of the queries whose names are the ``payload`` (JSON). Raises ``SinkError``."""
+    writing = msgspec.json.decode(context, type=Writing)
+    sink, names = writing.sink, frozenset(msgspec.json.decode(payload, type=list[str]))
+    if mark_of(sink.out) != writing.mark:
+        return [(0, msgspec.json.encode(Written(unseen=True)))]
+    reports: dict[str, int] = {}
+    for epoch, query, batch in together(_found(writing, names)):
+        sink.publish(query.name, query.variables, epoch, batch)
+        reports[query.name] = reports.get(query.name, 0) + len(distinct(batch.report))
+    return [(0, msgspec.json.encode(Written(reports, unwritable=sink.unwritable)))]
+
+
+def _found(writing: Writing, names: frozenset[str]) -> Iterator[tuple[int, Any, Any]]:
+    for held in writing.epochs:
+        plan = load_plan(writing.plans[held.plan])
+        for query, batch in read_epoch(writing.root, plan, held, names):
+            yield held.epoch, query, batch
+
+
+def told(context: bytes, stage: int, partition: int, blobs: list[Blob]) -> list[tuple[int, Blob]]:
+    """What all tasks say."""
+    return [(OUTCOME, blob) for blob in blobs]
+
+
+def shares(sizes: Mapping[str, int], tasks: int) -> list[list[str]]:
+    """Names by task, so that none has much more to do than the others: the largest first, each to
+    who has least.
+
+    >>> shares({"a": 5, "b": 3, "c": 2}, 2)
+    [['a'], ['b', 'c']]
+    """
+    found: list[list[str]] = [[] for _ in range(max(min(tasks, len(sizes)), 1))]
+    loads = [0] * len(found)
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        least = loads.index(min(loads))
+        found[least].append(name)
+        loads[least] += sizes[name]
+    return found

@@ -1,1 +1,0 @@
-"""Results as users read them, written by tasks."""

@@ -1,0 +1,173 @@
+"""What the routes share: the checkpoint, its readers, who may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+
+from levada.engine.status.result_archive import Archive
+from levada.server.checkpoint_catalog import Facts
+from levada.server.checks.check_tasks import Task
+from levada.server.checks.check_workers import CheckWorkers
+from levada.server.fair_slots import FairSlots
+from levada.server.live.result_feed import Feed
+from levada.server.problem_json import Problem
+from levada.server.push.push_writer import Pusher
+from levada.server.security.tokens import Role, Token
+from levada.server.settings import Limits, Settings
+
+T = TypeVar("T")
+CHECKS = 4  # texts that are checked at once, each in a process
+
+
+@dataclass
+class Served:
+    """A checkpoint as it is served. ``checks``: texts that ``workers`` check at once; ``asking``:
+    requests to the engine at once; ``reading``: answers that are read and written at once;
+    ``parsing``: large bodies and files that are parsed at once; ``sparql``: queries over what is
+    there. ``counts``: what ``/metrics`` tells of the server. ``pushers``: by the paths of streams.
+    ``coming``: queries and streams that the engine is asked to add, and the token that asks.
+    ``turns``: of those who change what has a name.
+    """
+
+    settings: Settings
+    archive: Archive
+    feed: Feed
+    facts: Facts
+    checks: FairSlots = field(default_factory=lambda: FairSlots(CHECKS, 2))
+    asking: FairSlots = field(default_factory=lambda: FairSlots(8, 4))
+    reading: FairSlots = field(default_factory=lambda: FairSlots(8, 4))
+    parsing: FairSlots = field(default_factory=lambda: FairSlots(4, 2))
+    sparql: FairSlots = field(default_factory=lambda: FairSlots(4, 2))
+    workers: CheckWorkers = field(init=False)
+    counts: Counter[str] = field(default_factory=Counter)
+    pushers: dict[str, Pusher] = field(default_factory=dict)
+    coming: dict[str, str] = field(default_factory=dict)
+    turns: MutableMapping[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        folders = filter(None, (settings.root, settings.letters, settings.tokens))
+        self.workers = CheckWorkers(settings.root, [*folders], CHECKS)
+
+
+def served(request: HTTPConnection) -> Served:
+    """The checkpoint that a request is about."""
+    found = request.app.state.served
+    assert isinstance(found, Served), "the application has been given one"
+    return found
+
+
+def token_of(request: HTTPConnection) -> Token:
+    """Who asks."""
+    found = request.scope["token"]
+    assert isinstance(found, Token), "the door has let it in"
+    return found
+
+
+def limits_of(request: HTTPConnection) -> Limits:
+    """How much is taken of who asks."""
+    return served(request).settings.limits.of(token_of(request))
+
+
+def check_role(request: HTTPConnection, role: Role) -> None:
+    """Raises ``Problem`` 403 for a token that may not."""
+    token = token_of(request)
+    if not token.may(role):
+        raise Problem(403, f"The token {token.name} has not the role {role}.")
+
+
+async def off_loop(call: Callable[[], T]) -> T:
+    """What takes long, on another thread."""
+    return await asyncio.to_thread(call)
+
+
+@asynccontextmanager
+async def slot_of(request: Request, slots: FairSlots) -> AsyncIterator[None]:
+    """A slot of the request's token. Raises ``Problem`` 408 when the client goes before."""
+    token = token_of(request).name
+    if not slots.enter_now(token):
+        await while_there(request, slots.enter(token))
+    try:
+        yield
+    finally:
+        slots.leave(token)
+
+
+async def while_there(request: Request, run: Coroutine[Any, Any, T]) -> T:
+    """What ``run`` gives; it is cancelled when the client goes. The request's body has been read.
+    Raises ``Problem`` 408.
+    """
+    task = asyncio.ensure_future(run)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Problem(408, "The client has gone.")
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def run_check(request: Request, task: Task) -> Any:
+    """The answer to a task, from a process that checks texts. Raises ``Problem``."""
+    own, limits = served(request), limits_of(request)
+
+    async def run() -> Any:
+        async with own.checks.slot(token_of(request).name, limits.checks_waiting):
+            return await own.workers.run(task, limits)
+
+    return await while_there(request, run())
+
+
+async def text_of(request: Request) -> str:
+    """The text of a query in a request's body. Raises ``Problem`` 400, 413."""
+    data = await body_of(request, limits_of(request).text, "The text of a query", limit="text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before) - (before.rfind(b"\n") + 1) + 1
+        raise Problem(400, "The text is not UTF-8.", line=line, column=column) from None
+    if not text.strip():
+        raise Problem(400, "There is no text.", hint="Send the query as the request's body.")
+    return text
+
+
+async def body_of(request: Request, most: int, what: str, *, limit: str = "body") -> bytes:
+    """A request's body. Raises ``Problem`` 413, with the name of the limit."""
+    parts, size = [], 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise Problem(413, f"{what} has at most {most:,} bytes.", limit=limit)
+            parts.append(part)
+    except ClientDisconnect:
+        raise Problem(408, "The client has gone before its body was whole.") from None
+    return b"".join(parts)
+
+
+@asynccontextmanager
+async def one_by_one(own: Served, name: str) -> AsyncIterator[None]:
+    """Who changes what has this name goes after those who do so, so that what he has looked at is
+    still so when he does.
+    """
+    turn = own.turns.setdefault(name, asyncio.Lock())  # kept as long as somebody has it
+    async with turn:
+        yield

@@ -1,0 +1,227 @@
+"""What a checkpoint says of its queries and streams beside the last manifest: the texts of queries,
+the streams' configurations, and what a new text can name.
+
+All of it comes from files that the engine writes with each plan. It is read again when there is
+another plan, or other static data.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import xxhash
+
+from levada.checkpoint.epoch_context import Setup, load_setup
+from levada.checkpoint.verify import SUSPENDED
+from levada.connectors.config.stream_config import StreamConfig
+from levada.core.checkpoint_facts import facts_of
+from levada.core.frozen import frozen
+from levada.core.query_model import Form
+from levada.engine.name_scope import Known
+from levada.engine.ontology import Ontology
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import Asked
+from levada.engine.registry import Registry
+from levada.engine.suspended_queries import read_suspended
+from levada.errors import LevadaError
+from levada.plan.execution.plan import QueryPlan
+from levada.plan.logical.nodes import Query
+from levada.plan.topology.catalog_file import read_catalog, read_queries
+from levada.plan.topology.topology import Topology
+
+SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at the coarsest
+MOST = 2000  # queries of which a new text may read what they make
+LONG = 4096  # characters of a text
+TRANSLATION = 5.0  # s of CPU, of these queries; the rest makes nothing that a new text could read
+
+
+@frozen
+class Text:
+    """A query as it was asked for. ``etag``: of text, dialect and options. ``since``: the first
+    plan version that has it; 0: it is in none now.
+    """
+
+    name: str
+    dialect: str
+    text: str
+    options: str
+    suspended: str = ""
+    since: int = 0
+
+    @property
+    def etag(self) -> str:
+        """What tells it from another under its name."""
+        said = f"{self.dialect}\n{self.options}\n{self.text}"
+        return f'"{xxhash.xxh3_64_hexdigest(said.encode())}"'
+
+    def is_as(self, asked: Asked) -> bool:
+        """Whether this is what is asked for. Who says no entailment has the engine's."""
+        said, there = str(asked.options), self.options
+        if asked.options.entailment is None:
+            said, there = (each.rpartition(", entailment=")[0] for each in (said, there))
+        return (self.dialect, self.text, there) == (asked.spoken, asked.text, said)
+
+
+@frozen
+class Now:
+    """The queries and streams of a checkpoint. ``plans``: the queries of the newest plan;
+    ``catalog``: its file.
+    """
+
+    texts: Mapping[str, Text]
+    plans: Mapping[str, QueryPlan]
+    streams: Mapping[str, StreamConfig]
+    setup: Setup
+    catalog: Path | None = None
+
+
+class Facts:
+    """The queries and streams of a checkpoint."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._id = root, facts_of(root).id
+        self._lock = threading.Lock()
+        self._seen: object = None
+        self._stamp: object = None
+        self._since = self._looked = 0.0
+        self._now = Now({}, {}, {}, Setup([], []))
+        self._known: Known | None = None
+        self._topology: Topology | None = None
+        self._algebras: dict[Text, Query] = {}
+
+    def now(self) -> Now:
+        """What there is now. Raises ``CheckpointError``."""
+        with self._lock:
+            self._look()
+            return self._now
+
+    def topology(self) -> Topology | None:
+        """The shared operators of the newest plan. Raises ``CheckpointError``."""
+        with self._lock:
+            self._look()
+            if self._topology is None and self._now.catalog is not None:
+                self._topology = read_catalog(self._now.catalog)[0]
+            return self._topology
+
+    def since(self, name: str) -> int | None:
+        """The first plan version that has the query of this name; None if there is none."""
+        return _since(self.now().plans, name) or None
+
+    def known(self) -> Known:
+        """What a new text can name. Only the names that a text has for streams may be added."""
+        with self._lock:
+            self._look()
+            if self._known is None:
+                self._known = _known(self._now, self._algebras)
+            return self._known.apart()
+
+    def _unchanged(self) -> bool:
+        """Whether the files are those that were looked at: the times of their folders are, and had
+        been so for a while by then.
+        """
+        stamp = _stamp(self._root / "plans"), _stamp(self._root / SUSPENDED)
+        if stamp != self._stamp:
+            self._stamp, self._since = stamp, time.monotonic()
+        return self._looked - self._since > SETTLED
+
+    def _look(self) -> None:
+        if not self._unchanged():
+            began = time.monotonic()
+            self._read()
+            self._looked = began
+
+    def _read(self) -> None:
+        folder = self._root / "plans"
+        catalog = max(folder.glob("[0-9]*.catalog"), key=_version, default=None)
+        setups = sorted(folder.glob("setup-*"), key=_changed)
+        suspended = read_suspended(self._root)
+        seen = (
+            catalog,
+            setups,
+            catalog and _changed(catalog),
+            {n: s.reason for n, s in suspended.items()},
+        )
+        if seen == self._seen:
+            return
+        setup = load_setup(str(setups[-1])) if setups else Setup([], [])
+        plans: Mapping[str, QueryPlan] = {}
+        texts = {}
+        if catalog is not None:
+            plans, identities = read_queries(catalog)
+            texts = {
+                name: text_of(name, said, since=_since(plans, name))
+                for name, said in identities.items()
+            }
+        for name, found in suspended.items():
+            texts[name] = text_of(name, found.identity, found.reason)
+        self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, catalog)
+        self._known, self._topology, self._seen = None, None, seen
+
+
+def text_of(name: str, identity: str, suspended: str = "", *, since: int = 0) -> Text:
+    """A query from what makes it the same when it is registered again."""
+    dialect, options, text = identity.split("\n", 2) if identity else ("", "", "")
+    if "entailment=None" not in options and "Regime.NONE" not in options:
+        text = text.rpartition("\n")[0]  # behind it stands what it means
+    return Text(name, dialect, text, options, suspended, since)
+
+
+def _since(plans: Mapping[str, QueryPlan], name: str) -> int:
+    return plans[name].since if name in plans else 0
+
+
+def _known(now: Now, algebras: dict[Text, Query]) -> Known:
+    """What a new text can name. ``algebras``: of texts that were there before."""
+    registry = Registry()
+    for config in now.streams.values():
+        registry.add_stream(config)
+    registry.name_static(now.setup.static)
+    known = registry.known
+    known.regions = None  # the engine says whether there is one
+    known.ontology = Ontology(now.setup.static)
+    before = algebras.copy()
+    algebras.clear()
+    ends = time.process_time() + TRANSLATION
+    for text in _makers_first(now) if len(now.texts) <= MOST else ():
+        if len(text.text) > LONG and not _makes(now, text):
+            continue  # only a message would name it
+        with suppress(LevadaError):
+            if text not in before and time.process_time() > ends:
+                continue
+            asked = Asked(text.text, text.name, text.dialect)
+            algebras[text] = before.get(text) or prepare(asked, known).algebra
+            known.add_query(text.name, algebras[text])
+    return known
+
+
+def _makers_first(now: Now) -> list[Text]:
+    """The queries, those that make a stream first."""
+    return sorted(now.texts.values(), key=lambda text: not _makes(now, text))
+
+
+def _makes(now: Now, text: Text) -> bool:
+    """Whether a query makes a stream."""
+    plan = now.plans.get(text.name)
+    return plan is not None and plan.form is Form.CONSTRUCT
+
+
+def _version(path: Path) -> int:
+    return int(path.name.split("-", 1)[0])
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    with suppress(OSError):
+        found = os.stat(path)  # for each request that is pushed: half of Path's time
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return 0, 0, 0
+
+
+def _changed(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_mtime_ns
+    return 0

@@ -1,0 +1,144 @@
+"""The tasks of a checking process: a text is checked, explained, or looked at before it is added or
+asked at ``/sparql``. What comes and goes is JSON.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from levada.engine.name_scope import Known
+from levada.engine.query_pipeline import Prepared, prepare
+from levada.engine.query_request import Asked
+from levada.engine.syntax_tree_transfer import SMALL_TEXTS, encode_tree
+from levada.errors import QueryError, QueryFailureError, UnsupportedError, UsageError
+from levada.language import parse
+from levada.language import show as show_tree
+from levada.language.cql.ast import Script, show_script
+from levada.language.sparql import ast
+from levada.language.translate.sparql.windows import iri
+from levada.language.warnings.warning import MAX_SHOWN
+from levada.plan.logical.print_logical import show as show_algebra
+from levada.plan.logical.query_options import options_of
+from levada.plan.lowering.print_physical import show_operators
+from levada.server.problem_json import place_of
+from levada.server.security.query_complexity import check_weight, nodes
+
+MAX_TREE = 8 << 20  # bytes
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A text and what is asked of it: ``check``, ``plan``, a stage of ``STAGES``, or ``sparql``.
+    ``words``: its options as the request says them. ``patterns``: how many it may have.
+    """
+
+    kind: str
+    text: str
+    name: str = "query"
+    dialect: str | None = None
+    words: dict[str, Any] = {}
+    patterns: int = 500
+
+    @property
+    def asked(self) -> Asked:
+        """The query that the text would be. Raises ``UsageError``."""
+        return Asked(self.text, self.name, self.dialect, options_of(self.words))
+
+
+def answer(task: Task, known: Callable[[], Known]) -> Any:
+    """The answer to a task, as JSON has it. Raises ``LevadaError``.
+
+    >>> answer(Task("check", "SELEC ?s {}"), Known)["ok"]
+    False
+    >>> answer(Task("sparql", "ASK { ?s ?p ?o }"), Known)
+    {'form': 'Ask', 'graphs': []}
+    """
+    if task.kind == "sparql":
+        return _sparql(task.text)
+    if task.kind == "check":
+        return _verdict(task, known())
+    query = _prepared(task, known())
+    if task.kind == "plan":
+        _ = query.physical
+        return {"tree": b64encode(_encoded(query)).decode(), **_warned(query)}
+    return STAGES[task.kind](query)
+
+
+def _warned(query: Prepared) -> dict[str, Any]:
+    """The first warnings of a query, and how many more there are."""
+    try:
+        found = query.warnings
+    except QueryFailureError:  # the query itself may do
+        found = ()
+    warned = [
+        {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
+        for w in found[:MAX_SHOWN]
+    ]
+    return {"warnings": warned, "more": len(found) - len(warned)}
+
+
+def _encoded(query: Prepared) -> bytes:
+    """The tree of a long text; b"" for others, which are parsed soon enough."""
+    if len(query.asked.text) <= SMALL_TEXTS or query.asked.spoken == "cql":
+        return b""
+    tree = encode_tree(query.ast)
+    return tree if len(tree) <= MAX_TREE else b""
+
+
+def _prepared(task: Task, known: Known) -> Prepared:
+    """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
+    query = prepare(task.asked, known)
+    check_weight(query, task.patterns)
+    return query
+
+
+def _verdict(task: Task, known: Known) -> dict[str, Any]:
+    """The errors (one at the most: the first) and first warnings of a text."""
+    try:
+        query = _prepared(task, known)
+        _ = query.physical
+        algebra = query.algebra
+        windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
+        said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
+        return {"ok": True, "dialect": query.asked.spoken, **said, "errors": [], **_warned(query)}
+    except QueryError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise
+        wrong = {"message": error.message, **place_of(error)}
+    except UsageError as error:
+        wrong = {"message": error.message, "hint": error.hint}
+    return {"ok": False, "errors": [wrong], "warnings": []}
+
+
+def _sparql(text: str) -> dict[str, Any]:
+    """The form and the graphs of a text that may run at ``/sparql``. Raises ``QueryError``."""
+    unit = parse(text, "rspql")
+    if unit.windows or unit.register is not None:
+        raise UnsupportedError(
+            "Windows are for queries that go on: here a text is answered once.",
+            span=(unit.register or unit.windows[0]).span,
+            hint="PUT /queries/NAME registers it.",
+        )
+    for node in nodes(unit):
+        if isinstance(node, ast.Service):
+            raise UnsupportedError("SERVICE is not there: nothing is fetched.", span=node.span)
+        if isinstance(node, ast.Window):
+            raise UnsupportedError("There are no windows here.", span=node.span)
+    graphs = [iri(each.graph) for each in unit.datasets]
+    return {"form": type(unit.form).__name__, "graphs": graphs}
+
+
+def _tree(query: Prepared) -> str:
+    unit = query.ast
+    return show_script(unit) if isinstance(unit, Script) else show_tree(unit)
+
+
+STAGES: Mapping[str, Callable[[Prepared], str]] = {
+    "ast": _tree,
+    "algebra": lambda query: show_algebra(query.algebra),
+    "optimized": lambda query: show_algebra(query.optimized),
+    "physical": lambda query: show_operators(query.physical.root),
+}

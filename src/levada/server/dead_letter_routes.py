@@ -1,0 +1,154 @@
+"""``/letters``: the newest late elements and dead letters, of the files that an engine writes
+(``connectors.sinks.dead_letter_files``).
+
+An answer is bounded whatever there is: the newest ``FILES`` files are looked at, of each at most
+the last ``TAIL`` bytes, until as many letters are found as were asked for; texts are cut.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.requests import Request
+
+from levada.connectors.sinks.dead_letter_files import Letter
+from levada.engine.status.status import read_status
+from levada.engine.status.summary import StreamCounts
+from levada.errors import CheckpointError
+from levada.server.app_state import Served, off_loop, served, slot_of
+from levada.server.content_negotiation import number
+from levada.server.problem_json import Json, Problem
+
+MOST = 100  # letters in an answer
+USUAL = 20
+FILES = 64
+TAIL = 1 << 20  # bytes
+LONGEST = 500  # characters of a letter's text, and of its reason
+KINDS = {"dead": Letter.DEAD, "late": Letter.LATE}
+ELSEWHERE = "They are not in the checkpoint: the engine writes them below its --out."
+
+
+class Wanted(NamedTuple):
+    """Of which stream ("": of all), of which kinds, how many."""
+
+    stream: str
+    kinds: tuple[str, ...]
+    limit: int
+
+
+class Newest(NamedTuple):
+    """Letters, the newest first; whether there are ``more`` that were not looked at."""
+
+    letters: list[dict[str, Any]]
+    more: bool
+
+
+async def letters(request: Request) -> Json:
+    """The newest late elements and dead letters, with their reasons and places."""
+    own = served(request)
+    wanted = _wanted(request)
+    async with slot_of(request, own.parsing):
+        return Json(await off_loop(lambda: _answer(own, wanted)))
+
+
+def _wanted(request: Request) -> Wanted:
+    kind = request.query_params.get("kind", "")
+    if kind and kind not in KINDS:
+        raise Problem(400, f"There are no letters of the kind {kind[:40]}.", hint="dead, late.")
+    limit = number(request, "limit", 1, MOST) or USUAL
+    stream = request.query_params.get("stream", "")
+    return Wanted(stream, (kind,) if kind else tuple(KINDS), limit)
+
+
+def _answer(own: Served, wanted: Wanted) -> dict[str, Any]:
+    counts = _counts(own)
+    known = {*counts, *own.facts.now().streams}
+    if wanted.stream and wanted.stream not in known:
+        name = wanted.stream[:200]
+        raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
+    folder = own.settings.letters or own.settings.root
+    found = newest(folder, wanted)
+    said = {name: {"dead": c.dead, "late": c.late} for name, c in counts.items()}
+    asked = [said[n] for n in said if wanted.stream in ("", n)]
+    away = not found.letters and any(c[kind] for c in asked for kind in wanted.kinds)
+    return {
+        "counts": said,
+        "letters": found.letters,
+        "more": found.more,
+        "told": ELSEWHERE if away and not found.more else "",
+    }
+
+
+def _counts(own: Served) -> dict[str, StreamCounts]:
+    try:
+        return read_status(own.settings.root).streams
+    except CheckpointError:
+        return {}  # no epoch yet
+
+
+def newest(folder: Path, wanted: Wanted) -> Newest:
+    """The newest letters below a folder. Within an epoch dead letters come before late ones."""
+    files = list(_files(folder, wanted.kinds))
+    found: list[dict[str, Any]] = []
+    for epoch, kind, path in files[:FILES]:
+        for letter in _read(path, kind, epoch):
+            if wanted.stream in ("", letter["stream"]):
+                if len(found) == wanted.limit:
+                    return Newest(found, more=True)
+                found.append(letter)
+    return Newest(found, more=len(files) > FILES)
+
+
+def _files(folder: Path, kinds: tuple[str, ...]) -> Iterator[tuple[int, str, Path]]:
+    """The newest files, the newest first: one more than are looked at."""
+    names: list[tuple[str, str, Path]] = []
+    for kind in kinds:
+        with suppress(OSError), os.scandir(folder / KINDS[kind]) as there:
+            own = (e.name for e in there if e.name[:1].isdigit() and e.name.endswith(".ndjson"))
+            some = heapq.nlargest(FILES + 1, own)
+            names += [(name, kind, folder / KINDS[kind] / name) for name in some]
+    for name, kind, path in sorted(names, key=lambda n: (n[0].split("-")[0], n[0]), reverse=True):
+        with suppress(ValueError):
+            yield int(name.split("-", 1)[0]), kind, path
+
+
+def _read(path: Path, kind: str, epoch: int) -> Iterator[dict[str, Any]]:
+    """The letters of a file, the last first; one that is longer than is read is only named."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - TAIL, 0))
+            lines = file.read(TAIL).split(b"\n")
+    except OSError:
+        return  # it has gone
+    whole = lines if size <= TAIL else lines[1:]
+    for line in reversed(whole):
+        with suppress(msgspec.MsgspecError):
+            if line:
+                yield _shown(msgspec.json.decode(line, type=dict[str, Any]), kind, epoch)
+    if size > TAIL:
+        rest = f"What else is in {path.name} is not shown: it has {size:,} bytes."
+        yield _shown({"source": path.name, "reason": rest}, kind, epoch)
+
+
+def _shown(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, Any]:
+    reason = letter.get("reason") or (
+        f"Its time {letter.get('ts')} is below the watermark {letter.get('watermark')}."
+    )
+    text = str(letter.get("text") or "")
+    return {
+        "kind": kind,
+        "epoch": epoch,
+        "stream": str(letter.get("stream", "")),
+        "source": letter.get("source"),
+        "offset": letter.get("offset"),
+        "reason": str(reason)[:LONGEST],
+        "text": text[:LONGEST],
+        "characters": len(text),
+    }

@@ -1,0 +1,110 @@
+"""What lies on the disk, for those who have fallen behind: a page of events at a time.
+
+The events of an epoch are read and written as text once for all who want them soon: after a restart
+all clients are behind by the same epochs, and each would do so for itself. An epoch that is larger
+than what is held is given whole: cut into pages it would be read again for each.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import polars as pl
+
+from levada.checkpoint.result_index import Entry
+from levada.connectors.serialization.result_formats import Format
+from levada.connectors.serialization.serialize import lines
+from levada.core.event_time import TIMELESS
+from levada.core.names import shown
+from levada.engine.status.result_archive import Archive, Found
+from levada.server.fair_slots import FairSlots
+
+PAGE = 64 << 10  # bytes that are given at once
+HELD = 8 << 20  # bytes of epochs that are held for others
+TURNS = 2  # clients of a token that read at once: the rest waits without a thread
+
+
+class Event(NamedTuple):
+    """A report as it is sent: its id, and what stands behind the id."""
+
+    id: int
+    body: bytes
+
+
+class Pages:
+    """The events on the disk. ``turns``: of those who read."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self.turns = FairSlots(2 * TURNS, TURNS)
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[str, int], list[Event]] = OrderedDict()
+        self._size = 0
+
+    def behind(self, query: str, after: int, since: int) -> list[Event]:
+        """Some events behind an id, of the query that the plan has ``since`` this version: about a
+        page, at least one if there is one.
+        """
+        found: list[Event] = []
+        room = PAGE
+        for entry in self._archive.entries(query, after, since):
+            with self._lock:
+                events, large = self._events(entry, query, since)
+            for event in events[bisect_right(events, after, key=lambda event: event.id) :]:
+                if found and room < 0 and not large:
+                    return found
+                found.append(event)
+                room -= len(event.body)
+            if room < 0:
+                break
+        return found
+
+    def _events(self, entry: Entry, query: str, since: int) -> tuple[list[Event], bool]:
+        """The events of an epoch, and whether they are more than is held."""
+        key = query, entry.epoch
+        if key in self._held:
+            self._held.move_to_end(key)
+            return self._held[key], False
+        found = self._archive.read(entry, query)
+        if found is None or found.query.since != since:
+            return [], False  # gone, or another one's that has taken the name
+        events = list(events_of(found))
+        size = _size(events)
+        if size > HELD:
+            return events, True
+        self._held[key] = events
+        self._size += size
+        while self._size > HELD:
+            self._size -= _size(self._held.popitem(last=False)[1])
+        return events, False
+
+
+def _size(events: list[Event]) -> int:
+    return sum(len(event.body) for event in events)
+
+
+def events_of(found: Found) -> Iterator[Event]:
+    """The reports that were found, each as an event; a relation's inserts and deletes at one report
+    are one.
+    """
+    query = found.query
+    texts = lines(Format.NDJSON, shown(query.name), query.variables, found.batch)
+    if found.ids == [found.entry.epoch] and found.entry.queries[query.name][1] == TIMELESS:
+        yield _event(found.entry.epoch, texts.to_list())
+        return
+    reports = texts.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).to_list()
+    own: list[str] = []
+    for at, (report, text) in enumerate(zip(reports, texts, strict=True)):
+        own.append(text)
+        if at + 1 == len(reports) or reports[at + 1] != report:
+            yield _event(report, own)
+            own = []
+
+
+def _event(report: int, texts: list[str]) -> Event:
+    data = "".join(f"data: {text.rstrip()}\n" for text in texts)
+    return Event(report, f"event: report\n{data}\n".encode())

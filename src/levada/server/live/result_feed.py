@@ -1,0 +1,206 @@
+"""One reader of the checkpoint for all clients: what has come is decoded and written as text once
+for each query that somebody listens to, and kept a while in a ring.
+
+A client goes by ids. As long as the ring begins at or before its own it is given what the ring has,
+the same bytes for all; one that has fallen behind reads from the disk, until it has caught up. So
+what a client costs does not grow with how far it is behind.
+
+A topic is one query's: another one that takes its name has another (``stands``).
+
+What did not come into a ring (the thread was kept waiting for so long that it is not kept any more,
+or it cannot be read) is in none: a ring has no holes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from levada.checkpoint.result_index import Entry
+from levada.engine.status.result_archive import Archive
+from levada.errors import CheckpointError
+from levada.server.live.event_pages import PAGE, Event, Pages, events_of
+
+LOOK = 0.02  # s between two looks at what is there
+RING = 4 << 20  # bytes of a query
+SILENCE = 15.0  # s without an event after which a client is told that it is still there
+NEVER = -(2**63)
+
+
+class Topic:
+    """A query that clients listen to, the one that the plan has ``since`` this version. The ring
+    has all events behind ``floor``.
+    """
+
+    def __init__(self, floor: int, since: int = 0) -> None:
+        self.since = since
+        self.floor = self.newest = floor
+        self._ring: deque[Event] = deque()
+        self._size = 0
+        self.over = False
+        self.wakes: set[Callable[[], None]] = set()
+
+    def end(self) -> None:
+        """Its query is no more: who listens is let go."""
+        self.over = True
+        for wake in list(self.wakes):
+            wake()
+
+    def take(self, events: list[Event]) -> None:
+        """What has come."""
+        for event in events:
+            if event.id > self.newest:
+                self._ring.append(event)
+                self._size += len(event.body)
+                self.newest = event.id
+        while self._size > RING and len(self._ring) > 1:
+            gone = self._ring.popleft()
+            self._size -= len(gone.body)
+            self.floor = gone.id
+        for wake in list(self.wakes):
+            wake()
+
+    def miss(self, lost: int) -> None:
+        """Reports up to this one did not come here: who has not got so far reads from the disk,
+        where what is not kept any more is told as a gap.
+        """
+        if lost > self.newest:
+            self._ring.clear()
+            self._size, self.floor, self.newest = 0, lost, lost
+
+    def behind(self, after: int) -> list[Event] | None:
+        """Some events behind an id, at most about a page; None if the ring begins later."""
+        if after < self.floor:
+            return None
+        found: list[Event] = []
+        if after >= self.newest:
+            return found
+        size = 0
+        start = len(self._ring)
+        while start and self._ring[start - 1].id > after:
+            start -= 1
+        for at in range(start, len(self._ring)):
+            if found and size > PAGE:
+                break
+            found.append(self._ring[at])
+            size += len(self._ring[at].body)
+        return found
+
+
+class Feed:
+    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's.
+    ``since`` gives the first plan version that has the query of a name; None: there is none.
+    """
+
+    def __init__(self, archive: Archive, since: Callable[[str], int | None]) -> None:
+        self.archive, self._since = archive, since
+        self.pages = Pages(archive)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._topics: dict[str, Topic] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="levada feed", daemon=True)
+        self._failed = ""
+        self.clients = 0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Follows from now on."""
+        self._loop = loop
+        self._refresh()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Who listens is let go."""
+        for topic in list(self._topics.values()):
+            topic.end()
+
+    def stop(self) -> None:
+        """Follows no more."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def listen(self, query: str, wake: Callable[[], None]) -> Topic:
+        """The topic of a query; ``wake`` is called when something has come."""
+        since = self._since(query) or 0
+        topic = self._topics.get(query)
+        if topic is None or topic.since != since:
+            if topic is not None:
+                topic.end()
+            topic = self._topics[query] = Topic(NEVER, since)  # seen by the thread from now on
+            last = self.archive.last(query, since)
+            topic.floor = topic.newest = NEVER if last is None else last
+        topic.wakes.add(wake)
+        return topic
+
+    def stands(self, query: str, topic: Topic) -> bool:
+        """Whether the query of a topic is still there."""
+        return not topic.over and self._since(query) == topic.since
+
+    def leave(self, query: str, topic: Topic, wake: Callable[[], None]) -> None:
+        """Nobody is to be woken any more."""
+        topic.wakes.discard(wake)
+        if not topic.wakes and self._topics.get(query) is topic:
+            del self._topics[query]
+
+    def _follow(self) -> None:
+        told = time.monotonic()
+        while not self._stopped.wait(LOOK):
+            self._refresh()
+            if time.monotonic() - told >= SILENCE / 3:
+                told = time.monotonic()
+                self._post(self._tick)
+
+    def _refresh(self) -> None:
+        try:
+            entries = self.archive.refresh()
+        except (CheckpointError, OSError) as error:
+            self._tell(error)
+            return
+        topics = dict(self._topics)
+        for query, topic in topics.items():
+            if entries and (gone := self.archive.gone(query, topic.since)) is not None:
+                self._give(topic, gone, [])
+        told = [self._one(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics]
+        if all(told):
+            self._failed = ""
+
+    def _one(self, entry: Entry, query: str, topic: Topic) -> bool:
+        """What has come of a query; whether it could be read."""
+        try:
+            found = self.archive.read(entry, query)
+        except (CheckpointError, OSError) as error:
+            self._tell(error)
+            self._give(topic, entry.last(query), [])
+            return False
+        if found is None:
+            self._give(topic, entry.last(query), [])
+        elif found.query.since == topic.since:
+            self._give(topic, None, list(events_of(found)))
+        return True
+
+    def _tell(self, error: Exception) -> None:
+        """A warning, once."""
+        if str(error) != self._failed:
+            self._failed = str(error)
+            logging.getLogger("levada.server").warning("%s", error)
+
+    def _give(self, topic: Topic, lost: int | None, events: list[Event]) -> None:
+        def take() -> None:
+            if lost is not None:
+                topic.miss(lost)
+            topic.take(events)
+
+        self._post(take)
+
+    def _tick(self) -> None:
+        for topic in list(self._topics.values()):
+            for wake in list(topic.wakes):
+                wake()
+
+    def _post(self, call: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)

@@ -1,0 +1,190 @@
+"""Server-sent events: the reports of one query, or of several on one connection
+(https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+    id: 4000                                   of one query
+    id: hot=4000,cold=3000                     of several: how far each is
+
+    event: report    data: the line, or lines, of NDJSON
+    event: gap       data: {"query": "hot", "after": 1000, "before": 4000}: what is between is not
+                     kept any more
+
+``Last-Event-ID`` (or ``?after=``) says where to go on; without it events begin with what comes.
+Plain ASGI: with a thousand clients each layer would be another core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote, unquote
+
+import msgspec
+from starlette.types import Message, Receive, Scope, Send
+
+from levada.server.content_negotiation import whole
+from levada.server.live.event_pages import Event
+from levada.server.live.result_feed import NEVER, SILENCE, Feed, Topic
+from levada.server.problem_json import Problem
+
+RETRY = b"retry: 1000\n\n"
+FARTHEST = 2**62
+_START: Message = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [
+        (b"content-type", b"text/event-stream; charset=utf-8"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),
+    ],
+}
+
+
+class EventStream:
+    """An answer that goes on: to one client, from where it wants. ``after``: by query, the id that
+    it has; None: what comes.
+    """
+
+    def __init__(self, feed: Feed, after: Mapping[str, int | None], *, one: bool) -> None:
+        self._feed, self._one = feed, one
+        self._wanted = after
+        self._topics: dict[str, Topic] = {}
+        self._at: dict[str, int] = {}
+        self._loop = asyncio.get_running_loop()
+        self._waits: asyncio.Future[None] | None = None
+        self._over = self._woken = self._revoked = False
+        self._sent = self._looked = 0.0
+        self._token = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends until the client, its token or a query goes; who asks for the head has that."""
+        if scope.get("method") == "HEAD":
+            await send(_START)
+            await self._end(send)
+            return
+        self._token = scope["token"].name
+        gone = asyncio.create_task(self._await_end(receive))
+        self._feed.clients += 1
+        try:
+            for query, after in self._wanted.items():
+                self._topics[query] = self._feed.listen(query, self._wake)
+                self._at[query] = self._topics[query].newest if after is None else after
+            await self._begin(send)
+            while not self._over:
+                if not self._may_go_on(scope):
+                    await self._end(send)
+                    return
+                blocks = await self._next()
+                if blocks:
+                    await self._send(send, blocks)
+                elif self._loop.time() - self._sent >= SILENCE:
+                    await self._send(send, [b":\n\n"])
+                else:
+                    await self._wait()
+        finally:
+            self._feed.clients -= 1
+            gone.cancel()
+            for query, topic in self._topics.items():
+                self._feed.leave(query, topic, self._wake)
+
+    def _may_go_on(self, scope: Scope) -> bool:
+        """Whether its token and its queries are still there; looked at now and then."""
+        now = self._loop.time()
+        if now - self._looked < SILENCE / 3:
+            return not any(topic.over for topic in self._topics.values())
+        self._looked, self._revoked = now, not scope["holds"]()
+        return not self._revoked and all(itertools.starmap(self._feed.stands, self._topics.items()))
+
+    async def _begin(self, send: Send) -> None:
+        self._looked = self._loop.time()
+        await send(_START)
+        await self._send(send, [RETRY])
+
+    async def _end(self, send: Send) -> None:
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send(self, send: Send, blocks: Sequence[bytes]) -> None:
+        self._sent = self._loop.time()
+        data = b"".join(blocks)
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _await_end(self, receive: Receive) -> None:
+        try:
+            while not (await receive())["type"].endswith(".disconnect"):
+                pass
+        except Problem:
+            pass  # what the client sends is more than it may, or does not end
+        finally:
+            self._over = True
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
+        if self._waits is not None and not self._waits.done():
+            self._waits.set_result(None)
+
+    async def _wait(self) -> None:
+        if not self._woken:
+            self._waits = self._loop.create_future()
+            await self._waits
+            self._waits = None
+        self._woken = False
+
+    async def _next(self) -> list[bytes]:
+        """What has come since, of all queries: events as they are sent."""
+        self._woken = False
+        parts: list[bytes] = []
+        for query, topic in self._topics.items():
+            ring = topic.behind(self._at[query])
+            found = ring if ring is not None else await self._from_disk(query, topic, parts)
+            for event in found:
+                self._at[query] = event.id
+                parts.append(b"id: %b\n%b" % (self._id(), event.body))
+        return parts
+
+    async def _from_disk(self, query: str, topic: Topic, parts: list[bytes]) -> Sequence[Event]:
+        """What a client that is behind has next; a gap first, if what follows is not kept."""
+        pages, at = self._feed.pages, self._at[query]
+        async with pages.turns.slot(self._token):
+            found = await asyncio.to_thread(pages.behind, query, at, topic.since)
+        gone = self._feed.archive.gone(query, topic.since)
+        if gone is not None and gone > at and (not found or found[0].id > gone):
+            before = found[0].id if found else None
+            said = {"query": query, "after": None if at == NEVER else at, "before": before}
+            parts.append(b"event: gap\ndata: %b\n\n" % msgspec.json.encode(said))
+            self._at[query] = gone
+        if not found:
+            self._at[query] = max(self._at[query], topic.floor)
+        self._woken = True  # there may be more
+        return found
+
+    def _id(self) -> bytes:
+        if self._one:
+            return b"%d" % next(iter(self._at.values()))
+        return ",".join(
+            f"{quote(q, '')}={at}" for q, at in self._at.items() if at != NEVER
+        ).encode()
+
+
+def wanted(queries: Sequence[str], said: str | None, *, one: bool) -> dict[str, int | None]:
+    """How far a client has come, as its ``Last-Event-ID`` says. Raises ``Problem`` 400.
+
+    >>> wanted(["hot", "cold"], "hot=4000", one=False)
+    {'hot': 4000, 'cold': None}
+    """
+    after: dict[str, int | None] = dict.fromkeys(queries)
+    if not said:
+        return after
+    if one:
+        return {queries[0]: _id(said)}
+    for part in said.split(","):
+        name, equals, number = part.partition("=")
+        if not equals:
+            raise Problem(400, "The id of these events is QUERY=TIME,QUERY=TIME.")
+        if unquote(name) in after:
+            after[unquote(name)] = _id(number)
+    return after
+
+
+def _id(text: str) -> int:
+    return whole(text, "Last-Event-ID", -FARTHEST, FARTHEST)

@@ -1,0 +1,119 @@
+"""POST ``/streams/{s}`` feeds a stream that is pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from xxhash import xxh3_128_hexdigest
+
+from levada.connectors.config.message_metadata import WATERMARK
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.lateness import future
+from levada.connectors.sources.message_headers import time_said
+from levada.connectors.spool.push_spool import PushLog, is_pushed
+from levada.core.clock import CLOCK
+from levada.core.event_time import MIN
+from levada.errors import LevadaError
+from levada.server.app_state import Served, body_of, limits_of, off_loop, served, slot_of
+from levada.server.problem_json import Json, Problem
+from levada.server.push.push_validation import as_lines, format_of_body, rows_of, whole_lines
+from levada.server.push.push_writer import Body, Pusher
+
+LONGEST = 200  # of an Idempotency-Key
+SMALL = 4096  # bytes
+
+
+async def push_rows(request: Request) -> Response:
+    """Rows for a stream: 202 when they are durable; with a mistake in one, none is taken."""
+    own, config = served(request), _stream(request)
+    form = format_of_body(config, request.headers.get("content-type", ""))
+    complete = _complete(request, config)
+    key = request.headers.get("idempotency-key", "")
+    if len(key) > LONGEST:
+        raise Problem(400, f"An Idempotency-Key has at most {LONGEST} characters.")
+    limits = limits_of(request)
+    with _unless_gone(request):
+        pusher = await _pusher(own, config)
+        full = await pusher.is_full(limits.backlog)
+    if full:
+        raise Problem(
+            429,
+            f"The engine has {limits.backlog:,} bytes of {config.name} before it.",
+            headers={"Retry-After": "1"},
+        )
+    data = await body_of(request, limits.body, "A body")
+    if form or len(data) > SMALL:
+        async with slot_of(request, own.parsing):
+            body = await off_loop(lambda: _judged(config, data, form, key, complete=complete))
+    else:  # it is parsed with those that come beside it
+        body = Body(config, whole_lines(config, data), key, complete)
+    if key:
+        body = replace(body, sent=xxh3_128_hexdigest(data))
+    with _unless_gone(request):
+        rows = await pusher.add(body)
+    if rows:
+        own.counts[config.name] += rows
+    return Json({"stream": config.name, "rows": rows or 0, "again": rows is None}, 202)
+
+
+@contextmanager
+def _unless_gone(request: Request) -> Iterator[None]:
+    """What fails since the stream is being taken away is a ``Problem`` 404."""
+    try:
+        yield
+    except (LevadaError, OSError) as error:
+        _stream(request)  # it may have been taken away
+        if isinstance(error, FileNotFoundError):
+            name = request.path_params["stream"]
+            raise Problem(404, f"The stream {name} is being taken away.") from None
+        raise
+
+
+def _judged(config: StreamConfig, data: bytes, form: str, key: str, *, complete: int) -> Body:
+    text = whole_lines(config, as_lines(data, form) if form else data)
+    return Body(config, text, key, complete, rows_of(config, text))
+
+
+def _complete(request: Request, config: StreamConfig) -> int:
+    """The time (ms) before which the client sends nothing more; MIN if it does not say. Raises
+    ``Problem`` 400.
+    """
+    said = request.headers.get(WATERMARK)
+    if said is None:
+        return MIN
+    time = time_said(said.encode())
+    if time == MIN:
+        raise Problem(400, f"The header Levada-Watermark is no time: {said[:100]}.")
+    if time > CLOCK() + config.future_ms:
+        wrong = future(config.future_ms)
+        raise Problem(400, f"The header Levada-Watermark: {wrong}: {said[:100]}.")
+    return time
+
+
+def _stream(request: Request) -> StreamConfig:
+    """The pushed stream that the path names. Raises ``Problem`` 403, 404, 409."""
+    own, name = served(request), request.path_params["stream"]
+    if own.settings.read_only:
+        raise Problem(403, "This server is read-only.")
+    config = own.facts.now().streams.get(name)
+    if config is None:
+        raise Problem(
+            404,
+            f"There is no stream {name[:200]}.",
+            hint="PUT makes one that can be fed here.",
+        )
+    if config.path not in own.pushers and not is_pushed(config):
+        raise Problem(409, f"The stream {name} is not pushed: its rows come from elsewhere.")
+    return config
+
+
+async def _pusher(own: Served, config: StreamConfig) -> Pusher:
+    if config.path not in own.pushers:
+        log = await off_loop(lambda: PushLog(Path(config.path), config.format))
+        own.pushers.setdefault(config.path, Pusher(log))
+    return own.pushers[config.path]

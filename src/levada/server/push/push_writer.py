@@ -1,0 +1,143 @@
+"""What came within some milliseconds, and while the disk was waited for, is parsed together, is one
+file, and one wait for the disk. All of that is on another thread, in one turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.push_spool import PushLog
+from levada.core.event_time import MIN
+from levada.core.frozen import frozen
+from levada.server.problem_json import Problem
+from levada.server.push.push_validation import rows_of_each
+
+TOGETHER = 0.005  # s
+LOOK = 0.1  # s for which it is known how much waits for the engine
+PART = 8  # a bound is gone beyond by at most one such part of it
+LARGEST = 8 << 20  # bytes of a file, unless one body is larger
+
+
+@frozen
+class Body:
+    """A body that is to be durable; ``complete``: as of ``PushLog.append``; ``rows``: its elements,
+    None if nobody has looked; ``sent``: a digest of it as it was sent, where it has a key.
+    """
+
+    config: StreamConfig
+    data: bytes
+    key: str
+    complete: int
+    rows: int | None = None
+    sent: str = ""
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is a document of its own: its blank nodes are."""
+        return b"_:" in self.data
+
+    def goes_with(self, first: Body) -> bool:
+        """Whether it may be in one file with what stands first there."""
+        return self.config is first.config and not (self.alone or first.alone)
+
+
+class Pusher:
+    """The writer of one stream."""
+
+    def __init__(self, log: PushLog) -> None:
+        self.log = log
+        self._waiting: list[tuple[Body, asyncio.Future[int]]] = []
+        self._by_key: dict[str, asyncio.Future[int]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._behind, self._added, self._looked = 0, 0, -LOOK
+
+    async def is_full(self, most: int) -> bool:
+        """Whether more than so many bytes wait for the engine. The folder is not looked at for each
+        request: now and then, and when much has been added.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._looked >= LOOK or self._added * PART >= most:
+            self._looked, self._added = now, 0
+            self._behind = await asyncio.to_thread(self.log.backlog)
+        return self._behind > most
+
+    async def add(self, body: Body) -> int | None:
+        """Its elements, once they are durable; None for one whose key has been here. Raises
+        ``Problem`` 400, 422 (the key was another's), ``SinkError``.
+        """
+        if body.key and await self._has_been(body):
+            return None
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((body, done))
+        self._added += len(body.data)
+        if body.key:
+            self._by_key[body.key] = done
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write())
+        return await asyncio.shield(done)  # a client that goes does not take the others' with it
+
+    async def _has_been(self, body: Body) -> bool:
+        """Whether the body is durable, by its key; one that is on its way is waited for."""
+        while (sent := self.log.said(body.key)) is None:
+            if body.key not in self._by_key:
+                return False
+            with suppress(Problem):  # it has not been taken
+                await asyncio.shield(self._by_key[body.key])
+        if sent != body.sent:
+            raise Problem(
+                422,
+                "This Idempotency-Key was that of another body.",
+                hint="A key is for one body, also when that is sent again.",
+            )
+        return True
+
+    async def _write(self) -> None:
+        await asyncio.sleep(TOGETHER)
+        while self._waiting:
+            batch = self._next()
+            try:
+                found = await asyncio.to_thread(self._commit, [body for body, _ in batch])
+            except Exception as error:
+                found = [error] * len(batch)
+            for (body, done), each in zip(batch, found, strict=True):
+                self._by_key.pop(body.key, None)
+                if isinstance(each, Exception):
+                    done.set_exception(each)
+                else:
+                    done.set_result(each)
+
+    def _commit(self, bodies: Sequence[Body]) -> Sequence[int | Exception]:
+        """The elements of each, durable, or what is wrong with it."""
+        found = _rows(bodies)
+        taken = [
+            body
+            for body, rows in zip(bodies, found, strict=True)
+            if not isinstance(rows, Problem) and (rows or body.complete > MIN)
+        ]
+        if taken:
+            data, keys = b"".join(b.data for b in taken), {b.key: b.sent for b in taken if b.key}
+            self.log.append(data, keys, max(b.complete for b in taken))
+        return found
+
+    def _next(self) -> list[tuple[Body, asyncio.Future[int]]]:
+        """What is written together."""
+        size = n = 0
+        for each, _ in self._waiting:
+            if n and (not each.goes_with(self._waiting[0][0]) or size + len(each.data) > LARGEST):
+                break
+            size += len(each.data)
+            n += 1
+        taken, self._waiting = self._waiting[:n], self._waiting[n:]
+        return taken
+
+
+def _rows(bodies: Sequence[Body]) -> list[int | Problem]:
+    """The elements of each body, or what is wrong with it."""
+    unknown = [body for body in bodies if body.rows is None]
+    if not unknown:
+        return [body.rows or 0 for body in bodies]
+    looked = iter(rows_of_each(bodies[0].config, [body.data for body in unknown]))
+    return [next(looked) if body.rows is None else body.rows for body in bodies]

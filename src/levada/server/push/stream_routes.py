@@ -1,0 +1,162 @@
+"""``PUT`` and ``DELETE /streams/{s}``: streams that clients push to come and go. No other stream is
+made or taken away over HTTP: a request names no path and no URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from levada.checkpoint.request_files import Answer, NewStream
+from levada.checkpoint.request_files import Request as Wish
+from levada.connectors.config.input_formats import PUSH
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.push_spool import is_pushed, push_spool
+from levada.core.names import check_stream_name
+from levada.engine.status.request_client import RefusedError, ask, new_id
+from levada.errors import near
+from levada.server.app_state import (
+    Served,
+    body_of,
+    check_role,
+    limits_of,
+    off_loop,
+    one_by_one,
+    served,
+    slot_of,
+    token_of,
+)
+from levada.server.problem_json import Json, Problem
+from levada.server.query_routes import pause
+from levada.server.resource_owners import Owners, of_stream, only_of
+from levada.server.security.tokens import Role
+
+OPTIONS = (
+    "format", "time", "unit", "time_format", "zone", "lateness", "element", "schema", "sign",
+    "unique", "closed", "idle", "heartbeat", "max_future", "ahead", "from", "to", "limit", "region",
+)  # fmt: skip
+"""The options of a stream that name no file."""
+LONGEST = 500  # of a name
+_Value = str | int | bool | dict[str, str]
+
+
+async def put_stream(request: Request) -> Response:
+    """A stream that is pushed: new (201), or there as it is said (200). The body has its options as
+    a JSON object; without one its elements are lines of N-Quads with their times.
+    """
+    check_role(request, Role.REGISTER)
+    own, name = served(request), _name(request)
+    options = await _options(request)
+    asked = StreamConfig.of(name, PUSH, **options)
+    push_spool(asked, Path())  # whether it can be one
+    async with one_by_one(own, of_stream(name)):
+        return await _put(request, own, asked, options)
+
+
+async def _put(
+    request: Request, own: Served, asked: StreamConfig, options: dict[str, Any]
+) -> Response:
+    name = asked.name
+    found = {"stream": name, "format": asked.format}
+    there = (await off_loop(own.facts.now)).streams.get(name)
+    if there is not None:
+        _check_same(there, asked)
+        return Json(found)
+    owners, token = Owners(own.settings.root, own.coming), token_of(request)
+    names = [of_stream(n) for n in own.facts.now().streams]
+    with owners.adding(token, of_stream(name), names, limits_of(request)):
+        stream = NewStream(name, PUSH, options, token.name)
+        answer = await _tell(request, Wish(new_id(), stream=stream))
+        await _until(lambda: name in own.facts.now().streams)
+    said = found | {"told": answer.told}
+    return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
+
+
+async def delete_stream(request: Request) -> Response:
+    """Takes a stream that is pushed away; what of it has not been read is not read any more."""
+    check_role(request, Role.REGISTER)
+    own, name = served(request), _name(request)
+    async with one_by_one(own, of_stream(name)):
+        return await _delete(request, own, name)
+
+
+async def _delete(request: Request, own: Served, name: str) -> Response:
+    there = (await off_loop(own.facts.now)).streams.get(name)
+    if there is None:
+        raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
+    if not is_pushed(there):
+        raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
+    token = token_of(request)
+    Owners(own.settings.root, own.coming).check_own(token, of_stream(name))
+    answer = await _tell(request, Wish(new_id(), leave=name, only=only_of(token)))
+    own.pushers.pop(there.path, None)
+    await _until(lambda: name not in own.facts.now().streams)
+    return Json({"stream": name, "told": answer.told})
+
+
+def _name(request: Request) -> str:
+    """The stream's name. Raises ``Problem`` 400, 403, ``UsageError``."""
+    if served(request).settings.read_only:
+        raise Problem(403, "This server is read-only.")
+    name = request.path_params["stream"]
+    if len(name) > LONGEST:
+        raise Problem(400, f"The name of a stream has at most {LONGEST} characters.")
+    return check_stream_name(name)
+
+
+async def _options(request: Request) -> dict[str, Any]:
+    """The options that the body says. Raises ``Problem`` 400, 413, 415."""
+    most = limits_of(request).text
+    data = await body_of(request, most, "A stream's options", limit="text")
+    if not data.strip():
+        return {"format": "nq"}
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in ("application/json", ""):
+        raise Problem(415, f"The options of a stream are no {media[:100]}.", hint="Send JSON.")
+    try:
+        found = msgspec.json.decode(data, type=dict[str, _Value])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        told = "The options of a stream are a JSON object of texts, numbers, true and false"
+        raise Problem(400, f"{told}: {error}.") from None
+    for key in found:
+        if key not in OPTIONS:
+            told = f"A stream that is pushed has no option {key[:100]}."
+            raise Problem(400, told, hint=near(key, OPTIONS))
+    return found if "format" in found or "schema" in found else {"format": "nq", **found}
+
+
+def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
+    """Raises ``Problem`` 409 for a stream that is another one."""
+    if not is_pushed(there):
+        raise Problem(409, f"The stream {there.name} is not pushed: its rows come from elsewhere.")
+    if replace(there, path=PUSH, settled=False) != asked:
+        raise Problem(
+            409,
+            f"There is a stream {there.name} with other options.",
+            hint="GET says which; DELETE takes it away, when no query reads it.",
+        )
+
+
+async def _tell(request: Request, wish: Wish) -> Answer:
+    """What the engine answers. Raises ``RefusedError``, ``EngineError``."""
+    own = served(request)
+    async with slot_of(request, own.asking):
+        answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
+    if answer.refused:
+        raise RefusedError(answer)
+    return answer
+
+
+async def _until(look: Callable[[], bool]) -> None:
+    """Waits for what the engine writes as it answers."""
+    for _ in range(100):
+        if await off_loop(look):
+            return
+        await off_loop(pause)

@@ -1,0 +1,291 @@
+"""``/queries``: which there are, their texts and states; one more, one less. ``/check`` and
+``/explain``: what is to be said of a text that nobody has registered.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from base64 import b64decode
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import quote
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from levada.checkpoint.request_files import Answer, Asking
+from levada.checkpoint.request_files import Request as Wish
+from levada.core.event_time import MAX, MIN
+from levada.core.names import check_query_name
+from levada.engine.query_request import Asked
+from levada.engine.status.request_client import RefusedError, ask, new_id
+from levada.engine.status.status import QueryStatus, read_status
+from levada.errors import CheckpointError
+from levada.language.dialects.detect import DIALECTS
+from levada.language.sparql.parser import words
+from levada.plan.logical.query_options import WORDS, options_of
+from levada.server.app_state import (
+    Served,
+    check_role,
+    limits_of,
+    off_loop,
+    one_by_one,
+    run_check,
+    served,
+    slot_of,
+    text_of,
+    token_of,
+)
+from levada.server.checkpoint_catalog import Text
+from levada.server.checks.check_tasks import STAGES, Task
+from levada.server.content_negotiation import matches
+from levada.server.problem_json import Json, Problem
+from levada.server.resource_owners import Owners, only_of
+from levada.server.security.tokens import Role
+
+LOOK = 0.01  # s
+_PREFIX = re.compile(r"(?i:PREFIX)\s+([\w.-]*:)\s*(<[^<>\s]*>)")
+_MEDIA = ("application/sparql-query", "application/cql", "text/plain", "")
+
+
+async def list_queries(request: Request) -> Response:
+    """All of them, with their states."""
+    own = served(request)
+    now, states = await off_loop(lambda: (own.facts.now(), _states(own)))
+    found = [_shown(own, text, states.get(name)) for name, text in now.texts.items()]
+    return Json({"queries": found})
+
+
+async def get_query(request: Request) -> Response:
+    """One query: its text and state."""
+    own, name = served(request), request.path_params["query"]
+    now, states = await off_loop(lambda: (own.facts.now(), _states(own)))
+    if name not in now.texts:
+        raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
+    text = now.texts[name]
+    return Json(_shown(own, text, states.get(name)), headers={"ETag": text.etag})
+
+
+def _states(own: Served) -> dict[str, QueryStatus]:
+    try:
+        return {query.name: query for query in read_status(own.settings.root).queries}
+    except CheckpointError:
+        return {}  # no epoch yet
+
+
+def _shown(own: Served, text: Text, state: QueryStatus | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": text.name,
+        "dialect": text.dialect,
+        "text": text.text,
+        "results": f"{_place(text.name)}/results",
+        "state": "suspended" if text.suspended else "running",
+        "last_report": own.archive.last(text.name, text.since),
+    }
+    if text.suspended:
+        return found | {"why": text.suspended}
+    if state is None:
+        return found
+    said = asdict(state)
+    said["solutions"] = said.pop("results")
+    said["watermark"] = time_of(state.watermark)
+    return found | {k: v for k, v in said.items() if k != "name"}
+
+
+def time_of(ms: int) -> int | str | None:
+    """An instant for JSON: ms, null before any element, "end" at last."""
+    return None if ms <= MIN else "end" if ms >= MAX else ms
+
+
+async def put_query(request: Request) -> Response:
+    """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
+    check_role(request, Role.REGISTER)
+    own = served(request)
+    name, asked = check_query_name(request.path_params["query"]), await _asked(request)
+    async with one_by_one(own, name):
+        return await _put(request, own, asked)
+
+
+async def _put(request: Request, own: Served, asked: Asked) -> Response:
+    name, now = asked.name, await off_loop(own.facts.now)
+    there = now.texts.get(name)
+    match = request.headers.get("if-match")
+    if match is not None:
+        _check_match(name, there, match)
+    if there is not None and there.is_as(asked):
+        return Json(_shown(own, there, None), headers={"ETag": there.etag})
+    if there is not None and match is None:
+        what = "another text" if there.text != asked.text else "other options"
+        raise Problem(
+            409,
+            f"There is a query {name} with {what}.",
+            hint=f"Say If-Match: {there.etag} to put this one in its place.",
+        )
+    owners, token = Owners(own.settings.root, own.coming), token_of(request)
+    with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
+        replaced = name if there is not None else ""
+        wish = Wish(new_id(), [_asking(asked, request)], replaced, only=only_of(token))
+        answer, warned = await _tell(request, wish, asked)
+        made = await _until(own, asked)
+    said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results", **warned}
+    tag = {"ETag": made.etag} if made is not None else {}
+    return Json(said, 200 if there else 201, headers={"Location": _place(name), **tag})
+
+
+def _place(name: str) -> str:
+    """The path of a query."""
+    return f"/queries/{quote(name)}"
+
+
+def _check_match(name: str, there: Text | None, match: str) -> None:
+    """Raises ``Problem`` 412 where If-Match says another query than is there."""
+    if there is None or not matches(match, there.etag):
+        raise Problem(412, f"The query {name} is not what If-Match says.")
+
+
+async def delete_query(request: Request) -> Response:
+    """Takes a query out."""
+    check_role(request, Role.REGISTER)
+    own, name = served(request), request.path_params["query"]
+    async with one_by_one(own, name):
+        return await _delete(request, own, name)
+
+
+async def _delete(request: Request, own: Served, name: str) -> Response:
+    there = (await off_loop(own.facts.now)).texts.get(name)
+    if there is None:
+        raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
+    match = request.headers.get("if-match")
+    if match is not None:
+        _check_match(name, there, match)
+    token = token_of(request)
+    Owners(own.settings.root, own.coming).check_own(token, name)
+    answer, _ = await _tell(request, Wish(new_id(), drop=name, only=only_of(token)))
+    await _until(own, None, name)
+    return Json({"name": name, "told": answer.told})
+
+
+async def _asked(request: Request) -> Asked:
+    """The text of a request and what is asked beside it. Raises ``Problem`` 400, 415."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in _MEDIA:
+        raise Problem(
+            415,
+            f"A query's text is not {media[:100]}.",
+            hint="Send it as application/sparql-query, application/cql or text/plain; "
+            "?dialect=WORD says which language it is.",
+        )
+    dialect = request.query_params.get("dialect") or ("cql" if media == "application/cql" else None)
+    if dialect is not None and dialect not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise Problem(400, f"There is no dialect {dialect[:40]}.", hint=f"Known: {known}.")
+    if "to" in request.query_params:
+        raise Problem(
+            400,
+            "A request names no URL that Levada opens: a query's outputs are not said here.",
+            hint="Who may write to the checkpoint says levada add CHECKPOINT QUERY --to URL.",
+        )
+    text = await text_of(request)
+    name = request.path_params.get("query", "query")
+    return Asked(text, name, dialect, options_of(_words(request)))
+
+
+def _words(request: Request) -> dict[str, Any]:
+    """The options of a query that the request's query string says."""
+    said: dict[str, Any] = {w: v for w, v in request.query_params.items() if w in WORDS}
+    if "empty_reports" in said:
+        if said["empty_reports"] not in ("true", "false"):
+            raise Problem(
+                400,
+                f"empty_reports is no {said['empty_reports'][:40]}.",
+                hint="Say true or false.",
+            )
+        said["empty_reports"] = said["empty_reports"] == "true"
+    return said
+
+
+def _asking(asked: Asked, request: Request) -> Asking:
+    token = token_of(request)
+    limits = token.allowance.of_queries
+    words = _words(request)
+    return Asking(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
+
+
+async def _tell(
+    request: Request, wish: Wish, asked: Asked | None = None
+) -> tuple[Answer, dict[str, Any]]:
+    """The engine's answer, and the warnings about the text; it is asked when the text may be
+    planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
+    """
+    own = served(request)
+    if own.settings.read_only:
+        raise Problem(
+            403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
+        )
+    warned: dict[str, Any] = {}
+    if asked is not None:
+        warned = await run_check(request, _task("plan", asked, request))
+        tree = b64decode(warned.pop("tree"))
+        wish = replace(wish, add=[replace(each, tree=tree) for each in wish.add])
+    async with slot_of(request, own.asking):
+        answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
+    if answer.refused:
+        raise RefusedError(answer)
+    return answer, warned
+
+
+def pause() -> None:
+    """Between two looks for an answer."""
+    time.sleep(LOOK)
+
+
+async def _until(own: Served, asked: Asked | None, name: str = "") -> Text | None:
+    """Waits until the plan has a query, or none of a name, which the engine writes as it answers;
+    the query.
+    """
+    found = None
+    for _ in range(300):
+        texts = (await off_loop(own.facts.now)).texts
+        found = texts.get(name if asked is None else asked.name)
+        if found is None if asked is None else found is not None and found.is_as(asked):
+            break
+        await off_loop(pause)
+    return found
+
+
+async def known_words(request: Request) -> Response:
+    """What may stand in a text: keywords, streams, static graphs, prefixes that others declare."""
+    own = served(request)
+    now = await off_loop(own.facts.now)
+    found: dict[str, str] = {}
+    for text in now.texts.values():
+        found |= {f"{name} {iri}": "prefix" for name, iri in _PREFIX.findall(text.text)}
+    found |= {name if name.isidentifier() else f"<{name}>": "stream" for name in now.streams}
+    graphs = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
+    found |= {f"<{graph}>": "graph" for graph in sorted(graphs)}
+    found |= dict.fromkeys(sorted(words("rspql")), "")
+    return Json({"words": [{"insert": word, "kind": kind} for word, kind in found.items()]})
+
+
+async def check(request: Request) -> Response:
+    """What is to be said of a text: what it is, its errors and warnings, each with its place."""
+    asked = await _asked(request)
+    return Json(await run_check(request, _task("check", asked, request)))
+
+
+async def explain(request: Request) -> Response:
+    """A text at one of its stages: ast, algebra, optimized, physical (if none is said)."""
+    asked = await _asked(request)
+    stage = request.query_params.get("stage", "physical")
+    if stage not in STAGES:
+        raise Problem(400, f"There is no stage {stage[:40]}.", hint=f"Known: {', '.join(STAGES)}.")
+    text = await run_check(request, _task(stage, asked, request))
+    return Response(text + "\n", media_type="text/plain")
+
+
+def _task(kind: str, asked: Asked, request: Request) -> Task:
+    """What a process that checks texts is asked about the text of a request."""
+    patterns = limits_of(request).patterns
+    return Task(kind, asked.text, asked.name, asked.dialect, _words(request), patterns)

@@ -1,0 +1,200 @@
+"""``/queries/{q}/results``: the last report, those behind an id, one of them, or live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+import xxhash
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+
+from levada.connectors.serialization.encode_batch import contents
+from levada.connectors.serialization.merge_epochs import join
+from levada.connectors.serialization.result_formats import REPORTS, Format
+from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.unwritable_results import is_of_result
+from levada.connectors.sources.file_errors import reason
+from levada.core.names import shown
+from levada.core.query_model import Form
+from levada.engine.status.result_archive import Found, first_reports
+from levada.engine.status.status import read_status
+from levada.errors import CheckpointError
+from levada.plan.execution.plan import QueryPlan
+from levada.server.app_state import Served, off_loop, served, slot_of
+from levada.server.content_negotiation import chosen, matches, number, wants_events, whole
+from levada.server.live.sse import FARTHEST, EventStream, wanted
+from levada.server.live.statement_stream import StatementStream
+from levada.server.problem_json import Problem
+
+FOREVER = "private, max-age=31536000, immutable"
+
+
+async def results(request: Request) -> Response | EventStream:
+    """The last report; with ``?after=`` those behind it; as events those that come."""
+    own, query = served(request), plan_of_query(request)
+    after = number(request, "after", -FARTHEST, FARTHEST)
+    limit = number(request, "limit", 1, own.settings.limits.reports)
+    live = wants_events(request)
+    if limit is not None and (live or after is None):
+        raise Problem(400, "limit bounds the reports behind a time.", hint="Say after=TIME, too.")
+    if live:
+        said = request.headers.get("last-event-id") or request.query_params.get("after")
+        kind = _kind(request, query)
+        return kind(own.feed, wanted([query.name], said, one=True), one=True)
+    if after is not None:
+        return await _behind(request, own, query, after, limit or own.settings.limits.reports)
+    form, media = chosen(request, query, single=True)
+    found = await off_loop(lambda: own.archive.latest(query.name, query.since))
+    if found is None:
+        why = await off_loop(lambda: _why(own, query.name))
+        raise Problem(404, f"There is no report of {query.name} yet.", hint=why)
+    return await _report(request, found, form, media, cache="no-cache")
+
+
+def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
+    """What events are written as. Raises ``Problem`` 406."""
+    word = request.query_params.get("format") or Format.NDJSON
+    kinds: dict[str, type[EventStream]] = {Format.NDJSON: EventStream}
+    if query.form is Form.CONSTRUCT:
+        kinds[Format.NT] = StatementStream
+    if word not in kinds:
+        told = f"The events of {query.name} cannot be had as {word[:40]}."
+        raise Problem(406, told, available=list(map(str, kinds)))
+    return kinds[word]
+
+
+async def one(request: Request) -> Response:
+    """One report, which is never another."""
+    own, query = served(request), plan_of_query(request)
+    report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
+    form, media = chosen(request, query, single=True)
+    found = await off_loop(lambda: own.archive.one(query.name, report, query.since))
+    if found is not None:
+        return await _report(request, found, form, media, cache=FOREVER)
+    gone = own.archive.gone(query.name, query.since)
+    if gone is not None and report <= gone:
+        raise Problem(410, f"The report of {query.name} at {report} is not kept any more.")
+    last = own.archive.last(query.name, query.since)
+    hint = "" if last is None else f"The last one is at {last}."
+    raise Problem(404, f"{query.name} has no report at {report}.", hint=hint)
+
+
+async def events(request: Request) -> EventStream:
+    """The reports of several queries on one connection."""
+    own, names = served(request), names_of(request)
+    said = request.headers.get("last-event-id") or request.query_params.get("after")
+    return EventStream(own.feed, wanted(names, said, one=False), one=False)
+
+
+def names_of(request: HTTPConnection) -> list[str]:
+    """The queries that are named, or else all. Raises ``Problem`` 404."""
+    names = list(dict.fromkeys(request.query_params.getlist("query")))
+    there = served(request).facts.now().plans
+    for name in names:
+        if name not in there:
+            raise _no_query(name)
+    return names or list(there)
+
+
+def plan_of_query(request: HTTPConnection) -> QueryPlan:
+    """The query that the path names. Raises ``Problem`` 404."""
+    own, name = served(request), request.path_params["query"]
+    now = own.facts.now()
+    if name in now.plans:
+        return now.plans[name]
+    if name in now.texts:
+        raise Problem(409, f"The query {name} is suspended.", hint=now.texts[name].suspended)
+    raise _no_query(name)
+
+
+def _no_query(name: str) -> Problem:
+    return Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
+
+
+async def _report(
+    request: Request, found: Found, form: Format, media: str, *, cache: str
+) -> Response:
+    async with slot_of(request, served(request).reading):
+        data = await off_loop(lambda: content(form, found.query, [found]))
+    tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
+    report = found.ids[0]
+    headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept", "Levada-Report": str(report)}
+    if matches(request.headers.get("if-none-match", ""), tag, weakly=True):
+        return Response(status_code=304, headers=headers)
+    return Response(data, headers=headers, media_type=media)
+
+
+async def _behind(
+    request: Request, own: Served, query: QueryPlan, after: int, limit: int
+) -> Response:
+    """The reports behind an id, oldest first, and where to ask for more."""
+    form, media = chosen(request, query, single=False)
+    gone = own.archive.gone(query.name, query.since)
+
+    def read() -> tuple[bytes, int | None]:
+        found = list(_up_to(own, query, after, limit))
+        data = content(form, query, found)
+        return data, found[-1].ids[-1] if found else None
+
+    async with slot_of(request, own.reading):
+        data, last = await off_loop(read)
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
+    if gone is not None and after < gone:
+        headers["Levada-Gap"] = f"after={after}, up to={gone}"
+    if last is not None:
+        headers["Levada-Report"] = str(last)
+        if last != own.archive.last(query.name, query.since):
+            at = f"/queries/{quote(query.name)}/results?after={last}&limit={limit}"
+            headers["Link"] = f'<{at}>; rel="next"'
+    return Response(data, headers=headers, media_type=media)
+
+
+def _up_to(own: Served, query: QueryPlan, after: int, limit: int) -> Iterator[Found]:
+    """So many reports, and so many bytes of them (at least one report)."""
+    room = own.settings.limits.answer
+    for found in own.archive.after(query.name, after, query.since):
+        part = first_reports(found, limit)
+        size = part.batch.size
+        if size > room:
+            yield first_reports(part, max(len(part.ids) * room // size, 1))
+            return
+        yield part
+        limit -= len(part.ids)
+        room -= size
+        if limit <= 0:
+            return
+
+
+def content(form: Format, query: QueryPlan, found: Sequence[Found]) -> bytes:
+    """Reports as one text or table; of formats that have no place for times one report."""
+    if not found:
+        return b""
+    batch = join([each.batch for each in found])
+    name = shown(query.name)
+    try:
+        return _content(form, query, name, batch)
+    except BaseException as error:
+        if not is_of_result(error):
+            raise
+        told = f"{form} cannot hold a result of {query.name}: {reason(error)}."
+        able = [str(other) for other in Format if other not in (form, Format.SRX)]
+        raise Problem(406, told, available=able) from None
+
+
+def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
+    if form in REPORTS:
+        return b"".join(
+            data for _, data in contents(form, name, query.variables, batch, lambda sizes: ())
+        )
+    parts = contents(form, name, query.variables, batch, lambda sizes: [(0, len(sizes))])
+    return b"".join(data for _, data in parts)
+
+
+def _why(own: Served, name: str) -> str:
+    """Why a query has no result, as ``levada status`` says it."""
+    try:
+        status = read_status(own.settings.root)
+    except CheckpointError:
+        return "The engine has had no epoch yet."
+    return next((query.why for query in status.queries if query.name == name), "")

@@ -1,0 +1,205 @@
+"""Serving a checkpoint until a signal comes; and keeping such a process alive beside an engine.
+
+The socket is bound by who starts the server, and handed down: when the server dies, clients that
+come meanwhile wait in its queue until it is there again.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+import uvicorn
+
+from levada.checkpoint.reader_leases import Sign
+from levada.core.checkpoint_facts import facts_of
+from levada.engine.status.result_archive import Archive
+from levada.errors import UsageError
+from levada.server.app import application
+from levada.server.app_state import Served
+from levada.server.checkpoint_catalog import Facts
+from levada.server.live.result_feed import Feed
+from levada.server.security.bounded_http import Bounds, protocol, room
+from levada.server.security.bounded_websocket import BoundedSocket
+from levada.server.security.log_budget import CONFIG
+from levada.server.settings import Limits, Settings
+
+BACKLOG = 2048  # connections that wait to be taken
+GRACE = 3  # s that answers may take after a signal
+HEARD = 1 << 12  # bytes of a message that a client sends, which nobody looks at
+AGAIN, LATER = 0.5, 10.0  # s before a server that died is started again, and at most
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises ``UsageError``."""
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, number)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(BACKLOG)
+    except OSError as error:
+        raise UsageError(
+            f"Nobody can listen on {host}:{port}: {error.strerror}.",
+            hint="Say another --listen, such as 127.0.0.1:0 for a port that is free.",
+        ) from error
+    return made
+
+
+def shown_address(made: socket.socket) -> str:
+    """The URL of a socket."""
+    host, port = made.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(settings: Settings, made: socket.socket) -> None:
+    """Serves until SIGINT or SIGTERM. Raises ``CheckpointError`` for what is no checkpoint."""
+    facts_of(settings.root)
+    name = secrets.token_hex(8)
+    with closing(Sign(settings.root, name, time.monotonic)) as sign:
+        server_of(settings, sign).run([made])
+
+
+def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
+    """The server of a checkpoint; ``run`` it with a socket. Raises ``UsageError``,
+    ``CheckpointError``.
+    """
+    limits = settings.limits
+    archive = Archive(settings.root, sign)
+    facts = Facts(settings.root)
+    settings.check_exposure()
+    served = Served(settings, archive, Feed(archive, facts.since), facts)
+    door = application(served)
+    bounds = Bounds(
+        limits.head, limits.head_seconds, room(limits.connections), limits.unread_seconds,
+        door.counts,
+    )  # fmt: skip
+    return Server(
+        served.feed,
+        uvicorn.Config(
+            door,
+            http=protocol(bounds),
+            ws=BoundedSocket,
+            ws_max_size=HEARD,
+            ws_per_message_deflate=False,
+            loop="asyncio",
+            log_config=CONFIG,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=GRACE,
+            backlog=BACKLOG,
+        ),
+    )
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which lets those go first who would listen for ever."""
+
+    def __init__(self, feed: Feed, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._feed = feed
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends what is under way."""
+        self._feed.end()
+        await super().shutdown(sockets)
+
+
+class Beside:
+    """The process of a server beside an engine, started again when it dies."""
+
+    def __init__(
+        self, settings: Settings, made: socket.socket, tell: Callable[[str], None]
+    ) -> None:
+        self._settings, self._made, self._tell = settings, made, tell
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="levada server", daemon=True)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """As long as the engine runs."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stopped.set()
+            if self._process is not None:
+                self._process.terminate()
+            self._thread.join(timeout=2 * GRACE)
+            if self._process is not None and self._process.poll() is None:
+                self._process.kill()
+
+    def _keep(self) -> None:
+        while not (self._settings.root / "levada.json").exists():
+            if self._stopped.wait(0.05):  # the engine makes it
+                return
+        pause = AGAIN
+        while not self._stopped.is_set():
+            began, self._process = time.monotonic(), self._start()
+            code = self._process.wait()
+            pause = AGAIN if time.monotonic() - began > LATER else min(2 * pause, LATER)
+            if self._stopped.wait(pause):
+                return
+            self._tell(f"The server ended with {code}, and is started again.")
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        number = self._made.fileno()
+        told = msgspec.json.encode(Told.of(self._settings, number, os.getpid()))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "levada.server"], stdin=subprocess.PIPE, pass_fds=[number]
+        )
+        assert process.stdin is not None, "it is a pipe"
+        process.stdin.write(told)
+        process.stdin.close()
+        return process
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What the process of a server is told by who starts it."""
+
+    root: str
+    host: str
+    port: int
+    tokens: str | None
+    limits: Limits
+    descriptor: int
+    parent: int
+    letters: str | None = None
+
+    @staticmethod
+    def of(settings: Settings, descriptor: int, parent: int) -> Told:
+        """Settings, and where to listen."""
+        root = str(settings.root.absolute())
+        tokens, letters = _name(settings.tokens), _name(settings.letters)
+        limits = settings.limits
+        return Told(root, settings.host, settings.port, tokens, limits, descriptor, parent, letters)
+
+    @property
+    def settings(self) -> Settings:
+        """As they were."""
+        tokens, letters = _path(self.tokens), _path(self.letters)
+        root, limits = Path(self.root), self.limits
+        return Settings(root, self.host, self.port, tokens=tokens, limits=limits, letters=letters)
+
+
+def _name(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)

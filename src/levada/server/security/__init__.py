@@ -1,0 +1,1 @@
+"""Tokens, quotas and limits of requests."""

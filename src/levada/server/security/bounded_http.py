@@ -1,0 +1,230 @@
+"""HTTP/1.1 on a connection: uvicorn's, and bounds that it has not: how large a request's head may
+be, how long it may take, how many connections there may be, how many requests wait on one for
+those before them, and how long an answer waits for who does not read it. Events wait for ever: they
+hold one buffer.
+"""
+
+from __future__ import annotations
+
+import resource
+from asyncio import TimerHandle
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field
+from types import MappingProxyType
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from levada.core.frozen import frozen
+from levada.server.security.log_budget import BUDGET
+from levada.server.security.websocket_handshake import fault_of
+
+LEAST = 16 << 10  # bytes of an answer that are read in this time, at least
+QUEUED = 32  # requests of a connection that wait for those before them
+SPARE = 256  # files that a server has open beside its connections
+EVENTS = "events"  # in a request's state: its answer goes on, and may wait for who does not read
+_ANSWER = (
+    "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
+    "content-length: {size}\r\n{headers}\r\n{body}"
+)
+
+
+@frozen
+class Bounds:
+    """``head``: bytes of a request's head, and of what may stand between two pieces of its body;
+    ``seconds`` that the head may take, and in which an answer that waits is read on. ``refused``:
+    what was answered here, by status.
+    """
+
+    head: int
+    seconds: float
+    connections: int
+    unread: float
+    refused: Counter[int] = field(default_factory=Counter)
+
+
+class Bounded(HttpToolsProtocol):
+    """A connection: one head after the other, each within its bounds."""
+
+    bounds: Bounds
+    _head = _between = _size = 0
+    _timer: TimerHandle | None = None
+    _unread: TimerHandle | None = None
+    _crowded = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Begins to count, or says that there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.connections:
+            self._refuse("503 Service Unavailable", "Too many connections.")
+            return
+        self._await_head()
+
+    def _await_head(self) -> None:
+        self._head = 0
+        self._timer = self.loop.call_later(self.bounds.seconds, self._late)
+
+    def _late(self) -> None:
+        if self._head:
+            self._refuse("408 Request Timeout", "The request's head did not come in time.")
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Counts what comes until the head is whole, and what is no body: trailers, and what a
+        chunk says of itself, have no bound of their own.
+        """
+        if self.transport.is_closing():
+            return
+        BUDGET.receive(len(data))
+        if self._timer is not None:
+            self._head += len(data)
+        self._between += len(data)
+        super().data_received(data)
+        most, closing = self.bounds.head, self.transport.is_closing()
+        if self._timer is not None and self._head > most:
+            self._refuse_head()
+        elif self._timer is None and self._between > most and not closing:
+            self._refuse(
+                "431 Request Header Fields Too Large",
+                f"Between two pieces of a body are at most {most:,} bytes.",
+            )
+
+    def on_url(self, url: bytes) -> None:
+        """The first line's: a head that comes whole, in one piece, is looked at by its parts."""
+        self._counted(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One of the head's lines, or of the trailers'."""
+        self._counted(name, value)
+        super().on_header(name, value)
+
+    def _counted(self, *parts: bytes) -> None:
+        self._size += sum(map(len, parts)) + len(": \r\n")
+        if self._size > self.bounds.head:
+            raise ValueError(
+                "The head is too large."
+            )  # the parser ends, and this is answered below
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._between = 0
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is told as every other mistake is."""
+        if self._crowded:  # what is under way would be cut by an answer
+            self.bounds.refused[429] += 1
+            self.transport.abort()
+        elif self._size > self.bounds.head:
+            self._refuse_head()
+        else:
+            self._refuse("400 Bad Request", "This is no request of HTTP/1.1.")
+
+    def _refuse_head(self) -> None:
+        most = self.bounds.head
+        told = f"The head of a request has at most {most:,} bytes."
+        self._refuse("431 Request Header Fields Too Large", told)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._settle()
+        self._between = 0
+        super().on_headers_complete()
+
+    def on_message_begin(self) -> None:
+        """Another request on the connection."""
+        if len(self.pipeline) >= QUEUED:
+            self._crowded = True
+            raise ValueError("Too many requests wait.")  # the parser ends
+        super().on_message_begin()
+        self._size = 0
+        if self._timer is None:
+            self._await_head()
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than is answered."""
+        super().pause_writing()
+        self._look(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """It has read what waited."""
+        super().resume_writing()
+        self._end_look()
+
+    def _look(self, before: int) -> None:
+        """Looks some time later whether what waits has become less."""
+        self._end_look()
+
+        def late() -> None:
+            left = self.transport.get_write_buffer_size()
+            if before - left >= LEAST or self.cycle.scope["state"].get(EVENTS):
+                self._look(left)
+            else:
+                self.transport.abort()
+
+        self._unread = self.loop.call_later(self.bounds.unread, late)
+
+    def _end_look(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+        self._unread = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing has come for a while; who has not read his answer by now is not waited for."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._settle()
+        self._end_look()
+        self.pipeline.clear()
+        super().connection_lost(exc)
+
+    def _settle(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+
+    def handle_websocket_upgrade(self) -> None:
+        """A WebSocket is asked for: the connection is another protocol's, if that is so."""
+        fault = fault_of(self.scope["method"], self.scope["http_version"], self.headers)
+        if fault is None:
+            self._end_look()
+            super().handle_websocket_upgrade()
+        else:
+            self._refuse(*fault)
+
+    def _refuse(
+        self, status: str, told: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._settle()
+        number, title = status.split(" ", 1)
+        body = f'{{"title": "{title}", "status": {number}, "detail": "{told}"}}\n'
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        answer = _ANSWER.format(status=status, size=len(body), headers=more, body=body)
+        self.bounds.refused[int(number)] += 1
+        self.transport.write(answer.encode())
+        self.transport.close()
+
+
+def room(connections: int) -> int:
+    """So many connections, or as many as this process may have: each is an open file, and where
+    those are used up a server can open nothing else. The system's soft bound is raised for them.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else min(connections, soft - SPARE)
+
+
+def protocol(bounds: Bounds) -> type[Bounded]:
+    """The protocol of a server with these bounds."""
+    return type("Protocol", (Bounded,), {"bounds": bounds})

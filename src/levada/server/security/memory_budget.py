@@ -1,0 +1,92 @@
+"""What requests hold in memory: the bytes of bodies that are being taken, and of large answers that
+are being sent. So many of them, and no more: who does not read a large answer, or sends a body
+slowly, takes nothing from others but that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.types import Message, Scope, Send
+
+from levada.server.problem_json import Problem
+from levada.server.security.bounded_http import EVENTS
+
+PIECE = 64 << 10  # bytes of an answer that are sent at once
+
+
+@dataclass
+class Held:
+    """The bytes of all bodies, or answers, that are in memory: ``most`` of them, so that many that
+    are large, or come or go slowly, take no more.
+    """
+
+    most: int
+    what: str
+    becoming: str
+    bytes: int = 0
+
+    def take(self, size: int) -> None:
+        """Some more. Raises ``Problem`` 503 if they are too many."""
+        self.bytes += size
+        if self.bytes > self.most:
+            raise Problem(
+                503,
+                f"{self.what} of {self.most:,} bytes are being {self.becoming}, and no more are.",
+                headers={"Retry-After": "1"},
+            )
+
+
+class TooMuch(Exception):  # noqa: N818  # ``problem`` where the answer has not begun
+    """An answer is not sent, or ends: too much waits to be sent. What lies between knows no such
+    exception, and so passes it on.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+class Answer:
+    """An answer as it goes: so many bytes of it are ``taken``, as long as they are in memory."""
+
+    def __init__(self, scope: Scope, send: Send, unsent: Held) -> None:
+        self._scope, self._send, self._unsent = scope, send, unsent
+        self.taken = 0
+        self._sized = False
+
+    def begin(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Its head. Raises ``TooMuch``."""
+        said = dict(headers)
+        size = int(said.get(b"content-length", b"0"))
+        self._sized = size > PIECE
+        if self._sized:
+            self._take(size)
+        if said.get(b"content-type", b"").startswith(b"text/event-stream"):
+            self._scope.setdefault("state", {})[EVENTS] = True
+
+    def _take(self, size: int) -> None:
+        self.taken += size
+        try:
+            self._unsent.take(size)
+        except Problem as problem:
+            raise TooMuch(problem) from None
+
+    async def send(self, message: Message) -> None:
+        """A part of it, a large one piece by piece: so much of it as is read is gone."""
+        data = message.get("body") or message.get("text") or b""
+        if len(data) <= PIECE:
+            await self._send(message)
+            return
+        before = self.taken
+        if not self._sized:
+            self._take(len(data))
+        if "body" in message:
+            for at in range(0, len(data), PIECE):
+                more = message.get("more_body", False) or at + PIECE < len(data)
+                await self._send({**message, "body": data[at : at + PIECE], "more_body": more})
+        else:
+            await self._send(message)
+        self._unsent.bytes -= self.taken - before
+        self.taken = before

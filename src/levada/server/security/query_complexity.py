@@ -1,0 +1,78 @@
+"""How much a text asks of who plans it. What is joined next is chosen among all that is left, so
+planning takes time by the square of a text's patterns and more, and each epoch by its expressions.
+So both are counted before anybody plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from levada.engine.query_pipeline import Prepared
+from levada.errors import UsageError
+from levada.language.cql import ast as cql
+from levada.language.cql.ast import Table
+from levada.language.sparql.ast import (
+    BuiltIn,
+    FunctionCall,
+    Operation,
+    PathAlternative,
+    PathNegated,
+    PathSequence,
+    Triple,
+)
+
+OPERANDS = 4
+"""Operands of expressions that a text may have for each pattern that it may have."""
+
+
+def check_weight(query: Prepared, most: int) -> None:
+    """Raises ``UsageError`` for a text with more than so many patterns of triples, or tables, or
+    with too many operands; ``QueryError`` for what is no query. Each choice and step of a path is
+    planned as a pattern; each operand, and each name that a path forbids, is evaluated alone.
+    """
+    patterns = operands = 0
+    for node in nodes(query.ast):
+        patterns += _patterns(node)
+        operands += _operands(node)
+    for found, limit, word in (
+        (patterns, most, "patterns"),
+        (operands, OPERANDS * most, "operands in expressions"),
+    ):
+        if found > limit:
+            raise UsageError(
+                f"The text has {found:,} {word}, and the server takes at most {limit:,}.",
+                hint="Who may write to the checkpoint may add it: levada add CHECKPOINT QUERY.",
+            )
+
+
+def _patterns(node: object) -> int:
+    match node:
+        case Triple() | Table():
+            return 1
+        case PathAlternative(parts) | PathSequence(parts):
+            return len(parts) - 1
+        case _:
+            return 0
+
+
+def _operands(node: object) -> int:
+    match node:
+        case Operation(_, operands) | cql.Operation(_, operands):
+            return len(operands)
+        case BuiltIn(_, args) | FunctionCall(_, args) | PathNegated(args):
+            return len(args)
+        case _:
+            return 0
+
+
+def nodes(tree: object) -> Iterator[object]:
+    """A tree's nodes, without going down one call a level."""
+    rest = [tree]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, tuple):
+            rest.extend(node)
+        elif is_dataclass(node):
+            yield node
+            rest.extend(getattr(node, field.name) for field in fields(node))

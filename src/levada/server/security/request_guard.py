@@ -1,0 +1,220 @@
+"""What stands before every request: whose host and origin it names, its token, how large it is and
+how long it takes.
+
+- On loopback ``Host`` must be a loopback name, else a page of another site could have its own name
+  point here (DNS rebinding); a foreign ``Origin`` is refused everywhere, and so is what a browser
+  says another site asks for (``Sec-Fetch-Site``): a picture's address has no ``Origin``.
+- Where there are tokens, the header ``Authorization: Bearer`` has one; nothing else is looked at.
+- Bodies are counted as they come, whatever they say of themselves, within a time; packed ones are
+  not unpacked.
+- Large answers are counted until they have been sent, and sent piece by piece: who does not read
+  his holds no memory for long (``lines``), and many who do so are refused.
+
+A WebSocket is let in as a request is; where it is not, that is said over HTTP.
+
+What a route asks for (its role) is looked up by the router.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from levada.server.problem_json import Problem
+from levada.server.security.memory_budget import Answer, Held, TooMuch
+from levada.server.security.tokens import EVERYBODY, NOBODY, Token, TokenFile
+from levada.server.settings import Settings, is_loopback
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]*)?", re.ASCII)
+_ONCE = ("host", "origin", "authorization", "content-length", "content-encoding")
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class Door:
+    """An ASGI application around another. ``counts``: requests by status; ``open``: those of each
+    token that are not over; ``held``: the bytes of all bodies that are not answered yet.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenFile) -> None:
+        self._app, self._settings, self.tokens = app, settings, tokens
+        self.counts: Counter[int] = Counter()
+        self.open: Counter[str] = Counter()
+        self.held = Held(settings.limits.bodies, "Bodies", "taken")
+        self.unsent = Held(settings.limits.answers, "Answers", "sent")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Lets a request in, or answers it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        body = Body(scope, receive, self._settings, self.held)
+        answer = Answer(scope, send, self.unsent)
+        begun = False
+
+        async def counted(message: Message) -> None:
+            nonlocal begun
+            if message["type"].endswith("http.response.start"):
+                answer.begin(message["headers"])
+                begun = True
+                self.counts[message["status"]] += 1
+                message["headers"] = _with_own(message["headers"], close=body.unread)
+            elif message["type"] == "websocket.accept":
+                begun = True
+                self.counts[101] += 1
+            await answer.send(message)
+
+        try:
+            headers = _headers(scope)
+            self._check_place(headers, scope["path"])
+            token = NOBODY if _is_open(scope["path"]) else self._token(headers)
+            scope["token"], scope["holds"] = token, partial(self.tokens.has, token)
+            body.limits = self._settings.limits.of(token)
+            body.check(headers)
+            with self._among(token):
+                await self._app(scope, body.receive, counted)
+        except TooMuch as full:
+            if not begun:
+                await full.problem.response()(scope, receive, counted)
+        except Problem as problem:
+            if begun:
+                raise
+            await problem.response()(scope, receive, counted)
+        finally:
+            self.held.bytes -= body.taken
+            self.unsent.bytes -= answer.taken
+
+    @contextmanager
+    def _among(self, token: Token) -> Iterator[None]:
+        """One more of a token's requests."""
+        most = self._settings.limits.of(token).own_connections
+        if token.name and self.open[token.name] >= most:
+            raise Problem(
+                429,
+                f"The token {token.name} has {most:,} requests open, which is all.",
+                headers={"Retry-After": "1"},
+                limit="connections",
+            )
+        self.open[token.name] += 1
+        try:
+            yield
+        finally:
+            self.open[token.name] -= 1
+
+    def _check_place(self, headers: dict[str, str], path: str) -> None:
+        host = _name(headers.get("host", ""))
+        if not _HOST.fullmatch(headers.get("host", "")):
+            raise Problem(421, "The header Host has no name of a host.")
+        if self._settings.loopback and not is_loopback(host):
+            raise Problem(421, "This server answers to the names of this machine only.")
+        origin, foreign = headers.get("origin"), False
+        if origin is not None:
+            scheme, _, place = origin.partition("://")  # it is this and no more, or foreign
+            foreign = scheme not in ("http", "https") or place != headers.get("host", "")
+        elif headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            foreign = not _is_open(path)  # a link to the page may be followed
+        if foreign:
+            raise Problem(403, "A page of another origin asks, which is not answered.")
+
+    def _token(self, headers: dict[str, str]) -> Token:
+        if not self.tokens.asked:
+            return EVERYBODY
+        scheme, _, presented = headers.get("authorization", "").partition(" ")
+        found = self.tokens.found(presented.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            raise Problem(
+                401,
+                "A token is asked for, in the header Authorization: Bearer TOKEN.",
+                headers={"WWW-Authenticate": 'Bearer realm="levada"'},
+            )
+        return found
+
+
+class Body:
+    """A request's body as it comes, within its bounds: ``limits``, those of who asks; so many bytes
+    of it are ``taken``.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, settings: Settings, held: Held) -> None:
+        self._receive, self.limits, self._held = receive, settings.limits, held
+        self.taken, self._ends = 0, 0.0
+        self._has = scope.get("method") in ("POST", "PUT", "PATCH")
+        self._over = False
+
+    @property
+    def unread(self) -> bool:
+        """Whether something of it has not been read: then the connection is not used again."""
+        return self._has and not self._over
+
+    def check(self, headers: dict[str, str]) -> None:
+        """What it says of itself."""
+        said = headers.get("content-length", "0")
+        self._has = self._has or said != "0" or "transfer-encoding" in headers
+        if not said.isdecimal() or int(said) > self.limits.body:
+            raise self._large()
+        packed = headers.get("content-encoding", "").strip().lower() not in ("", "identity")
+        if packed or headers.get("transfer-encoding", "chunked").strip().lower() != "chunked":
+            raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
+
+    async def receive(self) -> Message:
+        """The next piece."""
+        loop = asyncio.get_running_loop()
+        if self._over or not self._has:
+            return await self._receive()
+        self._ends = self._ends or loop.time() + self.limits.body_seconds
+        try:
+            async with asyncio.timeout_at(self._ends):
+                message = await self._receive()
+        except TimeoutError:
+            seconds = self.limits.body_seconds
+            raise Problem(408, f"The body did not come within {seconds:g} s.") from None
+        if message["type"] == "http.request":
+            size = len(message.get("body", b""))
+            self.taken += size
+            self._over = not message.get("more_body", False)
+            if self.taken > self.limits.body:
+                self._held.bytes += size  # it is given back whole
+                raise self._large()
+            self._held.take(size)
+        return message
+
+    def _large(self) -> Problem:
+        return Problem(413, f"A body has at most {self.limits.body:,} bytes.", limit="body")
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """The headers by name; one that decides and comes twice is refused."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1")
+        if key in _ONCE and key in found:
+            raise Problem(400, f"The header {key} is there twice.")
+        found[key] = value.decode("latin-1")
+    return found
+
+
+def _is_open(path: str) -> bool:
+    """Whether what lies there is the same for all: a browser sends no token for a page."""
+    return path == "/" or path.startswith("/page/")
+
+
+def _name(host: str) -> str:
+    """The name of a ``Host`` header, without the port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _with_own(headers: list[tuple[bytes, bytes]], *, close: bool) -> list[tuple[bytes, bytes]]:
+    there = {name.lower() for name, _ in headers}
+    own = [header for header in _HEADERS if header[0] not in there]
+    return [*headers, *own, *([(b"connection", b"close")] if close else [])]

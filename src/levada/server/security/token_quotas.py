@@ -1,0 +1,57 @@
+"""How much one token may, as its line in the file of tokens says it: ``queries=10,bytes=1MB``.
+
+    queries streams connections         in place of what a server gives every token
+    body text seconds                   of one request, at most what a server takes of anybody
+    solutions bytes reports kept state rate   of each query that it adds, at most what others have
+
+Who has no such words has what everybody has.
+"""
+
+from __future__ import annotations
+
+from levada.core.frozen import frozen
+from levada.core.query_limits import check_limits, most_of, words_of_limits
+from levada.errors import UsageError, near
+
+_SIZED = ("body", "text")
+_COUNTED = ("queries", "streams", "connections", "seconds")
+
+
+@frozen
+class Allowance:
+    """Numbers, of which 0 is as the server has it; ``of_queries``: the limits of each query that
+    the token adds, as ``levada.core.query_limits.QueryLimits`` reads them.
+    """
+
+    queries: int = 0
+    streams: int = 0
+    connections: int = 0
+    body: int = 0
+    text: int = 0
+    seconds: int = 0
+    of_queries: str = ""
+
+
+AS_ALL = Allowance()
+"""Nothing is said."""
+
+
+def parse_allowance(text: str) -> Allowance:
+    """What a text says, of a word that comes twice the later. Raises ``UsageError``.
+
+    >>> parse_allowance("queries=10,body=1MB,bytes=5MB")
+    Allowance(queries=10, streams=0, connections=0, body=1000000, text=0, seconds=0, \
+of_queries='bytes=5MB')
+    """
+    own: dict[str, int] = {}
+    of_queries = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        word, _, number = (side.strip() for side in part.partition("="))
+        if word in (*_SIZED, *_COUNTED):
+            own[word] = most_of(word, number, sized=word in _SIZED)
+        elif word in words_of_limits():
+            of_queries.append(check_limits(f"{word}={number}"))
+        else:
+            known = (*_SIZED, *_COUNTED, *words_of_limits())
+            raise UsageError(f"A token has no limit {word[:40]}.", hint=near(word, known))
+    return Allowance(**own, of_queries=",".join(of_queries))

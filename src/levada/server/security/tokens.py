@@ -1,0 +1,270 @@
+"""Tokens: who they are, by their hashes.
+
+    # name    roles            SHA-256 of the token    what it may have, if that is said
+    grafana   read             sha256:1f3c..
+    station   push             sha256:77ab..           body=1MB,connections=4
+    anna      read,register    sha256:0c9e..           queries=10,bytes=5MB
+
+A token is 256 random bits, so a plain hash gives nothing away. It comes in the header
+``Authorization: Bearer``, and nowhere else.
+
+The file is read again when it has changed. Its sound lines are taken: a line that is deleted or
+broken is no token any more, and a broken line takes no other line's token away. A file that cannot
+be read has no sound line. Faults are reported on standard error once, and counted in ``/status``
+and ``/metrics``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sys
+import threading
+import time
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO
+
+from levada.core.frozen import frozen
+from levada.errors import UsageError, near
+from levada.server.security.token_quotas import AS_ALL, Allowance, parse_allowance
+
+PREFIX = "sha256:"
+SETTLED = 2.0  # s: two changes within that may leave a file with one time, at the coarsest
+MAX_SENTENCES = 10  # about one file
+_NAME = re.compile(r"[\w.-]{1,64}")
+
+
+class Role(StrEnum):
+    """What a token may: look, push rows, add and drop its own queries, everything."""
+
+    READ = "read"
+    PUSH = "push"
+    REGISTER = "register"
+    ADMIN = "admin"
+
+
+@frozen
+class Token:
+    """One of the file."""
+
+    name: str
+    roles: frozenset[Role]
+    digest: bytes
+    allowance: Allowance = AS_ALL
+
+    def may(self, role: Role) -> bool:
+        """Whether it has the role; who may change may look."""
+        if Role.ADMIN in self.roles or role in self.roles:
+            return True
+        return role is Role.READ and Role.REGISTER in self.roles
+
+
+EVERYBODY = Token("", frozenset({Role.ADMIN}), b"")
+"""Who asks where no tokens are asked for: on this machine."""
+
+
+NOBODY = Token("", frozenset(), b"")
+"""Who asks for the page, which is the same for all."""
+
+
+@frozen
+class LineFault:
+    """A line of the file that is not taken: its number from 1, and why. Line 0 is the file."""
+
+    line: int
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        what = f"Line {self.line:,} is not taken" if self.line else "No line can be read"
+        return " ".join(filter(None, (f"{what}: {self.reason}", self.hint)))
+
+
+@frozen
+class Tokens:
+    """The tokens of a file; ``faults``: its lines that are not taken."""
+
+    all: Sequence[Token]
+    faults: Sequence[LineFault] = ()
+
+    def found(self, presented: str) -> Token | None:
+        """The token that was presented. Each is compared, to its end: how long that takes says
+        nothing.
+        """
+        digest = hashlib.sha256(presented.encode("utf-8", "replace")).digest()
+        found = None
+        for token in self.all:
+            if hmac.compare_digest(token.digest, digest):
+                found = token
+        return found
+
+    def sentences(self) -> list[str]:
+        """A sentence for each fault, of the first faults."""
+        rest = len(self.faults) - MAX_SENTENCES
+        more = [f"{rest:,} more lines are not taken."] if rest > 0 else []
+        return [*map(str, self.faults[:MAX_SENTENCES]), *more]
+
+
+def _print_sentence(sentence: str) -> None:
+    with suppress(OSError):  # a log on a full disk ends no request
+        print(f"levada: {sentence}", file=sys.stderr, flush=True)
+
+
+class TokenFile:
+    """The tokens of a file as it is now; ``report`` gets sentences about its faults."""
+
+    def __init__(self, path: Path | None, report: Callable[[str], None] = _print_sentence) -> None:
+        self._path, self._report = path, report
+        self._tokens = Tokens(())
+        self._stamp: object = None
+        self._since = self._read = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def asked(self) -> bool:
+        """Whether tokens are asked for."""
+        return self._path is not None
+
+    def found(self, presented: str) -> Token | None:
+        """The token that was presented."""
+        return self.now().found(presented)
+
+    def has(self, token: Token) -> bool:
+        """Whether a token that was let in would be so now, with the roles that it had."""
+        if not self.asked:
+            return True
+        return any((t.digest, t.roles) == (token.digest, token.roles) for t in self.now().all)
+
+    def now(self) -> Tokens:
+        """The sound tokens of the file. A fault that is new is reported."""
+        with self._lock:
+            if self._path is not None and not self._unchanged(self._path):
+                self._read = time.monotonic()
+                before, self._tokens = self._tokens, sound_tokens(self._path)
+                self._tell(self._path, before.faults)
+            return self._tokens
+
+    def _unchanged(self, path: Path) -> bool:
+        """Whether the file is the one that was read, and had been so for a while by then."""
+        stamp = _stamp(path)
+        if stamp != self._stamp:
+            self._stamp, self._since = stamp, time.monotonic()
+        unreadable = any(fault.line == 0 for fault in self._tokens.faults)
+        return not unreadable and self._read - self._since > SETTLED
+
+    def _tell(self, path: Path, before: Sequence[LineFault]) -> None:
+        if self._tokens.faults == before:
+            return
+        for sentence in self._tokens.sentences():
+            self._report(f"The tokens {path}: {sentence}")
+        if not self._tokens.faults:
+            self._report(f"The tokens {path}: all lines are taken.")
+
+
+def read_tokens(path: Path) -> Tokens:
+    """The tokens of a file without faults. Raises ``UsageError``, with the line."""
+    tokens = sound_tokens(path)
+    for fault in tokens.faults[:1]:
+        if fault.line:
+            raise UsageError(f"{path}, line {fault.line}: {fault.reason}", hint=fault.hint)
+        raise UsageError(
+            f"The tokens {path} cannot be read: {fault.reason}",
+            hint=f"Make some: levada token {path} NAME --roles read",
+        )
+    return tokens
+
+
+def sound_tokens(path: Path) -> Tokens:
+    """The tokens of the lines that are sound, and the faults of the others. Two lines with one name
+    contradict each other, and neither is sound. The text of a comment may be anything.
+    """
+    try:
+        lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
+    except OSError as error:
+        return Tokens((), (LineFault(0, f"{error.strerror}."),))
+    found: dict[int, Token] = {}
+    faults: list[LineFault] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            if words := line.partition(b"#")[0].decode().split():
+                found[number] = _token(words)
+        except UnicodeDecodeError:
+            faults.append(LineFault(number, "It is not UTF-8."))
+        except UsageError as error:
+            faults.append(LineFault(number, error.message, error.hint))
+    counts = Counter(token.name for token in found.values())
+    for number, token in found.items():
+        if counts[token.name] > 1:
+            faults.append(LineFault(number, f"The token {token.name} is there twice."))
+    sound = [token for token in found.values() if counts[token.name] == 1]
+    return Tokens(sound, tuple(sorted(faults, key=lambda fault: fault.line)))
+
+
+def _token(words: Sequence[str]) -> Token:
+    known = len(words) in (3, 4) and _NAME.fullmatch(words[0])
+    if not known or not words[2].startswith(PREFIX):
+        raise UsageError(f"A line is NAME ROLES {PREFIX}HASH, and WORD=N,WORD=N at most.")
+    try:
+        digest = bytes.fromhex(words[2].removeprefix(PREFIX))
+    except ValueError:
+        digest = b""
+    if len(digest) != hashlib.sha256().digest_size:
+        raise UsageError(f"What stands behind {PREFIX} is no SHA-256.")
+    return Token(words[0], parse_roles(words[1]), digest, parse_allowance("".join(words[3:])))
+
+
+def parse_roles(text: str) -> frozenset[Role]:
+    """The roles of ``read,push``. Raises ``UsageError``."""
+    for word in text.split(","):
+        if word not in list(Role):
+            raise UsageError(f"There is no role {word[:20]}.", hint=near(word, map(str, Role)))
+    return frozenset(map(Role, text.split(",")))
+
+
+def add_token(path: Path, name: str, roles: str, limits: str = "") -> str:
+    """Adds a new token to a file, which is made if it is not there; the token itself is told once,
+    and kept nowhere. ``limits``: what it may have. Raises ``UsageError``.
+    """
+    parse_roles(roles)
+    parse_allowance(limits)
+    words = [name, roles, "", "".join(limits.split())]
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name of a token.", hint="Letters, digits, _ . and -.")
+    known = read_tokens(path).all if path.exists() else ()
+    if any(token.name == name for token in known):
+        raise UsageError(f"There is a token {name} already.", hint="Delete its line first.")
+    token = secrets.token_urlsafe(32)
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(fd, "rb+") as file:
+            words[2] = PREFIX + digest
+            line = f"{' '.join(filter(None, words))}\n".encode()
+            file.write(line if _ends_line(file) else b"\n" + line)
+    except OSError as error:
+        raise UsageError(f"The tokens {path} cannot be written: {error.strerror}.") from error
+    return token
+
+
+def _ends_line(file: BinaryIO) -> bool:
+    """Whether what is appended to a file begins a line."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 1, 0))
+    return file.read() in (b"", b"\n", b"\r")
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; None: it cannot be looked at."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

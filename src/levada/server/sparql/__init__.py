@@ -1,0 +1,1 @@
+"""SPARQL and graphs over HTTP."""

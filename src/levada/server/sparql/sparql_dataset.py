@@ -1,0 +1,81 @@
+"""The graphs that SPARQL is asked over: static ones under their names, the static default graph as
+the default graph, and of each query with CONSTRUCT its latest answer as ``<urn:levada:QUERY>``.
+
+They are read when they are asked for, as they are then, and given to the query's process: at most
+so many bytes of N-Triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from levada.connectors.ingest.static_files import StaticFile
+from levada.connectors.serialization.result_formats import Format
+from levada.core.query_model import Form
+from levada.errors import near
+from levada.server.app_state import Served
+from levada.server.problem_json import Problem
+from levada.server.result_routes import content
+from levada.server.sparql.graph_content import files_of, lines_of
+from levada.server.sparql.query_process import Part
+
+PREFIX = "urn:levada:"
+
+
+def graphs_there(own: Served) -> list[str]:
+    """The named graphs that there are, static ones first."""
+    now = own.facts.now()
+    static = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
+    made = [name for name, plan in now.plans.items() if plan.form is Form.CONSTRUCT]
+    return [*sorted(static), *(PREFIX + name for name in sorted(made))]
+
+
+def check_there(graphs: Collection[str], there: Sequence[str]) -> None:
+    """Raises ``Problem`` 400 for a graph that there is not: it is not fetched."""
+    for graph in graphs:
+        if graph not in there:
+            raise Problem(
+                400,
+                f"There is no graph {graph[:200]}, and none is fetched.",
+                hint=near(graph, there),
+                available=list(there[:100]),
+            )
+
+
+def parts(own: Served, wanted: Collection[str] | None) -> list[Part]:
+    """The content of these graphs, None: of all, and the default graph. Raises ``Problem`` 400."""
+    most, found, size = own.settings.limits.sparql_dataset, [], 0
+    names: list[str | None] = [*graphs_there(own)] if wanted is None else [*wanted]
+    static = own.facts.now().setup.static
+    for graph in [None, *names] if wanted is None else names:
+        for lines in _contents(own, static, graph, most - size):
+            size += len(lines)
+            if size > most:
+                raise Problem(
+                    400,
+                    f"These graphs have more than {most:,} bytes.",
+                    hint="Name those that are asked for: FROM, FROM NAMED or named-graph-uri.",
+                )
+            found.append(Part(graph, lines))
+    return found
+
+
+def _contents(
+    own: Served, static: Sequence[StaticFile], graph: str | None, most: int
+) -> Iterator[bytes]:
+    """What is in a graph: of static ones a text a file, of which blank nodes are its own. Of what
+    is larger than ``most`` only the beginning.
+    """
+    for file in files_of(static, graph):
+        blocks, size = [], 0
+        for block in lines_of(file, graph):
+            blocks.append(block)
+            size += len(block)
+            if size > most:
+                break
+        yield b"".join(blocks)
+    if graph is not None and graph.startswith(PREFIX):
+        name = graph.removeprefix(PREFIX)
+        latest = own.archive.latest(name, own.facts.since(name) or 0)
+        if latest is not None:
+            yield content(Format.NT, latest.query, [latest])

@@ -1,0 +1,175 @@
+"""``/sparql``: the SPARQL 1.1 Protocol (https://www.w3.org/TR/sparql11-protocol/), reading only,
+over static graphs and the latest answers of queries.
+
+A text passes Levada's parser first: what has SERVICE or windows, or names a graph that there is
+not, is refused before anybody looks at it who could open something. Then it runs in a process of
+its own (``work``), within bounds of time, memory and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from levada.core.frozen import frozen
+from levada.language.sparql import ast
+from levada.server.app_state import (
+    Served,
+    body_of,
+    limits_of,
+    off_loop,
+    run_check,
+    served,
+    token_of,
+    while_there,
+)
+from levada.server.checks.check_tasks import Task
+from levada.server.content_negotiation import preferred
+from levada.server.problem_json import Problem
+from levada.server.settings import Limits
+from levada.server.sparql.query_process import Ask, answer
+from levada.server.sparql.service_description import description
+from levada.server.sparql.sparql_dataset import check_there, graphs_there, parts
+
+FORM, DIRECT = "application/x-www-form-urlencoded", "application/sparql-query"
+SOLUTIONS = {
+    "application/sparql-results+json": "json",
+    "application/sparql-results+xml": "xml",
+    "application/json": "json",
+    "application/xml": "xml",
+}
+TABLES = {"text/csv": "csv", "text/tab-separated-values": "tsv"}
+GRAPHS = {
+    "text/turtle": "ttl",
+    "application/n-triples": "nt",
+    "application/rdf+xml": "rdf",
+    "application/ld+json": "jsonld",
+}
+
+
+@frozen
+class Asked:
+    """What a request asks for: a text, and the dataset that the protocol names for it."""
+
+    text: str
+    default: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+async def get_sparql(request: Request) -> Response:
+    """The answer to a query; without one, what the service is."""
+    if not request.query_params:
+        return await _describe(request)
+    return await _answered(request, _asked(request.query_params.multi_items()))
+
+
+async def post_sparql(request: Request) -> Response:
+    """The answer to a query: the body is a form, or its text."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    most = limits_of(request).text
+    if media not in (FORM, DIRECT):
+        raise Problem(415, f"A query is not sent as {media[:100]}.", available=[FORM, DIRECT])
+    most *= 3 if media == FORM else 1
+    data = await body_of(request, most, "The text of a query", limit="text")
+    try:
+        text = data.decode("utf-8-sig")
+        if media == DIRECT:
+            return await _answered(
+                request, _asked([*request.query_params.multi_items(), ("query", text)])
+            )
+        said = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
+    except ValueError:  # UnicodeDecodeError is one
+        raise Problem(400, "The body is no form of UTF-8 texts.") from None
+    # The protocol has nothing in the URL beside a form; what stands there is not passed over.
+    return await _answered(request, _asked([*request.query_params.multi_items(), *said]))
+
+
+def _asked(said: Sequence[tuple[str, str]]) -> Asked:
+    """Raises ``Problem`` 400."""
+
+    def of(name: str) -> tuple[str, ...]:
+        return tuple(value for key, value in said if key == name)
+
+    if of("update") or of("using-graph-uri") or of("using-named-graph-uri"):
+        raise Problem(400, "This service only reads: it takes no update.")
+    texts = of("query")
+    if len(texts) != 1 or not texts[0].strip():
+        raise Problem(400, "One query is asked for.", hint="Say ?query= once, or send its text.")
+    return Asked(texts[0], of("default-graph-uri"), of("named-graph-uri"))
+
+
+async def _answered(request: Request, asked: Asked) -> Response:
+    own, limits = served(request), limits_of(request)
+    if len(asked.text.encode()) > limits.text:
+        told = f"The text of a query has at most {limits.text:,} bytes."
+        raise Problem(413, told, limit="text")
+    checked = await run_check(request, Task("sparql", asked.text))
+    there = await off_loop(lambda: graphs_there(own))
+    form, media = _chosen(request, checked["form"])
+    wanted = _wanted(asked, checked["graphs"], there)
+    ask = Ask(asked.text, form, _endpoint(request))
+    if asked.default or asked.named:
+        ask = Ask(asked.text, form, _endpoint(request), asked.default, asked.named)
+    token = token_of(request).name
+    data = await while_there(request, _run(own, ask, wanted, limits, token))
+    shown = f"{media}; charset=utf-8" if media.startswith("text/") else media
+    headers = {"Cache-Control": "no-store", "Vary": "Accept"}
+    return Response(data, headers=headers, media_type=shown)
+
+
+async def _run(
+    own: Served, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
+) -> bytes:
+    """A query among others: so many run at once, and so many wait."""
+    async with own.sparql.slot(token, limits.sparql_waiting):
+        found = await off_loop(lambda: parts(own, wanted))
+        return await answer(ask, found, limits)
+
+
+def _wanted(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str] | None:
+    """The graphs of a query's dataset, which its text has ``said`` or the protocol; None: all that
+    there are, as nobody says which.
+    """
+    if asked.default or asked.named:
+        names = [*asked.default, *asked.named]
+    elif said:
+        names = [*said]
+    else:
+        return None
+    check_there(names, there)
+    return list(dict.fromkeys(names))
+
+
+def _chosen(request: Request, query: str) -> tuple[str, str]:
+    """The word and the media type of an answer's format, by the form of its query. Raises
+    ``Problem`` 406.
+    """
+    able: Mapping[str, str] = SOLUTIONS
+    if query in (ast.Construct.__name__, ast.Describe.__name__):
+        able = GRAPHS
+    elif query == ast.Select.__name__:
+        able = {**SOLUTIONS, **TABLES}
+    return _fitting(request, able)
+
+
+def _fitting(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
+    if media := preferred(request.headers.get("accept", ""), [*able]):
+        return able[media], media
+    raise Problem(406, "The answer cannot be had like that.", available=list(able))
+
+
+def _endpoint(request: Request) -> str:
+    """Where the service is, which is the base IRI of texts without one."""
+    return str(request.url.replace(query=""))
+
+
+async def _describe(request: Request) -> Response:
+    own = served(request)
+    word, media = _fitting(request, GRAPHS)
+    there = await off_loop(lambda: graphs_there(own))
+    gives = [*SOLUTIONS, *TABLES, *GRAPHS]
+    data = description(_endpoint(request), there, gives, word)
+    return Response(data, headers={"Vary": "Accept"}, media_type=media)

@@ -1,0 +1,116 @@
+"""``/static/{g}``: which static graphs there are, what is in one; other content for one that may be
+replaced (docs/semantics.md#static-data-that-are-replaced).
+
+``g`` is the graph's IRI, or ``default``. Which graphs there are is known when queries are planned:
+none can come or go. What is put is written as N-Triples beside a request, which the engine takes up
+between two epochs, as it does with queries; it is there again when the engine is started again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import xxhash
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from levada.checkpoint.request_files import Content
+from levada.checkpoint.request_files import Request as Wish
+from levada.connectors.ingest.static_files import StaticFile
+from levada.engine.status.request_client import RefusedError, ask, new_id
+from levada.server.app_state import Served, body_of, limits_of, off_loop, served, slot_of
+from levada.server.content_negotiation import matches, preferred
+from levada.server.problem_json import Json, Problem
+from levada.server.query_routes import pause
+from levada.server.sparql.graph_content import content_of, files_of, triples_sent
+
+DEFAULT = "default"
+GIVES = ("application/n-triples", "text/turtle")
+_BASE = "urn:levada:static"
+
+
+async def list_static(request: Request) -> Response:
+    """The static graphs that there are."""
+    own = served(request)
+    files = (await off_loop(own.facts.now)).setup.static
+    graphs = sorted({graph for file in files for graph in file.graphs}, key=str)
+    return Json({"static": [_shown(files_of(files, graph), graph) for graph in graphs]})
+
+
+def _shown(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
+    """What may be told of a graph: not where it lies."""
+    return {
+        "graph": DEFAULT if graph is None else graph,
+        "replaceable": any(file.replaceable for file in files),
+        "formats": sorted({file.format for file in files}),
+    }
+
+
+async def get_static(request: Request) -> Response:
+    """What is in one static graph, as N-Triples."""
+    own, graph = served(request), _graph(request)
+    files = await _files(own, graph)
+    media = preferred(request.headers.get("accept", ""), GIVES)
+    if not media:
+        raise Problem(406, "A static graph is sent as N-Triples.", available=list(GIVES))
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
+    if all(file.replaceable for file in files):  # their names say their content
+        copies = " ".join(Path(file.path).name for file in files)
+        headers["ETag"] = f'"{xxhash.xxh3_64_hexdigest(copies.encode())}"'
+        if matches(request.headers.get("if-none-match", ""), headers["ETag"], weakly=True):
+            return Response(status_code=304, headers=headers)
+    return StreamingResponse(content_of(files, graph), headers=headers, media_type=media)
+
+
+async def put_static(request: Request) -> Response:
+    """Other content for a static graph that was declared replaceable."""
+    own, graph = served(request), _graph(request)
+    await _check_replaceable(own, graph)
+    data = await body_of(request, limits_of(request).body, "A graph")
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    async with slot_of(request, own.parsing):
+        lines = await off_loop(lambda: triples_sent(data, media, graph or _BASE))
+    return await _tell(request, graph, lines)
+
+
+async def delete_static(request: Request) -> Response:
+    """Empties a static graph that was declared replaceable: it stays, with nothing in it."""
+    own, graph = served(request), _graph(request)
+    await _check_replaceable(own, graph)
+    return await _tell(request, graph, b"")
+
+
+async def _tell(request: Request, graph: str | None, lines: bytes) -> Response:
+    """What the engine answers. Raises ``Problem``, ``EngineError``."""
+    own = served(request)
+    wish = Wish(new_id(), content=Content(graph))
+    async with slot_of(request, own.asking):
+        answer = await off_loop(lambda: ask(own.settings.root, wish, pause, lines))
+    if answer.refused:
+        raise RefusedError(answer)
+    return Json({"graph": DEFAULT if graph is None else graph, "told": answer.told})
+
+
+def _graph(request: Request) -> str | None:
+    name: str = request.path_params["graph"]
+    return None if name == DEFAULT else name
+
+
+async def _files(own: Served, graph: str | None) -> list[StaticFile]:
+    files = files_of((await off_loop(own.facts.now)).setup.static, graph)
+    if not files:
+        name = "default static graph" if graph is None else f"static graph {graph[:200]}"
+        raise Problem(404, f"There is no {name}.", hint="GET /static lists them.")
+    return files
+
+
+async def _check_replaceable(own: Served, graph: str | None) -> None:
+    if own.settings.read_only:
+        raise Problem(403, "This server is read-only.")
+    if not any(file.replaceable for file in await _files(own, graph)):
+        raise Problem(
+            409,
+            "This static graph was not declared replaceable.",
+            hint="Start the engine with --static PATH,graph=IRI,reload=true.",
+        )

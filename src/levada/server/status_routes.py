@@ -1,0 +1,244 @@
+"""What a checkpoint says of itself: ``/health``, ``/status``, ``/streams``, ``/metrics``."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from levada.checkpoint.reader_leases import epochs_there
+from levada.checkpoint.request_files import engine_runs
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool.push_spool import is_pushed
+from levada.core.event_time import MAX, MIN
+from levada.engine.status.status import QueryStatus, Status, read_status
+from levada.errors import CheckpointError
+from levada.server.app_state import Served, off_loop, served, token_of
+from levada.server.problem_json import Json, Problem, without_paths
+from levada.server.query_routes import time_of
+from levada.server.security.tokens import Role
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+MAX_CHARGED = 1000
+"""Queries of which ``/metrics`` reports what they have taken."""
+Sample = tuple[dict[str, str], float]
+
+
+async def health(request: Request) -> Response:
+    """Whether the server answers and an engine runs: 200 if both, else 503. The role admin is told
+    what is wrong with the file of tokens.
+    """
+    own = served(request)
+    runs = await off_loop(lambda: engine_runs(own.settings.root))
+    there = own.settings.root.is_dir()
+    said: dict[str, Any] = {"engine": "running" if runs else "stopped"}
+    said["read_only"] = own.settings.read_only
+    tokens = request.app.state.door.tokens
+    if tokens.asked and Role.ADMIN in token_of(request).roles:
+        said["token_faults"] = tokens.now().sentences()
+    return Json(said, 200 if there and (runs or own.settings.read_only) else 503)
+
+
+async def status(request: Request) -> Response:
+    """What ``levada status --json`` says, and whether an engine runs."""
+    own = served(request)
+    return Json(await off_loop(lambda: _told(own)) | {"token_faults": _token_faults(request)})
+
+
+def _token_faults(request: Request) -> int:
+    """How many lines of the file of tokens are not taken."""
+    return len(request.app.state.door.tokens.now().faults)
+
+
+def _told(own: Served) -> dict[str, Any]:
+    try:
+        found = read_status(own.settings.root)
+    except CheckpointError as error:
+        if epochs_there(own.settings.root):
+            raise
+        told = without_paths(error.message, own.settings.root)
+        raise Problem(503, told, headers={"Retry-After": "1"}) from None
+    streams = {
+        name: {**asdict(counts), "watermark": time_of(counts.watermark)}
+        for name, counts in found.streams.items()
+    }
+    queries = [asdict(q) | {"watermark": time_of(q.watermark)} for q in found.queries]
+    return {
+        "epoch": found.epoch,
+        "ended": found.ended,
+        "engine": "running" if engine_runs(own.settings.root) else "stopped",
+        "age": _age(own.settings.root, found.epoch),
+        "streams": streams,
+        "queries": queries,
+        "suspended": found.suspended,
+        "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in found.outputs],
+        "away": [asdict(one) | {"age": _since(one.since)} for one in found.away],
+        "clock": found.clock,
+    }
+
+
+def _since(wall: int | None) -> float | None:
+    """Seconds since an instant of the clock in ms."""
+    return None if wall is None else round(max(time.time() - wall / 1000, 0.0), 3)
+
+
+def _age(root: Path, epoch: int) -> float | None:
+    """Seconds since an epoch's commit."""
+    with suppress(OSError):
+        committed = os.stat(root / "manifests" / str(epoch)).st_mtime
+        return round(max(time.time() - committed, 0.0), 3)
+    return None
+
+
+async def streams(request: Request) -> Response:
+    """The streams that there are."""
+    own = served(request)
+    return Json({"streams": await off_loop(lambda: list(_streams(own)))})
+
+
+async def one_stream(request: Request) -> Response:
+    """One stream."""
+    own, name = served(request), request.path_params["stream"]
+    for stream in await off_loop(lambda: list(_streams(own))):
+        if stream["name"] == name:
+            return Json(stream)
+    raise Problem(404, f"There is no stream {name[:200]}.", hint="GET /streams lists them.")
+
+
+def _streams(own: Served) -> Iterator[dict[str, Any]]:
+    counts: dict[str, Any] = {}
+    with suppress(CheckpointError):
+        counts = read_status(own.settings.root).streams
+    now = own.facts.now()
+    configs = now.streams
+    made = [name for name in counts if name in now.plans]  # what has been taken away is neither
+    for name in dict.fromkeys([*configs, *made]):
+        found: dict[str, Any] = {"name": name}
+        if name in configs:
+            found |= _config(configs[name])
+        else:
+            found["made"] = True
+        if name in counts:
+            said = asdict(counts[name])
+            found |= said | {"watermark": time_of(counts[name].watermark)}
+        yield found
+
+
+def _config(config: StreamConfig) -> dict[str, Any]:
+    """What may be told of a stream: not where it lies."""
+    return {
+        "format": config.format,
+        "element": config.element,
+        "time": config.time,
+        "lateness": config.lateness,
+        "pushed": is_pushed(config),
+        "schema": dict(config.columns) if config.tabular else None,
+    }
+
+
+async def metrics(request: Request) -> Response:
+    """The same for Prometheus."""
+    own = served(request)
+    door, faults = request.app.state.door, _token_faults(request)
+    text = await off_loop(lambda: exposition(own, door.counts, faults))
+    return Response(text, media_type=PROMETHEUS)
+
+
+def exposition(own: Served, answered: dict[int, int], token_faults: int = 0) -> str:
+    """Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
+    found: Status | None = None
+    with suppress(CheckpointError):
+        found = read_status(own.settings.root)
+    running = float(engine_runs(own.settings.root))
+    lines = [*_metric("levada_engine_running", "Whether an engine runs.", "gauge", [({}, running)])]
+    if found is not None:
+        lines += _of_engine(found, own.settings.root)
+    requests = [({"status": str(status)}, float(n)) for status, n in sorted(answered.items())]
+    lines += _metric(
+        "levada_http_requests_total", "Requests that were answered.", "counter", requests
+    )
+    clients: list[Sample] = [({}, float(own.feed.clients))]
+    lines += _metric("levada_sse_clients", "Clients that are told of results.", "gauge", clients)
+    told = "Lines of the file of tokens that are not taken."
+    lines += _metric("levada_token_faults", told, "gauge", [({}, float(token_faults))])
+    pushed = [({"stream": name}, float(n)) for name, n in sorted(own.counts.items())]
+    if pushed:
+        lines += _metric("levada_pushed_rows_total", "Rows that were pushed.", "counter", pushed)
+    return "\n".join(lines) + "\n"
+
+
+def _of_engine(found: Status, root: Path) -> Iterator[str]:
+    yield from _metric("levada_epoch", "The last epoch.", "gauge", [({}, float(found.epoch))])
+    age = _age(root, found.epoch)
+    if age is not None:
+        told = "Seconds since the last epoch."
+        yield from _metric("levada_epoch_age_seconds", told, "gauge", [({}, age)])
+    for field, told in (
+        ("elements", "Elements that were read."),
+        ("triples", "Triples that were read."),
+        ("late", "Elements below the watermark."),
+        ("dead", "Dead letters."),
+    ):
+        counts = found.streams.items()
+        samples = [({"stream": name}, float(getattr(c, field))) for name, c in counts]
+        yield from _metric(f"levada_stream_{field}_total", told, "counter", samples)
+    marks = [
+        ({"stream": n}, c.watermark / 1000)
+        for n, c in found.streams.items()
+        if _is_time(c.watermark)
+    ]
+    yield from _metric(
+        "levada_stream_watermark_seconds", "How far a stream is complete.", "gauge", marks
+    )
+    away = [({"stream": one.stream}, _since(one.since) or 0.0) for one in found.away]
+    told = "Seconds since the source of a stream has not answered, while it does not."
+    yield from _metric("levada_stream_away_seconds", told, "gauge", away)
+    results = [({"query": q.name}, float(q.results)) for q in found.queries]
+    yield from _metric("levada_query_results_total", "Solutions since it came.", "counter", results)
+    own = [({"query": q.name}, q.watermark / 1000) for q in found.queries if _is_time(q.watermark)]
+    yield from _metric("levada_query_watermark_seconds", "How far a query is.", "gauge", own)
+    yield from _of_queries(found.queries)
+    off = [({"query": name}, 1.0) for name in found.suspended]
+    yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
+
+
+def _of_queries(queries: Sequence[QueryStatus]) -> Iterator[str]:
+    """The charges of the queries with most CPU time."""
+    worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
+    for name, told, field in (
+        ("cpu_seconds", "CPU seconds, its part of shared operators too.", "cpu_seconds"),
+        ("operator_rows", "Rows that its operators were given.", "rows"),
+        ("state_bytes", "Bytes of state, its part of shared operators too.", "state_bytes"),
+    ):
+        values = [(q.name, getattr(q, field)) for q in worst]
+        samples: list[Sample] = [({"query": n}, float(v)) for n, v in values if v is not None]
+        yield from _metric(f"levada_query_{name}", told, "gauge", samples)
+
+
+def _is_time(ms: int) -> bool:
+    return MIN < ms < MAX
+
+
+def _metric(name: str, told: str, kind: str, samples: list[Sample]) -> Iterator[str]:
+    r"""A metric's lines.
+
+    >>> list(_metric("n", "How many.", "gauge", [({"q": 'a"b'}, 2.0)]))[2]
+    'n{q="a\\"b"} 2'
+    """
+    yield f"# HELP {name} {told}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"{name}{{{said}}} {value:.15g}" if said else f"{name} {value:.15g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,1 +1,0 @@
-"""Streams that come as messages: their texts, and what is said beside these."""

@@ -1,1 +1,0 @@
-"""CQL's text -> tree: the grammar, its builder, and what was meant by a mistake."""

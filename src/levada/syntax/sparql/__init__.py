@@ -1,1 +1,0 @@
-"""SPARQL's text -> tree: the grammar with every dialect's clauses, its builder and its checks."""

@@ -1,1 +1,0 @@
-"""Terms in columns: identities, tables of texts, the texts that a task can look up."""

@@ -1,1 +1,0 @@
-"""CQL's tree -> algebra, typed."""

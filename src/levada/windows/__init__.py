@@ -1,1 +1,0 @@
-"""Event times -> instants at which rows count, and their state: pieces, runs, report times."""

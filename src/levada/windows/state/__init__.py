@@ -1,1 +1,0 @@
-"""The state that windows remember: immutable pieces, runs, tallies."""

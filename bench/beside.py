@@ -40,7 +40,7 @@ from bench.join import query
 from bench.result import check_count
 from levada import Engine
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.rebalance_report import Balanced
+from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.runtime.driver import parallelism
 
 OTHERS = 3
@@ -142,7 +142,7 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
     return seen, beside_[0], at, stages
 
 
-def _stages(balanced: Balanced) -> dict[str, Any]:
+def _stages(balanced: RebalanceReport) -> dict[str, Any]:
     loads = sorted(balanced.loads, key=lambda load: load.partition)
     return {
         "ms": [round(1000 * load.seconds) for load in loads],

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from levada.runtime.spark.blob_transport import Near
+from levada.runtime.spark.blob_transport import HostLocality
 
 
 @contextmanager
 def by_value() -> Iterator[None]:
     """All jobs meanwhile."""
-    with patch.object(Near, "hosts", lambda near, stages: None):
+    with patch.object(HostLocality, "hosts", lambda near, stages: None):
         yield

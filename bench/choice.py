@@ -30,7 +30,7 @@ from bench.ways import in_turn
 from levada import Engine
 from levada.checkpoint.manifest import Choice
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
-from levada.runtime.driver.parallelism import Pace
+from levada.runtime.driver.parallelism import ParallelismPolicy
 
 EPOCHS, WARM = 20, 8
 SIZES = (10_000, 100_000, 1_000_000)
@@ -86,7 +86,7 @@ def compare(name: str, rows: int, session: Any) -> dict[str, Any]:
     """What a choice loses for one workload at one size."""
     with tempfile.TemporaryDirectory(prefix="levada-choice-") as folder:
         asked = work(name, Path(folder), rows)
-        with patch.object(Pace, "_way", in_turn):
+        with patch.object(ParallelismPolicy, "_way", in_turn):
             count, forced = _run(asked, rows, session)
         again, chosen = _run(asked, rows, session)
     check_count(f"{name} of {rows}", again, count)

@@ -32,9 +32,9 @@ import numpy as np
 from bench.choice import STREAM, Streams, work
 from bench.result import Result, check_count
 from levada import Engine
-from levada.checkpoint.epoch_context import Done
-from levada.checkpoint.manifest import Intention
-from levada.runtime.driver.epoch import Epochs
+from levada.checkpoint.epoch_context import TaskOutcome
+from levada.checkpoint.manifest import EpochIntent
+from levada.runtime.driver.epoch import EpochRunner
 
 ROWS, TIMES, WARM, WARM_EPOCHS = 100_000, 10, 2, 3
 SLICES = os.environ.get("LEVADA_SLICES", "1d")
@@ -43,7 +43,7 @@ CALLS = {
     "rows": TASK + "exchange.Exchange._count",
     "one group": TASK + "exchange.of_one_group",
     "packed": TASK + "exchange.Exchange.counted",
-    "blobs": "levada.runtime.placement.send_graph.Arrivals.count",
+    "blobs": "levada.runtime.placement.send_graph.ReceivedCounts.count",
     "kept": "levada.runtime.driver.epoch.count_sent",
 }
 ON_THE_WAY = "on the way"
@@ -78,7 +78,7 @@ class Inside:
 
         return timed
 
-    def _on_the_way(self, manifest: Any, done: list[Done]) -> None:
+    def _on_the_way(self, manifest: Any, done: list[TaskOutcome]) -> None:
         """Counts are written and read once a stage behind the one that made them, and once to the
         driver; what stands in the manifest is written, and read twice.
         """
@@ -120,9 +120,9 @@ def _cpu(
     """
     streams, text, dialect = work
     spent: list[float] = []
-    run = Epochs.run
+    run = EpochRunner.run
 
-    def timed(self: Epochs, intention: Intention) -> Any:
+    def timed(self: EpochRunner, intention: EpochIntent) -> Any:
         began, extra = time.thread_time(), inside.extra
         try:
             return run(self, intention)
@@ -133,7 +133,7 @@ def _cpu(
     engine = Engine(
         spark=False, partitions=2, epoch_rows=elements, keep_results=False, slices=slices
     )
-    with patch.object(Epochs, "run", timed), engine:
+    with patch.object(EpochRunner, "run", timed), engine:
         for name, options in streams.items():
             engine.stream(name, **options)
         engine.register(text, name="q", dialect=dialect)

@@ -45,7 +45,7 @@ from bench.join import query
 from bench.result import Result, check_count
 from levada import Engine
 from levada.checkpoint import state_files
-from levada.checkpoint.executor_affinity import Homes
+from levada.checkpoint.executor_affinity import ExecutorAffinity
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.manifest import Manifest
 from levada.operators.state.state_parts import read_head
@@ -83,7 +83,7 @@ class Kept:
         self._known: dict[str, set[str]] = {}
         self._of: dict[str, tuple[str, ...]] = {}  # the files of a partition's state
 
-    def see(self, manifest: Manifest, homes: Homes) -> tuple[int, int]:
+    def see(self, manifest: Manifest, homes: ExecutorAffinity) -> tuple[int, int]:
         """The bytes that an epoch's tasks listed, and those of them that came from elsewhere."""
         listed = remote = 0
         now = {
@@ -134,7 +134,7 @@ class Watch:
     def __init__(self, root: Path, phases: Sequence[Phase]) -> None:
         self._kept, self._next, self._read = Kept(root), list(phases), 0
         self._began = time.perf_counter()
-        self.homes = Homes()
+        self.homes = ExecutorAffinity()
         self.epochs: list[Epoch] = []
         self.seen: list[Seen] = []
         self.stayed, self.over = 0.0, False

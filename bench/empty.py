@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from levada import Engine
-from levada.checkpoint.manifest import Intention, Manifest, StreamRecord
+from levada.checkpoint.manifest import EpochIntent, Manifest, StreamRecord
 from levada.runtime.driver import derived_streams
 
 
@@ -31,7 +31,7 @@ def _force(engine: Engine, times: float) -> None:
     decide = epochs.intend
     left = times
 
-    def intend(*, flush: bool = False) -> Intention | None:
+    def intend(*, flush: bool = False) -> EpochIntent | None:
         nonlocal left
         if flush:  # the loop asks for more until there is nothing
             return None
@@ -49,7 +49,7 @@ def _force(engine: Engine, times: float) -> None:
             for name in plan.streams
         ]
         fresh = epochs.plan_is_new
-        return Intention(
+        return EpochIntent(
             last.epoch + 1,
             plan.version,
             epochs.wall(),

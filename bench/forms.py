@@ -25,7 +25,7 @@ from bench.apart import apart
 from bench.marks import Marks, triples
 from bench.result import Result, check_count
 from levada import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 
 COUNTS = {"exact": (1, 100), "relax": (1, 100, 1000)}
 SUBJECTS, WINDOWS, RANGE = 1000, 8, 10_000
@@ -109,7 +109,7 @@ def side(path: str, mode: str, queries: int, subjects: int, form: str) -> dict[s
             forms = [FORMS[form][i % 2] for i in range(queries)]
             conditions = [of.format(i, _day(i), _day(i + 1)) for i, of in enumerate(forms)]
             texts = [HEAD + GROUP.format(condition) for condition in conditions]
-            engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+            engine.register_all([QueryRequest(text, f"q{i}") for i, text in enumerate(texts)])
             engine._on_epoch(marks.see)
             engine.start(once=True, keep_open=True)
             engine.await_end()

@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.result import Result, check_count, ratio
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.kafka.kafka_reader import KafkaReader
-from levada.connectors.sources.splits import KafkaReference
+from levada.connectors.sources.splits import OffsetSplit
 from levada.engine.engine import Engine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -110,7 +110,7 @@ def _fetch(broker: Broker, n: int) -> dict[str, Any]:
     reader, size = KafkaReader.of(config), n // PARTITIONS
     cpu, began, count = time.process_time(), time.perf_counter(), 0
     for p in range(PARTITIONS):
-        _, messages = reader.read(KafkaReference("s", "one", p, 0, size, 127, 0))
+        _, messages = reader.read(OffsetSplit("s", "one", p, 0, size, 127, 0))
         count += len(messages)
     check_count("fetch", count, n)
     return _side(n, time.process_time() - cpu, time.perf_counter() - began)
@@ -145,7 +145,7 @@ def _through(broker: Broker, n: int, out: str) -> dict[str, Any]:
         spent, took = time.process_time() - cpu, time.perf_counter() - began
     config = StreamConfig.of("s", url, format="csv", schema="o:string;v:string", time="timestamp")
     _, end = broker.ends(out)
-    _, messages = KafkaReader.of(config).read(KafkaReference("s", out, 0, 0, end, 127, 0))
+    _, messages = KafkaReader.of(config).read(OffsetSplit("s", out, 0, 0, end, 127, 0))
     check_count(out, len(messages), sum(k % 1000 < 100 for k in range(n)))
     return _side(n, spent, took)
 

@@ -26,7 +26,7 @@ from typing import Any
 from bench.apart import apart
 from bench.papers import cqels_cloud as paper
 from bench.result import Result, check_count
-from levada import Asked, Engine
+from levada import Engine, QueryRequest
 from levada.checkpoint.manifest import Manifest
 
 COUNTS = {
@@ -65,7 +65,7 @@ def side(folder: str, mode: str, queries: int, workload: str, rate: int) -> dict
                 engine.stream(name, str(Path(folder) / paper.FILES[name]))
             began = time.process_time()
             dialect = paper.DIALECTS[workload]
-            engine.register_all([Asked(t, f"q{i}", dialect) for i, t in enumerate(texts)])
+            engine.register_all([QueryRequest(t, f"q{i}", dialect) for i, t in enumerate(texts)])
             planned = time.process_time() - began
             engine._on_epoch(see)
             engine.start(once=True, keep_open=True)

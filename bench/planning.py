@@ -20,9 +20,9 @@ from typing import Any
 from bench.apart import SideError
 from bench.result import Result
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import prepare, share
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import QueryError
 from levada.language import parse
 from levada.plan.sharing.sharing_modes import DEFAULT, Sharing
@@ -39,12 +39,12 @@ _GRAPH = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^>]+)>|\bGRAPH\s*<([^>]+)>", re.I
 _PREFIX = re.compile(r"\bPREFIX\s+(\w+):\s*<([^>]+)>", re.IGNORECASE)
 
 
-def known_to(text: str) -> Known:
+def known_to(text: str) -> NameScope:
     """The streams and graphs that a text names, as an engine would know them."""
     prefixes = dict(_PREFIX.findall(text))
     names = {iri or _whole(short, prefixes) for iri, short in _STREAM.findall(text)}
     graphs = {a or b for a, b in _GRAPH.findall(text)}
-    return Known(dict.fromkeys(names, StreamFacts()), {None, *graphs})
+    return NameScope(dict.fromkeys(names, StreamFacts()), {None, *graphs})
 
 
 def _whole(short: str, prefixes: dict[str, str]) -> str:
@@ -52,13 +52,13 @@ def _whole(short: str, prefixes: dict[str, str]) -> str:
     return prefixes.get(prefix, "") + local
 
 
-def plan(text: str, known: Known, mode: Sharing = DEFAULT) -> None:
+def plan(text: str, known: NameScope, mode: Sharing = DEFAULT) -> None:
     """All that a query costs before it reads anything: parsed, translated, optimized, planned."""
     known.said.clear()  # each time as an engine's first query
-    share([prepare(Asked(text, "q"), known)], known, mode)
+    share([prepare(QueryRequest(text, "q"), known)], known, mode)
 
 
-def texts() -> Iterator[tuple[str, str, Known]]:
+def texts() -> Iterator[tuple[str, str, NameScope]]:
     """The name, the text and what is known beside each query that is valid."""
     for language, (folder, pattern) in TEXTS.items():
         for path in sorted(folder.glob(pattern)):

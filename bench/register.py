@@ -27,7 +27,7 @@ import psutil
 
 from bench.apart import apart
 from bench.result import CountError, Result, check_count
-from levada import Asked, Engine
+from levada import Engine, QueryRequest
 from levada.checkpoint.epoch_context import load_plan
 from levada.core.rdf_terms import XSD
 
@@ -109,7 +109,7 @@ def _measured(
     before = psutil.Process().memory_info().rss
     marks = [time.process_time()]
     if kind == "texts":
-        batch = [Asked(_text(text, row), f"q{i}") for i, row in enumerate(table[:queries])]
+        batch = [QueryRequest(_text(text, row), f"q{i}") for i, row in enumerate(table[:queries])]
         marks = [time.process_time()]
         held = engine.register_all(batch)
     else:

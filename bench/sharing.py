@@ -32,7 +32,7 @@ from bench.apart import apart
 from bench.marks import Marks, triples
 from bench.result import Result, check_count
 from levada import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.plan.execution.steps import Join
 
 COUNTS = (1, 10, 100, 1000, 10_000)
@@ -143,7 +143,7 @@ def shapes_side(path: str, mode: str, queries: int, subjects: int) -> dict[str, 
     ) as engine:  # fmt: skip
         engine.stream("e:s", path)
         texts = [SHAPE.format(i % SHAPES, i // SHAPES) for i in range(queries)]
-        engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+        engine.register_all([QueryRequest(text, f"q{i}") for i, text in enumerate(texts)])
         engine._on_epoch(
             lambda m: marks.append(
                 (sum(s.triples for s in m.streams.values()), time.process_time(), m.results)

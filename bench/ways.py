@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from levada.runtime.driver.parallelism import ONE, SPREAD, Pace
+from levada.runtime.driver.parallelism import ONE, SPREAD, ParallelismPolicy
 
 
-def in_turn(pace: Pace, *_given: Any) -> tuple[str, str]:
+def in_turn(pace: ParallelismPolicy, *_given: Any) -> tuple[str, str]:
     """A way for an epoch, the other one for the next."""
     return ONE if pace.choice.way == SPREAD else SPREAD, "each has its turn"
 
@@ -22,12 +22,12 @@ def in_turn(pace: Pace, *_given: Any) -> tuple[str, str]:
 @contextmanager
 def each_way_until(is_warm: Callable[[], bool]) -> Iterator[None]:
     """Has epochs take each way in turn until the warm-up is over."""
-    choose = Pace._way
+    choose = ParallelismPolicy._way
 
-    def way(pace: Pace, *given: Any) -> tuple[str, str]:
+    def way(pace: ParallelismPolicy, *given: Any) -> tuple[str, str]:
         return choose(pace, *given) if is_warm() else in_turn(pace)
 
-    with patch.object(Pace, "_way", way):
+    with patch.object(ParallelismPolicy, "_way", way):
         yield
 
 
@@ -38,5 +38,5 @@ def always(way: str) -> Iterator[None]:
     def fixed(*_given: Any) -> tuple[str, str]:
         return way, "it is the only one"
 
-    with patch.object(Pace, "_way", fixed):
+    with patch.object(ParallelismPolicy, "_way", fixed):
         yield

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.checkpoint.epoch_context import Context, Done
-from levada.checkpoint.rebalance_report import Balanced
+from levada.checkpoint.epoch_context import EpochContext, TaskOutcome
+from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.core.array_types import Doubles
 from levada.plan.execution.key_group_table import GroupTable
 from levada.runtime.rebalancing.partition_load import COST, Load, Round
-from levada.runtime.rebalancing.rebalance_round import Reorganized, Standing, reorganized
+from levada.runtime.rebalancing.rebalance_round import (
+    RebalanceDecision,
+    RebalanceState,
+    reorganized,
+)
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
@@ -41,9 +45,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
-        self.standing, self.epoch = Standing(), 0
+        self.standing, self.epoch = RebalanceState(), 0
         self.round = self._next(np.zeros(self.table.groups), np.zeros(0))
-        self.found: list[Reorganized] = []
+        self.found: list[RebalanceDecision] = []
 
     def _next(self, groups: Doubles, queue: Doubles, joined: Doubles | None = None) -> Round:
         known = np.zeros(0) if joined is None else joined
@@ -119,7 +123,12 @@ class Drawn(Balancing):
         return found
 
     def see(
-        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+        self,
+        done: Sequence[TaskOutcome],
+        context: EpochContext,
+        told: RebalanceReport | None,
+        *,
+        hurried: bool,
     ) -> None:
         """An epoch as it is drawn, also the first of a process."""
         self._wall = max(self._wall, 0)
@@ -135,7 +144,12 @@ class ByRows(Balancing):
     """Balance over loads that are rows: a partition takes a microsecond for each that came."""
 
     def see(
-        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+        self,
+        done: Sequence[TaskOutcome],
+        context: EpochContext,
+        told: RebalanceReport | None,
+        *,
+        hurried: bool,
     ) -> None:
         """An epoch in which time is rows."""
         for d in done:

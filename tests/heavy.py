@@ -16,7 +16,13 @@ from cases import Case, Clause, elements
 from cases.vocabulary import STATIC
 from levada.core.key_groups import group_of
 from levada.errors import UsageError
-from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, dealt, divided
+from levada.plan.execution.key_group_table import (
+    Division,
+    GroupTable,
+    SplitKeyGroup,
+    dealt,
+    divided,
+)
 from levada.testing.reference_model import Element
 
 MOST = 4  # partitions
@@ -119,7 +125,7 @@ class Lots:
 
     def _heavy(
         self, rng: np.random.Generator, table: GroupTable, before: Division
-    ) -> tuple[Heavy, ...]:
+    ) -> tuple[SplitKeyGroup, ...]:
         if table.partitions == 1 or rng.random() < 0.15:
             return ()
         stays = rng.random()
@@ -136,5 +142,5 @@ class Lots:
                 home = int(table.partition[group])
                 others = [p for p in range(table.partitions) if p != home]
                 some = rng.permutation(others)[: rng.integers(1, len(others) + 1)]
-                found[group] = Heavy(group, (home, *some.tolist()))
+                found[group] = SplitKeyGroup(group, (home, *some.tolist()))
         return tuple(found[g] for g in sorted(found))

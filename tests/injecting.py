@@ -53,7 +53,7 @@ STAGES = {
     "install": "levada.plan.topology.topology:Topology._noted",
     "operator": "levada.operators.operator_registry:evaluate",
     "result": "levada.operators.results.result_segments:_batch",
-    "format": "levada.runtime.publication.publication:give",
+    "format": "levada.runtime.publication.publication:publish_batch",
     "manifest": "levada.runtime.driver.epoch_totals:hits",
     "decide": "levada.runtime.driver.derived_streams:unread",
     "removal": "levada.plan.topology.topology:Topology.remove",

@@ -14,7 +14,7 @@ import pytest
 
 from fate import CALLS, nobody
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.leadership.commit_log import Reign
+from levada.checkpoint.leadership.commit_log import Leadership
 from levada.errors import CheckpointError, OvertakenError
 from levada.runtime.driver import epoch, skipped_files
 
@@ -36,7 +36,7 @@ class Turns:
         for name in CALLS:
             monkeypatch.setattr(os, name, self._a_step(getattr(os, name)))
         monkeypatch.setattr(threading.Thread, "start", self._inherited(threading.Thread.start))
-        monkeypatch.setattr(Reign, "commit", self._noted(Reign.commit))
+        monkeypatch.setattr(Leadership, "commit", self._noted(Leadership.commit))
         monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
         monkeypatch.setattr(os, "getpid", lambda: 1)
         monkeypatch.setattr(skipped_files, "deaths", nobody)
@@ -105,7 +105,7 @@ class Turns:
         return started
 
     def _noted(self, commit: Any) -> Any:
-        def noted(reign: Reign, manifest: Any, *needed: Any) -> None:
+        def noted(reign: Leadership, manifest: Any, *needed: Any) -> None:
             commit(reign, manifest, *needed)
             self.committed.append((getattr(self._here, "number", -1), manifest.epoch))
 

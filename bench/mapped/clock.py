@@ -19,7 +19,13 @@ from unittest.mock import patch
 
 import msgspec
 
-from levada.checkpoint.epoch_context import Context, Control, Done, decode_context, load_plan
+from levada.checkpoint.epoch_context import (
+    EpochContext,
+    SourceReport,
+    TaskOutcome,
+    decode_context,
+    load_plan,
+)
 from levada.core.frame import Frame
 from levada.kernels.terms.term_dictionary import Terms
 from levada.plan.execution.plan import Consumer
@@ -52,8 +58,8 @@ class ClockedExchange(Exchange):
 
     def blobs(
         self,
-        controls: Sequence[Control],
-        done: Sequence[Done],
+        controls: Sequence[SourceReport],
+        done: Sequence[TaskOutcome],
         source: int,
         times: Mapping[int, Sequence[Frame]],
     ) -> list[tuple[int, bytes]]:
@@ -79,7 +85,7 @@ class ClockedStage(StageTask):
 
 
 @contextmanager
-def _told(context: Context, number: int) -> Iterator[None]:
+def _told(context: EpochContext, number: int) -> Iterator[None]:
     """Writes a line of a call down."""
     _now.clear()
     cpu, wall = thread_time_ns(), perf_counter_ns()

@@ -29,7 +29,7 @@ from levada.placement.replication.rlas import Search, judged, place
 from levada.placement.replication.throughput_models import EPOCHS, Model, estimate
 from levada.placement.send_graph import SendGraph
 from levada.runtime.executor import Job
-from levada.runtime.preferred_locations import Places, Tally
+from levada.runtime.preferred_locations import LocalityStats, PreferredLocations
 
 LINE = 64.0
 """Bytes: what a latency is of."""
@@ -84,7 +84,7 @@ def _sending(stages: int, tasks: int, size: int, far: bool) -> Job:
     if not far:  # each blob within an executor: all on one
         own, at = (0,) * 4, [(0,) * tasks] * stages
     context = json.dumps([size, tasks, stages]).encode()
-    places = Places(MACHINES, own, tuple(at), Tally())
+    places = PreferredLocations(MACHINES, own, tuple(at), LocalityStats())
     return Job(context, [b"."] * 4, stages, tasks, functions=PROBE, places=places)
 
 

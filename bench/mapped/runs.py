@@ -30,7 +30,7 @@ from bench.result import check_count
 from levada import Engine
 from levada.checkpoint.manifest import Choice, Manifest
 from levada.runtime.cost_model.parallelism_choice import SPREAD
-from levada.runtime.driver.parallelism import Pace
+from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.runtime.executor import Executor, Job, LocalExecutor
 from levada.runtime.spark.spark_executor import SparkExecutor
 
@@ -230,14 +230,14 @@ class Watch:
 @contextmanager
 def forced(way: str) -> Iterator[None]:
     """All epochs go one way; "": as the engine chooses."""
-    own = Pace.decide
+    own = ParallelismPolicy.decide
 
-    def decide(self: Pace, *given: Any) -> Choice:
+    def decide(self: ParallelismPolicy, *given: Any) -> Choice:
         choice = own(self, *given)
         self.choice = msgspec.structs.replace(choice, way=way or choice.way)
         return self.choice
 
-    with patch.object(Pace, "decide", decide):
+    with patch.object(ParallelismPolicy, "decide", decide):
         yield
 
 

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from levada.engine.engine import Engine
     from levada.engine.python.query_once import query
     from levada.engine.query import Query, Report, Results
-    from levada.engine.query_request import Asked
+    from levada.engine.query_request import QueryRequest
     from levada.engine.status.status import Status
     from levada.engine.status.summary import Progress
     from levada.plan.logical.query_options import QueryOptions, QueryWords
 
 __all__ = [
-    "Asked",
     "Engine",
     "LevadaError",
     "Progress",
     "Query",
     "QueryError",
     "QueryOptions",
+    "QueryRequest",
     "QueryWords",
     "Report",
     "Results",
@@ -38,7 +38,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Asked": "levada.engine.query_request",
+    "QueryRequest": "levada.engine.query_request",
     "Engine": "levada.engine.engine",
     "Progress": "levada.engine.status.summary",
     "Query": "levada.engine.query",

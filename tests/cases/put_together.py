@@ -9,9 +9,9 @@ from unittest.mock import patch
 from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.operators.aggregation.partitioned_aggregation import Part
-from levada.operators.aggregation.slicing.slice_state import Kept, Sums
+from levada.operators.aggregation.slicing.slice_state import SliceState, Sums
 from levada.operators.state.key_ranges import Range
-from levada.operators.state.state_parts import Piece, State
+from levada.operators.state.state_parts import State, StatePart
 
 
 class Put:
@@ -21,20 +21,22 @@ class Put:
 
     def __init__(self, stack: ExitStack) -> None:
         self.reports = self.sets = self.joined = self.cells = 0
-        self._sums, self._coarser = Kept._sums, Kept._coarser
-        stack.enter_context(patch.object(Kept, "_sums", lambda *given: self.sums(*given)))
-        stack.enter_context(patch.object(Kept, "_coarser", lambda *given: self.coarser(*given)))
+        self._sums, self._coarser = SliceState._sums, SliceState._coarser
+        stack.enter_context(patch.object(SliceState, "_sums", lambda *given: self.sums(*given)))
+        stack.enter_context(
+            patch.object(SliceState, "_coarser", lambda *given: self.coarser(*given))
+        )
 
-    def sums(self, kept: Kept, rows: Frame, before: list[Frame]) -> Sums | None:
-        """``Kept._sums``."""
+    def sums(self, kept: SliceState, rows: Frame, before: list[Frame]) -> Sums | None:
+        """``SliceState._sums``."""
         found = self._sums(kept, rows, before)
         self.reports += 0 if found is None else len(found.sets)
         self.sets += 0 if found is None else len(found.offsets) - 1
         self.cells += 0 if found is None or col.VALUE not in rows else len(found.sets)
         return found
 
-    def coarser(self, kept: Kept, rows: Frame) -> Frame:
-        """``Kept._coarser``."""
+    def coarser(self, kept: SliceState, rows: Frame) -> Frame:
+        """``SliceState._coarser``."""
         found = self._coarser(kept, rows)
         alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.made)[rows["op"]])
         self.joined += alive.n - found.n
@@ -46,14 +48,18 @@ class Cut:
 
     def __init__(self, stack: ExitStack) -> None:
         self.deepest = self.pieces = 0
-        self._put, self._in_ranges = State.put, Kept._in_ranges
+        self._put, self._in_ranges = State.put, SliceState._in_ranges
         stack.enter_context(
             patch.object(State, "put", lambda *given, **facts: self.put(*given, **facts))
         )
-        stack.enter_context(patch.object(Kept, "_in_ranges", lambda *given: self.in_ranges(*given)))
+        stack.enter_context(
+            patch.object(SliceState, "_in_ranges", lambda *given: self.in_ranges(*given))
+        )
 
-    def in_ranges(self, kept: Kept, parts: Sequence[Part]) -> Iterator[tuple[Range, list[Frame]]]:
-        """``Kept._in_ranges``."""
+    def in_ranges(
+        self, kept: SliceState, parts: Sequence[Part]
+    ) -> Iterator[tuple[Range, list[Frame]]]:
+        """``SliceState._in_ranges``."""
         for some, rows in self._in_ranges(kept, parts):
             self.deepest = max(self.deepest, some.depth)
             yield some, rows
@@ -65,7 +71,7 @@ class Cut:
         rows: int,
         span: tuple[int, int, int],
         **facts: int,
-    ) -> Piece:
+    ) -> StatePart:
         """``State.put``."""
         piece = self._put(state, frames, rows, span, **facts)
         self.pieces += bool(piece.depth and not piece.bits)

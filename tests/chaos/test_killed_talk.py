@@ -23,8 +23,8 @@ from awaiting import PATIENCE, until
 from cases import Clause
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import read_manifest
-from levada.checkpoint.reader_leases import Sign, epochs_there
-from levada.checkpoint.request_files import Asking, Request, place, read_ledger, waiting
+from levada.checkpoint.reader_leases import ReaderLease, epochs_there
+from levada.checkpoint.request_files import QuerySpec, Request, place, read_ledger, waiting
 from levada.cli.remote.add_drop import ask
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.status.epoch_follower import Reader
@@ -93,7 +93,7 @@ class Talk:
         if self.living and self.rng.random() < 0.4:
             request = Request(new_id(), drop=self.rng.choice(sorted(self.living)))
         elif free:
-            request = Request(new_id(), [Asking(self.rng.choice(free), TEXT)])
+            request = Request(new_id(), [QuerySpec(self.rng.choice(free), TEXT)])
         else:
             return
         name = request.drop or request.add[0].name
@@ -140,7 +140,7 @@ class Read(threading.Thread):
 
     def __init__(self, root: Path) -> None:
         super().__init__()
-        self.reader = Reader(root, Sign(root, "read", time.monotonic), from_start=True)
+        self.reader = Reader(root, ReaderLease(root, "read", time.monotonic), from_start=True)
         self.over = threading.Event()
         self.found: Counter[tuple[str, int, str]] = Counter()
 
@@ -163,7 +163,7 @@ class Starts(threading.Thread):
 
     def __init__(self, root: Path) -> None:
         super().__init__()
-        self._root, self._sign = root, Sign(root, "starts", time.monotonic)
+        self._root, self._sign = root, ReaderLease(root, "starts", time.monotonic)
         self.over = threading.Event()
 
     def run(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 from stream_scripts import DATA, sources, texts
 
 from cases import Case, CaseQuery
-from levada import Asked
+from levada import QueryRequest
 from levada.core.event_time import Window, WindowKind
 from levada.language.cql.ast import (
     Combination,
@@ -189,7 +189,7 @@ def test_linear_road_equals_the_reference() -> None:
     ]
     streams, schemas = traffic(10), {s.name: s.schema for s in sources(script)}
     expected = Case(streams, tuple(asked), 0, {}, schemas).expected()
-    batch = [Asked(query.text, query.name, "cql") for query in asked]
+    batch = [QueryRequest(query.text, query.name, "cql") for query in asked]
     found = run_stepped(batch, streams, schemas=schemas, epoch_rows=25, partitions=2)
     for query in asked:
         assert sum(r.solutions.total() for r in expected[query.name]) > 0, (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from published import DATA, MISSING, available, texts
 
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.syntax_tree_transfer import decode_tree, encode_tree
 from levada.errors import LevadaError
 
@@ -20,7 +20,7 @@ def test_trees_are_read_as_they_were_written() -> None:
     count = 0
     for path in paths:
         try:
-            tree = prepare(Asked(path.read_text(encoding="utf-8"), "q"), Known()).ast
+            tree = prepare(QueryRequest(path.read_text(encoding="utf-8"), "q"), NameScope()).ast
         except (LevadaError, UnicodeDecodeError):
             continue
         count += 1

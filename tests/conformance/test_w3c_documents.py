@@ -10,7 +10,7 @@ import pyoxigraph as ox
 import pytest
 
 from levada.connectors.ingest.parse.documents import parse_document
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "rdf" / "rdf11"
 TEST = "http://www.w3.org/ns/rdftest#Test"
@@ -61,7 +61,7 @@ def taken(path: Any, base: Any, form: Any) -> Any:
     dead.
     """
     data = np.frombuffer(path.read_bytes(), np.uint8)
-    reference = Reference("s", "s", path.name, str(path), form, 0, len(data), 0, 7, 1, base=base)
+    reference = FileSplit("s", "s", path.name, str(path), form, 0, len(data), 0, 7, 1, base=base)
     triples, _ = parse_document(data, reference, 3)
     if triples.bad:
         return triples.bad[0][1]

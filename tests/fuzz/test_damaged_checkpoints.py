@@ -19,7 +19,7 @@ from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 
 ERROR = re.compile("[a-z]Error|Traceback|object has no attribute")
 XSD = "<http://www.w3.org/2001/XMLSchema#"
@@ -74,15 +74,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with data, a checkpoint that died in mid-run, and what was published until then."""
     folder = tmp_path_factory.mktemp("made")
     write(folder)
-    run_epoch = Epochs.run
+    run_epoch = EpochRunner.run
 
-    def die(self: Epochs, intention: Any) -> None:
+    def die(self: EpochRunner, intention: Any) -> None:
         if intention.epoch == 7:
             raise DiedError
         run_epoch(self, intention)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Epochs, "run", die)
+        patch.setattr(EpochRunner, "run", die)
         with pytest.raises(LevadaError, match="stopped in epoch 7"):
             run(folder, folder)
     yield folder

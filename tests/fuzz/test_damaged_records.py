@@ -27,7 +27,7 @@ from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.sources.feed_log import log_file, stem_of
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
 from levada.connectors.sources.source_reader import read
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.connectors.sources.spooled_files import spooled_name
 from levada.core.event_time import MAX
 from levada.testing.stream_builders import write_rdf
@@ -95,7 +95,7 @@ def outcome(
     data = log_file(payloads, [1000] * n, ["t"] * n, headers, [""] * n, note="")
     path = folder / spooled_name(stem_of(0, n), ".parquet", data)
     path.write_bytes(data)
-    reference = Reference("s", "s", path.name, str(path), config.format, 0, n, 0, 1, n)
+    reference = FileSplit("s", "s", path.name, str(path), config.format, 0, n, 0, 1, n)
     found = read(reference, config)
     assert found.messages is not None
     if found.rows is not None:
@@ -169,7 +169,7 @@ def test_damaged_lines(tmp_path: Path, seed: int, form: str) -> None:
 
 
 def check_lines(config: StreamConfig, data: np.ndarray[Any, Any], form: str) -> None:
-    reference = Reference("s", "s", "a", "a", form, 0, len(data), 0, 1, 3)
+    reference = FileSplit("s", "s", "a", "a", form, 0, len(data), 0, 1, 3)
     if form in TABLES:
         chunk = CsvChunk(("k", "v", "ts"), data) if form == "csv" else JsonChunk(data)
         tuples = tuples_of(chunk, config, reference, **BOUNDS)

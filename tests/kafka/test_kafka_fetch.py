@@ -23,7 +23,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.kafka.fetched_batches import Records
 from levada.connectors.sources.kafka.kafka_reader import KafkaReader
 from levada.connectors.sources.kafka.partition_fetcher import GoneError, Partition
-from levada.connectors.sources.splits import KafkaReference
+from levada.connectors.sources.splits import OffsetSplit
 from levada.errors import AwayError, LostError, SourceError
 from ports import free_port
 from record_batches import Record, headers
@@ -244,9 +244,9 @@ def test_offsets_that_are_not_there(broker: Broker) -> None:
     for lost, start, stop in (("stop", 1, 3), ("skip", 9, 12)):
         stream = StreamConfig.of("s", url, format="nt", time="timestamp", lost=lost)
         with pytest.raises(LostError, match=f"offsets {start} to "):
-            KafkaReader.of(stream).read(KafkaReference("s", topic, 0, start, stop, 9, 0))
+            KafkaReader.of(stream).read(OffsetSplit("s", topic, 0, start, stop, 9, 0))
     stream = StreamConfig.of("s", url, format="nt", time="timestamp", lost="skip")
-    text, messages = KafkaReader.of(stream).read(KafkaReference("s", topic, 0, 0, 4, 9, 0))
+    text, messages = KafkaReader.of(stream).read(OffsetSplit("s", topic, 0, 0, 4, 9, 0))
     gone_before = ((0, "the offsets 0 to 1 are gone before they were read"),)
     assert (text.tobytes(), messages.lost) == (b"c\nd\n", gone_before)
 

@@ -24,14 +24,14 @@ RUN = """
 import sys, threading
 from pathlib import Path
 from levada.engine.engine import Engine
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.connectors.spool.message_log import Log
 from levada.connectors.spool.receivers.mqtt import MqttReceiver
 root, url, point, text = sys.argv[1:]
 root = Path(root)
 owner, name = {
     "received": (Log, "append"), "logged": (MqttReceiver, "logged"),
-    "acknowledged": (Epochs, "run"),
+    "acknowledged": (EpochRunner, "run"),
 }[point]
 whole = getattr(owner, name)
 def stops(self, what):

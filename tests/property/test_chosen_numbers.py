@@ -19,7 +19,7 @@ from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
 from levada.engine.engine import Engine
 from levada.runtime.cost_model import partition_count_model
-from levada.runtime.driver.parallelism import Pace
+from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.testing.compare import same_queries
 from stepped import run_between
 
@@ -38,7 +38,7 @@ deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 balance = st.sampled_from((None, None, {"degree": "model", "reorganize_every": 1}))
 
 
-def drawn(lot: int) -> Callable[[Pace], dict[int, float]]:
+def drawn(lot: int) -> Callable[[ParallelismPolicy], dict[int, float]]:
     """What epochs would take over each number, by lot: each time another one is the best."""
     rng = np.random.default_rng(lot)
     return lambda pace: {n: float(1 + 99 * rng.random()) for n in range(1, MOST + 1)}
@@ -55,7 +55,7 @@ def test_a_chosen_number_does_not_show(
     soon: dict[str, Any] = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
         patch.multiple(partition_count_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
-        patch.object(Pace, "over", drawn(lot)),
+        patch.object(ParallelismPolicy, "over", drawn(lot)),
         patch("stepped.Engine", partial(Engine, master=f"local[{MOST}]", balance=balanced)),
     ):
         got = run_between(case, lambda engine: None, stops, dies, epoch_rows=rows)

@@ -16,7 +16,7 @@ from cases import Case, cases, cql_cases
 from examples import PATIENCE, examples
 from levada.engine.engine import Engine
 from levada.runtime.cost_model import admission_control
-from levada.runtime.cost_model.admission_control import Admission, Affine
+from levada.runtime.cost_model.admission_control import Admission, LinearCost
 from levada.testing.compare import same_queries
 from stepped import run_between
 
@@ -36,9 +36,11 @@ def test_a_delay_does_not_show(
 ) -> None:
     draw, real, sizes = random.Random(lot), Admission.see, set()
 
-    def see(self: Admission, elements: int, took: float, job: float, ways: list[Affine]) -> None:
+    def see(
+        self: Admission, elements: int, took: float, job: float, ways: list[LinearCost]
+    ) -> None:
         each = draw.choice((0.1, 5.0, 40.0))
-        real(self, elements, 5.0 + 2 * each * elements, each * elements, [Affine(5.0, each, 9)])
+        real(self, elements, 5.0 + 2 * each * elements, each * elements, [LinearCost(5.0, each, 9)])
         sizes.add(self.rows)
 
     def prepare(engine: Engine) -> None:

@@ -28,10 +28,10 @@ from cases import (
 from cases.cql import SCHEMAS
 from cases.windows import reporting
 from examples import PATIENCE, examples
-from levada.checkpoint.manifest import Intention
+from levada.checkpoint.manifest import EpochIntent
 from levada.errors import ManyReportsError
 from levada.runtime.cost_model.memory_admission import TooLarge
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import ReferenceSql, Row
 from stepped import run_case, run_stopped
@@ -47,9 +47,9 @@ epochs, partitions = st.sampled_from((1, 3, 1000)), st.sampled_from((1, 2))
 def at_most(reports: int) -> Iterator[list[int]]:
     """Epochs of so many pairs of a row and a report; the instants at which epochs ended early."""
     found: list[int] = []
-    plain = Epochs.make_smaller
+    plain = EpochRunner.make_smaller
 
-    def noted(self: Epochs, error: TooLarge, intention: Intention) -> None:
+    def noted(self: EpochRunner, error: TooLarge, intention: EpochIntent) -> None:
         assert isinstance(error, ManyReportsError)
         found.append(error.until)
         plain(self, error, intention)
@@ -57,7 +57,7 @@ def at_most(reports: int) -> Iterator[list[int]]:
     with (
         patch("levada.operators.windowing.report_count_bound.MOST_REPORTS", reports),
         patch("levada.operators.windowing.report_count_bound.MOST_OF_A_ROW", 0),
-        patch.object(Epochs, "make_smaller", noted),
+        patch.object(EpochRunner, "make_smaller", noted),
     ):
         yield found
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cases import Case, cases, cql_cases, cql_view_cases
 from examples import PATIENCE, examples
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.key_group_tables import Dealing
 from levada.engine.engine import Engine
 from levada.plan.execution import steps as s
@@ -57,7 +57,7 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
     plans: list[Plan] = []
     told_by, save = key_group_counters.told_by, Checkpoint.save_plan
 
-    def keep_blocks(done: Iterable[Done]) -> list[Packed]:
+    def keep_blocks(done: Iterable[TaskOutcome]) -> list[Packed]:
         found = list(told_by(done))
         told.extend(map(key_group_counters._block, found))
         return found

@@ -27,7 +27,7 @@ from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
 from levada.core.frame import Frame
 from levada.operators import operator_registry
-from levada.operators.operator_context import Env, Inputs, Operator
+from levada.operators.operator_context import Inputs, Operator, OperatorContext
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.testing.reference_model import Row
@@ -117,7 +117,7 @@ def together(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def _counted(own: Operator, found: Counter[str]) -> Operator:
-    def counted(node: PlanNode[Any], inputs: Inputs, env: Env) -> Frame | None:
+    def counted(node: PlanNode[Any], inputs: Inputs, env: OperatorContext) -> Frame | None:
         by_window = isinstance(node.step, s.ByWindow)
         rows = () if by_window else node.step.rows or ()
         if (frame := inputs[0]) is not None and (by_window or len({*rows}) < len(rows)):

@@ -27,7 +27,7 @@ import pytest
 from awaiting import until
 from levada import Engine
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.request_files import Answer, Asking, Request
+from levada.checkpoint.request_files import Answer, QuerySpec, Request
 from levada.cli.remote.add_drop import ask
 from levada.connectors.serialization.serialize import Batch, ndjson
 from levada.core.event_time import MIN
@@ -430,7 +430,7 @@ class Asker:
         return not self.thread.is_alive()
 
     def _ask(self) -> None:
-        adding = [Asking(asked.name, asked.text) for asked in self.add]
+        adding = [QuerySpec(asked.name, asked.text) for asked in self.add]
         request = Request(self._id, add=adding, drop=self.drop)
         try:
             self.answer = ask(self._world.folder / "ck", request, lambda: time.sleep(0.002))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from asking import RANGE, at, query
 from cases import Case, CaseQuery, Clause
 from examples import EXAMPLES, PATIENCE
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.due_reports import Calendar
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element
@@ -184,14 +184,14 @@ def test_texts_outlast_the_step_that_made_them_where_rows_show_them(output: str,
 def test_texts_that_no_row_shows_go_with_their_step() -> None:
     """240 reports make some 500 texts of groups, of which nothing is shown but their lengths."""
     concat = texts("SELECT ?s (STRLEN(GROUP_CONCAT(?v)) AS ?n)", "ISTREAM", "GROUP BY ?s")
-    plain, seen = Pool.release, []
+    plain, seen = TermLookup.release, []
 
-    def release(self: Pool, after: int, wanted: Any) -> None:
+    def release(self: TermLookup, after: int, wanted: Any) -> None:
         before = sum(len(table.data) for table in self.tables)
         plain(self, after, wanted)
         seen.append((before, sum(len(table.data) for table in self.tables)))
 
-    with at_most(500), patch.object(Pool, "release", release):
+    with at_most(500), patch.object(TermLookup, "release", release):
         got = run_case(concat, partitions=1)
     assert same_queries(concat.expected(), got) is None
     assert len(seen) > 10

@@ -23,7 +23,7 @@ from cases.elements import elements
 from cases.sketches import STREAM, sketched_sets
 from cases.vocabulary import OVERLAP
 from levada import Engine
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.core.query_limits import Limited
 from levada.plan.sharing.join_orders import choose_order, running_subjoins
 from levada.plan.sharing.join_orders.order_cost import Costs
@@ -48,7 +48,7 @@ def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mod
     found: list[Counter[str]] = []
     judged = epoch_totals.crowded
 
-    def seen(done: Sequence[Done], limits: Limited) -> dict[str, int]:
+    def seen(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
         found.append(sum((Counter(each.held) for each in done), Counter()))
         return judged(done, limits)
 

@@ -23,7 +23,7 @@ from cases.texts import Asked, Drawn, rspql
 from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters, run
 from levada.core.frame import Frame
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import shared_slices
 from levada.operators.aggregation.slicing import condition_cells
 from levada.plan.execution.slice_readers import Readers
@@ -238,7 +238,7 @@ def test_group_bys_that_differ_in_texts_fold_cells() -> None:
     stream = [at(50 * i, f":x{i % 3} :p {i % 7}") for i in range(150)]
     found = list[object]()
 
-    def seen(readers: Readers, rows: Frame, pool: Pool) -> condition_cells.Told | None:
+    def seen(readers: Readers, rows: Frame, pool: TermLookup) -> condition_cells.Told | None:
         found.append(condition_cells.told(readers, rows, pool))
         return found[-1]  # type: ignore[return-value]
 

@@ -29,7 +29,7 @@ from cases.vocabulary import STATIC
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings
 from levada.plan.logical.nodes import Query
-from levada.plan.migration.running_migrations import Begun
+from levada.plan.migration.running_migrations import RunningMigration
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import plan_migrations
 from levada.testing.reference_model import Element
@@ -121,7 +121,7 @@ def test_queries_that_go_over_to_what_others_keep_say_what_each_says_alone(
     shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
     begin = plan_migrations.begin_anew
 
-    def counted(topology: Topology, name: str, query: Query, start: int) -> Begun | None:
+    def counted(topology: Topology, name: str, query: Query, start: int) -> RunningMigration | None:
         begun = begin(topology, name, query, start)
         done["anew"] += begun is not None
         return begun

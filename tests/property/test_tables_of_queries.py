@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from asking import at
 from levada import Engine
 from levada.engine.templates.template_columns import columned
-from levada.plan.logical.query_template import Row
+from levada.plan.logical.query_template import TemplateInstance
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Report
 from levada.testing.reference_model import Row as Tuple
@@ -134,7 +134,7 @@ def run(case: Case, *, each: bool, rows: list[int]) -> dict[str, list[Report]]:
                         written = text.written(list(row.values()), _places(text.columns, row), 1)
                         engine.register(written, name=f"q{i}")
                 queries = engine._registry.queries.values()
-                rows.append(sum(isinstance(query.meaning, Row) for query in queries))
+                rows.append(sum(isinstance(query.meaning, TemplateInstance) for query in queries))
                 engine.start(once=True, keep_open=part < len(STREAM))
                 engine.await_end()
     return sink.reports
@@ -179,4 +179,4 @@ def test_such_rows_are_planned_together(text: str) -> None:
         engine.register_each(text, table)
         queries = engine._registry.queries.values()
         # but for a row in which two constants are the same term, where the text has two
-        assert sum(isinstance(query.meaning, Row) for query in queries) >= 8
+        assert sum(isinstance(query.meaning, TemplateInstance) for query in queries) >= 8

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from awaiting import PATIENCE
 from dealing import by_lot
 from heavy import Lots
-from levada import Asked, Engine, QueryOptions
+from levada import Engine, QueryOptions, QueryRequest
 from levada.checkpoint.key_group_tables import Dealing
 from levada.core.key_groups import group_of
 from levada.engine.suspended_queries import read_suspended
@@ -267,11 +267,11 @@ def _row(one: Coming) -> Row | None:
     return one.query.row if isinstance(one.query, Query) else None
 
 
-def _asked(one: Coming) -> Asked:
+def _asked(one: Coming) -> QueryRequest:
     query = one.query
     if isinstance(query, Relation):
-        return Asked(relation_text(query), query.name, "cql", _options(query))
-    return Asked(text(query), query.name, query.dialect, _options(query))
+        return QueryRequest(relation_text(query), query.name, "cql", _options(query))
+    return QueryRequest(text(query), query.name, query.dialect, _options(query))
 
 
 def _options(query: Query | Relation) -> QueryOptions:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from levada.runtime.executor import Job
-from levada.runtime.warmup_executor import Late
+from levada.runtime.warmup_executor import WarmupExecutor
 
 LEFT = 86
 THERE, TAKEN = "Spark is there", "has taken the signal"
@@ -51,15 +51,15 @@ def tell_signals() -> None:
 
 def switch_after(here: int) -> None:
     """Has jobs wait for Spark once so many have run in this process; says when it is there."""
-    jobs, run = itertools.count(), Late.run
+    jobs, run = itertools.count(), WarmupExecutor.run
 
-    def late_run(self: Late, job: Job) -> list[bytes]:
+    def late_run(self: WarmupExecutor, job: Job) -> list[bytes]:
         if next(jobs) == here:
             self.await_there()
             print(THERE, file=sys.stderr, flush=True)
         return run(self, replace(job, light=job.light and "LEVADA_HEAVY" not in os.environ))
 
-    Late.run = late_run
+    WarmupExecutor.run = late_run
 
 
 if __name__ == "__main__":

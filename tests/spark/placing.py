@@ -20,9 +20,9 @@ from levada.cli import main as commands
 from levada.engine.placement.edge_transport import read_edges
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job
-from levada.runtime.preferred_locations import Places, Tally
-from levada.runtime.spark.blob_transport import Near
-from levada.runtime.spark.executor_checks import Sight
+from levada.runtime.preferred_locations import LocalityStats, PreferredLocations
+from levada.runtime.spark.blob_transport import HostLocality
+from levada.runtime.spark.executor_checks import ExecutorChecks
 from levada.runtime.spark.spark_executor import SparkExecutor
 from levada.runtime.spark.spark_session import start_session, stop_session
 
@@ -75,8 +75,8 @@ def plan(number: int, executor: SparkExecutor, seen: Seen) -> dict[str, Any]:
     payloads = [b"%d" % i for i in range(PAYLOADS)]
     job = Job(json.dumps(given).encode(), payloads, stages, PARTS, FUNCTIONS)
     wanted = [tuple(rng.integers(0, MACHINES, n).tolist()) for n in (PAYLOADS, PARTS, PARTS)]
-    tally = Tally()
-    places = Places(MACHINES, wanted[0], tuple(wanted[1 : stages + 1]), tally)
+    tally = LocalityStats()
+    places = PreferredLocations(MACHINES, wanted[0], tuple(wanted[1 : stages + 1]), tally)
     placed, plain = executor.run(replace(job, places=places)), None
     where, remote = seen.executors()
     plain = executor.run(job)
@@ -106,21 +106,23 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
     are lost.
     """
     executor, plain = SparkExecutor(session, threshold=1000), SparkExecutor(session)
-    executor._near = Near(by_host=True)
+    executor._near = HostLocality(by_host=True)
     rng, scratch = np.random.default_rng(1), Path("spark").absolute()
     given: dict[str, Any] = {"stages": 2, "lost": str(scratch / "lost")}
     for name, n in (("first", PAYLOADS), ("later", PARTS)):
         given[name] = rng.integers(2_000, 60_000, (n, PARTS)).tolist()
     payloads = [b"%d" % i for i in range(PAYLOADS)]
     job = Job(json.dumps(given).encode(), payloads, 2, PARTS, FUNCTIONS)
-    apart = Places(MACHINES, (0, 1, 2, 3, 0, 1), ((0, 1, 2, 3, 0), (3, 2, 1, 0, 3)), Tally())
+    apart = PreferredLocations(
+        MACHINES, (0, 1, 2, 3, 0, 1), ((0, 1, 2, 3, 0), (3, 2, 1, 0, 3)), LocalityStats()
+    )
     right, same, remote = plain.run(job), [], []
     for one in (plain, executor, executor):
         seen.bytes()
         same.append(one.run(replace(job, places=apart)) == right)
         remote.append(seen.bytes())
     left = sorted({path.name for path in scratch.glob(f"**/levada-xfer/{executor._name}/*")})
-    together = Places(MACHINES, (0,) * PAYLOADS, ((0,) * PARTS,) * 2, Tally())
+    together = PreferredLocations(MACHINES, (0,) * PAYLOADS, ((0,) * PARTS,) * 2, LocalityStats())
     losing = replace(job, functions=(FUNCTIONS[0], "spark_jobs:losing_stage"), places=together)
     lost = [executor.run(losing) == right, (scratch / "lost").exists()]
     return {"same": same, "remote": remote, "left": left, "lost": lost,
@@ -129,21 +131,21 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
 
 def without_executors(executor: SparkExecutor) -> dict[str, Any]:
     """A placement on more machines than there are executors, of a job that reads nothing."""
-    tally, given = Tally(), {"stages": 1, "first": [], "later": []}
+    tally, given = LocalityStats(), {"stages": 1, "first": [], "later": []}
     job = Job(json.dumps(given).encode(), [], 1, PARTS, FUNCTIONS)
-    places = Places(6, (), ((5, 5, 0, -1, 2),), tally)
+    places = PreferredLocations(6, (), ((5, 5, 0, -1, 2),), tally)
     same = executor.run(replace(job, places=places)) == executor.run(job)
     there = [bool(at) for at in tally.executors]
     return {"same": same, "there": there}
 
 
-def _not_asked(self: Sight) -> None:
+def _not_asked(self: ExecutorChecks) -> None:
     """What executors see is asked by a job of its own, whose bytes would count."""
 
 
 def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
     """The results of a query over ``s``, and the status of its checkpoint."""
-    Sight.ask = _not_asked
+    ExecutorChecks.ask = _not_asked
     with levada.Engine(
         spark=session, checkpoint=name, partitions=MACHINES, epoch_rows=150, place=place
     ) as engine:

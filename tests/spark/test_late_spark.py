@@ -25,7 +25,7 @@ from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.runtime.executor import Executor
 from levada.runtime.spark.spark_executor import SparkExecutor
-from levada.runtime.warmup_executor import Late
+from levada.runtime.warmup_executor import WarmupExecutor
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
@@ -93,7 +93,7 @@ class LateEngine(Engine):
         self._on_epoch(self._passed)
 
     def _executor(self) -> Executor:
-        self.late = Late(self.after, here=True)
+        self.late = WarmupExecutor(self.after, here=True)
         self._held.callback(self.late.end)
         return self.late
 

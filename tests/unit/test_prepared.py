@@ -12,8 +12,8 @@ from levada.engine import suspended_queries
 print(*sorted({kind.__name__ for kind in made if isinstance(kind, type)}))
 """
 READ_BY_MANY = {
-    "Answer", "Deaths", "Delivered", "Entry", "Intention", "Inventory", "Ledger", "Losses",
-    "Manifest", "Presence", "Pulse", "Request", "Suspension", "Takeover", "Waiting", "_Head",
+    "Answer", "CrashCount", "Delivered", "Entry", "EpochIntent", "Inventory", "Ledger", "Losses",
+    "Manifest", "Presence", "Heartbeat", "Request", "Suspension", "Takeover", "Waiting", "_Head",
 }  # fmt: skip
 
 

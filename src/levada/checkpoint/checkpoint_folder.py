@@ -33,10 +33,10 @@ import xxhash
 
 from levada.checkpoint.epoch_context import Setup, encode_setup, load_plan, load_setup
 from levada.checkpoint.key_group_tables import GroupTables
-from levada.checkpoint.leadership.commit_log import Driver, Reign
+from levada.checkpoint.leadership.commit_log import Driver, Leadership
 from levada.checkpoint.leadership.new_checkpoint import check_free
 from levada.checkpoint.leadership.orphan_files import leavings, orphans, previous
-from levada.checkpoint.live_files import Names
+from levada.checkpoint.live_files import LiveFiles
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.checkpoint.object_store.folder_mirror import mirror_of
 from levada.checkpoint.object_store.object_client import Objects
@@ -89,9 +89,10 @@ class _Chain:
 class Checkpoint:
     """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
     one begins with so many ``partitions``. ``locked``: only if nobody has its lock, ``behind`` (as
-    of ``Reign``) only if it is one's turn. ``objects``: where it is kept, if ``root`` is only where
-    it is worked on. ``mends``: to go back; the last manifest's files may be damaged, none is swept.
-    ``mode``: of its folders (``model.modes``); None: as it is, a new one is its owner's alone.
+    of ``Leadership``) only if it is one's turn. ``objects``: where it is kept, if ``root`` is only
+    where it is worked on. ``mends``: to go back; the last manifest's files may be damaged, none is
+    swept. ``mode``: of its folders (``model.modes``); None: as it is, a new one is its owner's
+    alone.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Checkpoint:
             self._set_mode(mode)
             self._facts(seed)
             self._make_folders()
-            self.reign = Reign(root, driver, mirror, behind)  # before anything is deleted
+            self.reign = Leadership(root, driver, mirror, behind)  # before anything is deleted
             self.facts = facts_of(root)
             self.reign.show()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
@@ -191,7 +192,7 @@ class Checkpoint:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
         before = previous(self.root, self.last)
         try:
-            self.names = Names(self.root, self.last, before)
+            self.names = LiveFiles(self.root, self.last, before)
         except CheckpointError as error:
             raise self.reign.overtaken() or error from error
         found = leavings(self.root, self.last, before, self.names.of_last_two)

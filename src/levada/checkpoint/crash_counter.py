@@ -18,23 +18,23 @@ from levada.errors import CheckpointError, unreadable
 DEATHS, LOST = "intentions/deaths", "intentions/lost"
 
 
-class Deaths(msgspec.Struct):
+class CrashCount(msgspec.Struct):
     """``times``: how often this epoch died."""
 
     epoch: int
     times: int
 
 
-def one_more(root: Path, epoch: int) -> int:
+def increment_crash_count(root: Path, epoch: int) -> int:
     """Notes a death of an epoch, durably; how many that makes. Raises ``CheckpointError``."""
-    path, known = root / DEATHS, Deaths(epoch, 0)
+    path, known = root / DEATHS, CrashCount(epoch, 0)
     if path.exists():
         try:
-            known = msgspec.json.decode(read_sealed(path), type=Deaths)
+            known = msgspec.json.decode(read_sealed(path), type=CrashCount)
         except msgspec.MsgspecError as error:
             raise unreadable(path, str(error)) from error
     times = known.times + 1 if known.epoch == epoch else 1
-    replace_file(path, seal(msgspec.json.encode(Deaths(epoch, times))))
+    replace_file(path, seal(msgspec.json.encode(CrashCount(epoch, times))))
     return times
 
 
@@ -75,4 +75,4 @@ def read_losses(root: Path) -> Losses | None:
     return None
 
 
-prepared(Deaths, Losses)
+prepared(CrashCount, Losses)

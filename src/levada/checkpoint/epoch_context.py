@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_hexdigest
 
-from levada.checkpoint.result_counts import NONE, Reported
+from levada.checkpoint.result_counts import NONE, ResultCounts
 from levada.checkpoint.send_graph_options import FINEST
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.kafka_config import KafkaConfig
@@ -28,7 +28,7 @@ from levada.connectors.ingest.static_load_report import Loaded
 from levada.connectors.sources.splits import Measured
 from levada.core.array_types import Bools
 from levada.core.event_time import MAX, MIN, Times
-from levada.core.gc_control import Collected
+from levada.core.gc_control import DeferredCollection
 from levada.core.query_limits import Limited, Memory, QueryLimits
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
@@ -42,7 +42,7 @@ TIMES, ROWS = 1, 2
 
 
 _LOADING = threading.RLock()
-_READ = Collected(cycles=False)  # of the plans that this process has read
+_READ = DeferredCollection(cycles=False)  # of the plans that this process has read
 
 
 class StreamState(msgspec.Struct):
@@ -79,7 +79,7 @@ class Replacement(msgspec.Struct):
     instant: int
 
 
-class Context(msgspec.Struct):
+class EpochContext(msgspec.Struct):
     """One epoch, for tasks."""
 
     epoch: int
@@ -124,7 +124,7 @@ class Context(msgspec.Struct):
         return frozenset(self.replacement.graphs if self.replacement else ())
 
 
-class Control(msgspec.Struct, array_like=True):
+class SourceReport(msgspec.Struct, array_like=True):
     """What an intake task saw: the head of each of its blobs (docs/architecture.md#a-triples-way),
     without the names of fields, since it goes to every partition.
 
@@ -161,7 +161,7 @@ class Control(msgspec.Struct, array_like=True):
     measured: Measured | None = None
 
 
-_USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))
+_USUAL: list[Any] = msgspec.to_builtins(SourceReport(0, "", 0))
 _FOUND: dict[str, Any] = {
     "hits": {},
     "side": [],
@@ -172,15 +172,15 @@ _FOUND: dict[str, Any] = {
 }
 
 
-def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:
+def heads_of(controls: Sequence[SourceReport], *, whole: bool) -> list[list[Any]]:
     """What blobs carry of controls, without what is as usual at their end. The driver hears of
     partition 0 what was found; to others (not ``whole``) a control says how far a partition is, and
-    what all of them mark alike (``Done.hear``).
+    what all of them mark alike (``TaskOutcome.hear``).
     """
     return [_cut(_head(control, whole=whole)) for control in controls]
 
 
-def _head(control: Control, *, whole: bool) -> list[Any]:
+def _head(control: SourceReport, *, whole: bool) -> list[Any]:
     told = control if whole else msgspec.structs.replace(control, **_FOUND)
     found: list[Any] = msgspec.to_builtins(told)
     return found
@@ -219,7 +219,7 @@ def column_of(text: str, width: int) -> npt.NDArray[Any]:
     return np.frombuffer(a2b_base64(text), f"u{width}")
 
 
-class Done(msgspec.Struct, omit_defaults=True):
+class TaskOutcome(msgspec.Struct, omit_defaults=True):
     """What a stage's task made: names that the manifest will hold."""
 
     stage: int
@@ -231,7 +231,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     gone: list[str] = []
     whole: bool = False
     segment: str | None = None
-    counts: Reported = NONE  # of queries with results
+    counts: ResultCounts = NONE  # of queries with results
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
     held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
     rows_in: int = 0  # rows that operators were given
@@ -267,7 +267,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     loaded: Loaded | None = None  # an intake's: what it has read of static data
     most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
-    def hear(self, controls: Sequence[Control], before: Collection[str]) -> None:
+    def hear(self, controls: Sequence[SourceReport], before: Collection[str]) -> None:
         """Marks what its task goes by: what was found in each reference, and ``before``: the marks
         of who has sent to it.
         """
@@ -283,14 +283,14 @@ def encode(value: msgspec.Struct) -> bytes:
     return msgspec.json.encode(value)
 
 
-def decode_context(data: bytes) -> Context:
+def decode_context(data: bytes) -> EpochContext:
     """The context of a job."""
     return _decode(data)
 
 
 @lru_cache(maxsize=4)
-def _decode(data: bytes) -> Context:
-    return msgspec.json.decode(data, type=Context)
+def _decode(data: bytes) -> EpochContext:
+    return msgspec.json.decode(data, type=EpochContext)
 
 
 def load_plan(path: str) -> Plan:
@@ -352,7 +352,7 @@ def load_setup(path: str) -> Setup:
     return read_file(Path(path), Setup, SETUPS)
 
 
-def advance(context: Context, controls: Sequence[Control]) -> Times:
+def advance_watermarks(context: EpochContext, controls: Sequence[SourceReport]) -> Times:
     """W of every stream after the epoch, the same at every target and at the driver: how far it is
     complete, but not beyond the epoch's ``until``.
     """
@@ -360,17 +360,19 @@ def advance(context: Context, controls: Sequence[Control]) -> Times:
     return np.maximum(old_watermarks(context.streams), np.minimum(complete, context.until))
 
 
-def over(context: Context, controls: Sequence[Control]) -> Bools:
+def ended_streams(context: EpochContext, controls: Sequence[SourceReport]) -> Bools:
     """The streams that are complete, and all of whose elements are below W after the epoch."""
     latest = np.array([s.latest for s in context.streams], np.int64)
     for c in controls:
         latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
     complete = completed(context.streams, controls, context.shared)
-    return np.asarray((complete >= MAX) & (latest < advance(context, controls)))
+    return np.asarray((complete >= MAX) & (latest < advance_watermarks(context, controls)))
 
 
 def completed(
-    streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]
+    streams: Sequence[StreamState],
+    controls: Sequence[SourceReport],
+    shared: Sequence[Sequence[int]],
 ) -> Times:
     """How far every stream is complete after the epoch (docs/architecture.md#a-triples-way). A
     silent stream follows those of ``shared`` that are not, else those that go by the clock, else

@@ -32,7 +32,7 @@ Task = tuple[int, int, str]
 """A stage, a partition, and the executor by which it ran ("": by none)."""
 
 
-class Stayed(msgspec.Struct):
+class AffinityStats(msgspec.Struct):
     """Of the stage tasks of a run that had run in the epoch before, too (``tasks``), how many
     ``stayed`` on that executor; the ``executors`` that there were last, and their ``cores``. An
     epoch in one task counts as one, beside the last such epoch.
@@ -44,7 +44,7 @@ class Stayed(msgspec.Struct):
     cores: int = 0
 
 
-class Homes:
+class ExecutorAffinity:
     """The homes of one run: ``of`` before each job, ``ran`` behind it."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Homes:
             str, tuple[int, int]
         ] = {}  # the job before which nobody asks, for how many
         self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # in one task, or
-        self.told = Stayed()
+        self.told = AffinityStats()
 
     def of(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
         """The executor that each partition's tasks of the next job are to prefer ("": none); of a

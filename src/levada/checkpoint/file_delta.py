@@ -8,11 +8,11 @@ all attempts, though their new files have other names.
 
 from __future__ import annotations
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.operators.state.state_parts import State
 
 
-def tell(done: Done, state: State, file: str | None, *, whole: bool) -> set[str]:
+def tell(done: TaskOutcome, state: State, file: str | None, *, whole: bool) -> set[str]:
     """Tells of the files after an epoch, of which ``file`` lists all others (None: there is no
     state); what they are. ``whole``: all are asked for.
     """

@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.file_inventory import Inventory, names_of, write_inventory
 from levada.checkpoint.manifest import Manifest
 from levada.core.frozen import frozen
@@ -43,7 +43,7 @@ NOTHING = frozenset[str]()
 
 
 @frozen
-class Since:
+class FileDelta:
     """What has changed since an inventory; without one, all."""
 
     inventory: str = ""
@@ -58,7 +58,7 @@ class Since:
 
     def after(
         self, new: Iterable[str], gone: Iterable[str], state: Mapping[str, str | None]
-    ) -> Since:
+    ) -> FileDelta:
         """With what an epoch has changed."""
         files, left = dict.fromkeys(self.files), dict.fromkeys(self.gone)
         files |= dict.fromkeys(new)
@@ -70,7 +70,7 @@ class Since:
         of = {**self.state, **{key: file or "" for key, file in state.items()}}
         if not self.inventory:
             of = {key: file for key, file in of.items() if file}
-        return Since(self.inventory, files, left, of)
+        return FileDelta(self.inventory, files, left, of)
 
 
 @frozen
@@ -88,15 +88,15 @@ class Change:
     lost: Collection[str]
 
 
-class Names:
+class LiveFiles:
     """What the manifest ``last`` names, and beyond that the one ``before`` it, if that is whole.
     Raises ``CheckpointError``.
     """
 
     def __init__(self, root: Path, last: Manifest | None, before: Manifest | None = None) -> None:
         self._root, self.state = root, dict[str, str]()
-        self._lists, self._many, self._since = dict[str, set[str]](), dict[str, int](), Since()
-        self._ahead: tuple[Manifest, Change, Since] | None = None
+        self._lists, self._many, self._since = dict[str, set[str]](), dict[str, int](), FileDelta()
+        self._ahead: tuple[Manifest, Change, FileDelta] | None = None
         self.going = list[str]()
         self._left = list[str]()  # what the last manifest does not name, and the one before did
         if last is None:
@@ -106,7 +106,7 @@ class Names:
             self._left = sorted(names_of(root, before).files - files if before else ())
         files.discard(last.inventory)
         self._lists, self._many = {BEFORE: files}, dict.fromkeys(files, 1)
-        self._since = Since(last.inventory, last.files, last.gone, last.state)
+        self._since = FileDelta(last.inventory, last.files, last.gone, last.state)
 
     @property
     def whole(self) -> bool:
@@ -132,7 +132,7 @@ class Names:
                 size += os.stat(self._root / name).st_size
         return size
 
-    def follow(self, manifest: Manifest, done: Sequence[Done], beside: Set[str]) -> None:
+    def follow(self, manifest: Manifest, done: Sequence[TaskOutcome], beside: Set[str]) -> None:
         """Has the manifest of the next epoch say what it names, from what its stage tasks tell;
         ``beside``: files that the manifest itself needs. Writes an inventory, if it is time.
         """
@@ -147,7 +147,7 @@ class Names:
         manifest.files, manifest.gone = [*since.files], [*since.gone]
         self._ahead = manifest, change, since
 
-    def _anew(self, epoch: int, change: Change) -> Since:
+    def _anew(self, epoch: int, change: Change) -> FileDelta:
         """All names, as a new inventory or, if they are few, as they are."""
         files = dict.fromkeys(self._many) | dict.fromkeys(change.new)
         for name in change.gone:
@@ -155,10 +155,10 @@ class Names:
         of = {**self.state, **change.state}
         state = {key: file for key, file in of.items() if file}
         if len(files) + len(state) <= FEW:
-            return Since("", files, (), state)
-        return Since(write_inventory(self._root, epoch, Inventory([*files], state)))
+            return FileDelta("", files, (), state)
+        return FileDelta(write_inventory(self._root, epoch, Inventory([*files], state)))
 
-    def _change(self, done: Sequence[Done], beside: Set[str]) -> Change:
+    def _change(self, done: Sequence[TaskOutcome], beside: Set[str]) -> Change:
         lists = dict[str, tuple[Set[str], Set[str]]]()
         state = dict[str, str | None]()
         told = [d for d in done if d.stage]
@@ -183,7 +183,7 @@ class Names:
         had = self._lists.get(key, NOTHING)
         return files - had, had - files
 
-    def _lost(self, told: Sequence[Done], lists: Mapping[str, object]) -> list[str]:
+    def _lost(self, told: Sequence[TaskOutcome], lists: Mapping[str, object]) -> list[str]:
         """Who needed files, and is not there any more."""
         known = len(self._lists) - (BESIDE in self._lists)
         if len(told) - sum(key not in self._lists for key in lists) == known:
@@ -252,6 +252,6 @@ class Names:
         self.going, self._left = self._left, change.gone
 
 
-def key_of(done: Done) -> str:
+def key_of(done: TaskOutcome) -> str:
     """Whose state it is, as manifests say it."""
     return f"{done.stage}.{done.partition}"

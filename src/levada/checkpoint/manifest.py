@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from levada.checkpoint.epoch_context import Control, Counted, Replacement, StreamState
-from levada.checkpoint.executor_affinity import Stayed
-from levada.checkpoint.rebalance_report import Balanced
-from levada.checkpoint.result_counts import NONE, Reported
+from levada.checkpoint.epoch_context import Counted, Replacement, SourceReport, StreamState
+from levada.checkpoint.executor_affinity import AffinityStats
+from levada.checkpoint.rebalance_report import RebalanceReport
+from levada.checkpoint.result_counts import NONE, ResultCounts
 from levada.checkpoint.send_graph_options import Slicing, slicing_of
 from levada.connectors.ingest.static_load_report import Loaded
 from levada.connectors.sources.splits import AnyReference, Measured
@@ -46,7 +46,7 @@ class Resized(msgspec.Struct, frozen=True):
     seen: float | None = None
 
 
-class Intention(msgspec.Struct):
+class EpochIntent(msgspec.Struct):
     """What epoch N will do."""
 
     epoch: int
@@ -68,7 +68,7 @@ class Intention(msgspec.Struct):
     until: int = MAX  # the instant beyond which no report is made
     groups: int = 1  # the version of the group table by which rows go
     slices: str = ""  # those whose send graphs are counted (``checkpoint.send_graph_options``)
-    balanced: Balanced | None = None  # what the reorganization before it tells
+    balanced: RebalanceReport | None = None  # what the reorganization before it tells
     resized: Resized | None = None  # what the model has decided of the number of partitions
 
     @property
@@ -77,7 +77,7 @@ class Intention(msgspec.Struct):
         return slicing_of(self.slices)
 
 
-class Held(msgspec.Struct):
+class UnpublishedResults(msgspec.Struct):
     """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes
     of its segments.
     """
@@ -132,7 +132,7 @@ class StreamRecord(msgspec.Struct):
     lead: Lead | None = None
     costly: Lead | None = None  # of those before, the one that made most elements late
 
-    def add(self, own: Sequence[Control], finished: Sequence[str], wall: int) -> StreamRecord:
+    def add(self, own: Sequence[SourceReport], finished: Sequence[str], wall: int) -> StreamRecord:
         """The record with an epoch's controls of the stream added, without these partitions."""
         partitions = dict(self.partitions)
         for c in own:
@@ -161,7 +161,7 @@ class StreamRecord(msgspec.Struct):
         )
 
     def _leads(
-        self, own: Sequence[Control], partitions: dict[str, int], wall: int
+        self, own: Sequence[SourceReport], partitions: dict[str, int], wall: int
     ) -> tuple[Lead | None, Lead | None]:
         """The element that the watermark follows after an epoch (of the partition that is least
         far), and which of the former made most late.
@@ -179,7 +179,7 @@ class StreamRecord(msgspec.Struct):
         return Lead(new.lead, new.max_ts, wall), costly
 
 
-class Lesson(msgspec.Struct):
+class LearningStep(msgspec.Struct):
     """A step of a placement that is learned: from this ``slice``, for the epochs from ``epoch`` on.
     Shares of the rows that cross machines: ``before`` it, as ``predicted`` with it, as ``measured``
     in the next slice (-1: not yet). ``moved``: groups, ``readers``: those on other machines than
@@ -212,13 +212,13 @@ class Preferences(msgspec.Struct):
     remote: int = 0
     read: int = 0
     executors: list[str] = []
-    lessons: list[Lesson] = []
+    lessons: list[LearningStep] = []
     predicted: float = -1.0
     blobs: int = 0
     between: list[list[float]] = []
 
 
-class Carried(msgspec.Struct):
+class TransportStats(msgspec.Struct):
     """How blobs have come to the tasks of each stage (``stages``): [blobs by file, their bytes,
     blobs through Spark's shuffle, their bytes]. ``missed``: how many jobs did not find such a file,
     and were run again by value; ``rest``: so many of the next ones go by value for that.
@@ -318,16 +318,16 @@ class Manifest(msgspec.Struct):
     files: list[str] = []
     segments: list[str] = []
     side: list[tuple[str, str, int]] = []
-    counts: Reported = NONE  # of queries with results
+    counts: ResultCounts = NONE  # of queries with results
     # since they came, or since ``totalled`` has what they had before
-    totals: Reported = NONE
+    totals: ResultCounts = NONE
     shown_reports: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
     # stream -> pattern -> the triples that matched it since the beginning
     hits: dict[str, dict[str, int]] = {}
-    rolled: list[Held] = []  # what this epoch publishes
-    held: list[Held] = []  # what a later one will
+    rolled: list[UnpublishedResults] = []  # what this epoch publishes
+    held: list[UnpublishedResults] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
     rows_state: int = 0
     results: int = 0  # solutions of all queries, also of those that have been taken out
@@ -342,14 +342,14 @@ class Manifest(msgspec.Struct):
     placed: Preferences | None = None  # of the last run that had a placement
     bound: Bound | None = None  # of this run, if its tasks are bound to processors
     reign: int = 0  # that of the driver which committed it
-    balanced: Balanced | None = None  # after the last reorganization
+    balanced: RebalanceReport | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
     crowded: dict[str, int] = {}  # query with more rows of state than it may have -> how many
     # files of totals, and how many queries each is of (``checkpoint``)
     totalled: list[tuple[str, int]] = []
-    homes: Stayed | None = None  # of the last run on a cluster
-    carried: Carried | None = None  # since the beginning of the checkpoint
+    homes: AffinityStats | None = None  # of the last run on a cluster
+    carried: TransportStats | None = None  # since the beginning of the checkpoint
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
     # late
     met: dict[str, list[int]] = {}
@@ -386,4 +386,4 @@ def read_manifest(path: Path) -> Manifest:
         raise unreadable(path, str(error)) from error
 
 
-prepared(Intention, Manifest)
+prepared(EpochIntent, Manifest)

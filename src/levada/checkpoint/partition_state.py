@@ -16,19 +16,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context, load_groups
+from levada.checkpoint.epoch_context import EpochContext, load_groups
 from levada.core.array_types import Bools
 from levada.core.frame import Frame
-from levada.operators.state.state_handover import Part, Taken, taken_over
+from levada.operators.state.state_handover import HandedOverGroups, Part, taken_over
 from levada.operators.state.state_parts import Bounded, State, read_head
-from levada.plan.execution.key_group_table import Division, GroupTable, Heavy
+from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
-Some = tuple[bool, Taken]
+Some = tuple[bool, HandedOverGroups]
 """Whether anything is taken, and what."""
 
 
-def open_state(context: Context, stage: int, partition: int, opener: Opener) -> State:
+def open_state(context: EpochContext, stage: int, partition: int, opener: Opener) -> State:
     """The state of a partition in a stage. Raises ``CheckpointError``."""
     had = partial(_had, context, stage, opener)
     if context.lies and (moved := _moved(context, partition, had)) is not None:
@@ -40,7 +40,7 @@ def open_state(context: Context, stage: int, partition: int, opener: Opener) -> 
     return State(own and own.head, own.file if own else "", opener, bounded)
 
 
-def _bounded(context: Context, stage: int, partition: int) -> Bounded | None:
+def _bounded(context: EpochContext, stage: int, partition: int) -> Bounded | None:
     """Where memory is bounded: how pieces are written at once."""
     if not context.memory.bytes:
         return None
@@ -49,7 +49,7 @@ def _bounded(context: Context, stage: int, partition: int) -> Bounded | None:
 
 
 def _moved(
-    context: Context, partition: int, had: Callable[[int], Part | None]
+    context: EpochContext, partition: int, had: Callable[[int], Part | None]
 ) -> tuple[Part | None, list[Part]] | None:
     """From whom a partition takes what all have alike, and from whom groups; None: it has what it
     had.
@@ -70,8 +70,8 @@ class _Take(NamedTuple):
     """What is taken from an old owner, as in ``Part``."""
 
     owner: int
-    taken: Taken
-    joins: Mapping[int, Taken]
+    taken: HandedOverGroups
+    joins: Mapping[int, HandedOverGroups]
 
     @property
     def is_all(self) -> bool:
@@ -109,7 +109,7 @@ def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
     for group, was, goes in heavy:
         had[group], groups[group] = was, goes
     is_all = groups.any() and (groups == had).all()
-    return bool(groups.any()), Taken(None if is_all else groups, had)
+    return bool(groups.any()), HandedOverGroups(None if is_all else groups, had)
 
 
 def _passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
@@ -135,16 +135,16 @@ def _shared(
         yield group, owner in had, partition in has and owner == source
 
 
-def _by_group(table: GroupTable) -> dict[int, Heavy]:
+def _by_group(table: GroupTable) -> dict[int, SplitKeyGroup]:
     return {h.group: h for h in table.division.heavy}
 
 
-def _parts(table: GroupTable, heavy: Mapping[int, Heavy], group: int) -> tuple[int, ...]:
+def _parts(table: GroupTable, heavy: Mapping[int, SplitKeyGroup], group: int) -> tuple[int, ...]:
     """The partitions that have rows of a group, its own one first."""
     return heavy[group].parts if group in heavy else (int(table.partition[group]),)
 
 
-def _had(context: Context, stage: int, opener: Opener, partition: int) -> Part | None:
+def _had(context: EpochContext, stage: int, opener: Opener, partition: int) -> Part | None:
     """All that a partition had; None: nothing."""
     name = context.state.get(f"{stage}.{partition}")
-    return None if name is None else Part(read_head(opener(name)[1]), name, Taken(None))
+    return None if name is None else Part(read_head(opener(name)[1]), name, HandedOverGroups(None))

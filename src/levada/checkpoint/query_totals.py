@@ -25,7 +25,7 @@ import numpy as np
 
 from levada.checkpoint import state_files
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.result_counts import NONE, Reported, living, moved, names_of, together
+from levada.checkpoint.result_counts import NONE, ResultCounts, living, moved, names_of, together
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.errors import CheckpointError
@@ -41,8 +41,8 @@ Files = list[tuple[str, int]]
 
 
 def keep(
-    root: str, plan: Plan, last: Manifest, epoch: int, counts: Reported
-) -> tuple[Reported, Files]:
+    root: str, plan: Plan, last: Manifest, epoch: int, counts: ResultCounts
+) -> tuple[ResultCounts, Files]:
     """The totals after an epoch, in which queries have reported so much: of late, and files."""
     recent, gone = last.totals, plan.version != last.plan
     if not len(counts) and not gone:
@@ -54,7 +54,7 @@ def keep(
         rows, files = _moved(root, plan, last, rows)
         rows = rows.where(living(plan, rows))
     if rows.n <= FEW:
-        return Reported.of(rows), files
+        return ResultCounts.of(rows), files
     return NONE, _written(root, plan, files, epoch, rows)
 
 
@@ -118,7 +118,7 @@ def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, F
     return (rows, last.totalled) if same else (together([*found, rows])[0], [])
 
 
-def _totals(told: Reported) -> Frame:
+def _totals(told: ResultCounts) -> Frame:
     """Of what is told what is added up; the reports that came first and last are not."""
     rows, none = told.frame(), np.broadcast_to(np.int64(0), len(told))
     return rows.with_(least=none, most=none)

@@ -4,9 +4,10 @@
                 waits
 
 A reader goes from manifest to manifest. So manifests, results and plans from the least such epoch
-on are kept (``Kept``), as long as its reader gives signs of life, and up to ``MOST_BYTES`` and
-``MOST_EPOCHS`` in all: a reader that is slower misses epochs, and sees by their numbers that it
-does. A file is there before its reader looks for the newest manifest: so none after that one goes.
+on are kept (``RetainedEpochs``), as long as its reader gives signs of life, and up to
+``MOST_BYTES`` and ``MOST_EPOCHS`` in all: a reader that is slower misses epochs, and sees by their
+numbers that it does. A file is there before its reader looks for the newest manifest: so none after
+that one goes.
 
 Without a reader this costs one call of ``stat`` an epoch (``watched_folder``).
 """
@@ -44,7 +45,7 @@ class KeptEpoch(NamedTuple):
 
 
 @dataclass
-class Kept:
+class RetainedEpochs:
     """The epochs that an engine keeps for readers. ``clock`` is in seconds."""
 
     root: Path
@@ -141,7 +142,7 @@ def epochs_there(root: Path) -> list[int]:
     return [int(name) for name in os.listdir(root / "manifests") if name.isdigit()]
 
 
-class Sign:
+class ReaderLease:
     """A reader's own file: which epoch it needs next. ``clock`` is in seconds."""
 
     def __init__(self, root: Path, name: str, clock: Callable[[], float]) -> None:

@@ -49,7 +49,7 @@ class PartitionLoad(msgspec.Struct, frozen=True):
     rows: int
 
 
-class Balanced(msgspec.Struct, frozen=True):
+class RebalanceReport(msgspec.Struct, frozen=True):
     """Balance after the round that ended before ``epoch``. ``ratio``: the time of the busiest
     partition by the mean one. ``overloaded``: suppliers outnumber consumers, and there may be no
     more partitions. ``remark``: why what is uneven stays so ("": it is not, or it does not).
@@ -69,14 +69,14 @@ STAYS_WHOLE = "and a group stays whole."
 """How a remark ends of a group that no move helps with."""
 
 
-def remarked(told: Balanced, whole: Sequence[str]) -> Balanced:
+def remarked(told: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
     """What is told, with why joins do not divide a group that no move helps with."""
     if not whole or not told.remark.endswith(STAYS_WHOLE):
         return told
     return msgspec.structs.replace(told, remark=f"{told.remark} A join is not divided: {whole[0]}.")
 
 
-def after(before: Balanced | None, now: Balanced) -> Balanced:
+def after(before: RebalanceReport | None, now: RebalanceReport) -> RebalanceReport:
     """What is told after a round: the decisions before it, with what has come of them, and its
     own.
     """

@@ -37,14 +37,14 @@ SERVER = "server.json"
 MOST_ANSWERS = 1000  # that nobody has fetched
 
 
-class Going(msgspec.Struct, frozen=True):
+class OutputSpec(msgspec.Struct, frozen=True):
     """Where a query's reports are to go: a URL, and its options by their words."""
 
     url: str
     said: dict[str, Any] = {}
 
 
-class Asking(msgspec.Struct, frozen=True):
+class QuerySpec(msgspec.Struct, frozen=True):
     """A query that is to be added; ``said``: its options by their words; ``to``: its outputs;
     ``limits``: what it may have, where that is less than others may. ``owner``: the token of the
     server that adds it ("": none). ``tree``: that of a long text, if it has been parsed.
@@ -54,7 +54,7 @@ class Asking(msgspec.Struct, frozen=True):
     text: str
     dialect: str | None = None
     said: dict[str, Any] = {}
-    to: list[Going] = []
+    to: list[OutputSpec] = []
     limits: str = ""
     owner: str = ""
     tree: bytes = b""
@@ -83,7 +83,7 @@ class Request(msgspec.Struct, frozen=True):
     """
 
     id: str
-    add: list[Asking] = []
+    add: list[QuerySpec] = []
     drop: str = ""
     content: Content | None = None
     stream: NewStream | None = None
@@ -124,12 +124,12 @@ class Sent(msgspec.Struct, frozen=True):
     """
 
     query: str
-    to: Going
+    to: OutputSpec
     begins: int
     ends: int = MAX
 
 
-class Given(msgspec.Struct, frozen=True):
+class StaticReplacement(msgspec.Struct, frozen=True):
     """What a request gave a static graph: the name of the copy. ``before``: the names of what the
     program gives it.
     """
@@ -155,7 +155,7 @@ class Named(msgspec.Struct, frozen=True):
     owner: str = ""
 
 
-class Left(msgspec.Struct, frozen=True):
+class RemovedStream(msgspec.Struct, frozen=True):
     """Streams of a name that were taken away. ``declared``: what the program says of the one that
     is not to come again ("": it may). ``folders``: of spools that no epoch will read again, once
     one without the stream is committed.
@@ -165,7 +165,7 @@ class Left(msgspec.Struct, frozen=True):
     folders: list[str] = []
 
 
-class Over(msgspec.Struct, frozen=True):
+class EndedQuery(msgspec.Struct, frozen=True):
     """A query that has ended, as it said when it came: a hash of its ``identity``, and ``until``
     when it reported (ms).
     """
@@ -182,12 +182,12 @@ class Ledger(msgspec.Struct):
 
     added: list[Added] = []
     dropped: dict[str, str] = {}
-    given: list[Given] = []
+    given: list[StaticReplacement] = []
     streams: list[Named] = []
-    left: dict[str, Left] = {}
+    left: dict[str, RemovedStream] = {}
     done: dict[str, Answer] = {}
     outputs: list[Sent] = []
-    over: dict[str, Over] = {}
+    over: dict[str, EndedQuery] = {}
 
 
 class _Owned(msgspec.Struct, frozen=True):

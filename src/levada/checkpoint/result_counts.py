@@ -29,13 +29,13 @@ _FOLDS = {"n": np.add, "least": np.minimum, "most": np.maximum, "reports": np.ad
 _COLUMNS = tuple(_FOLDS)
 
 
-class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
+class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of queries with results so many solutions (``n``), the ``least`` and the greatest report
     (``most``), and how many ``reports``. Of totals the two in the middle are 0.
 
     >>> rows = {"node": [3, 3], "op": [1, 4], "n": [5, 6], "least": [7, 7], "most": [7, 9],
     ...         "reports": [1, 2]}
-    >>> told = Reported.of(Frame({name: np.array(own) for name, own in rows.items()}, 2))
+    >>> told = ResultCounts.of(Frame({name: np.array(own) for name, own in rows.items()}, 2))
     >>> told.at(3, 4), told.at(3, 2), len(told), len(told.node)
     ((6, 7, 9, 2), None, 2, 4)
     """
@@ -48,13 +48,13 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: bytes = b""
 
     @staticmethod
-    def of(rows: Frame) -> Reported:
+    def of(rows: Frame) -> ResultCounts:
         """These columns, one row for each member, ascending."""
         if not rows.n:
             return NONE
         own = {name: _packed(rows[name]) for name in _COLUMNS if name in rows.columns}
         op = rows["op"].astype(np.int32).tobytes()
-        return Reported(op, _packed(rows["node"].astype(np.int32)), **own)
+        return ResultCounts(op, _packed(rows["node"].astype(np.int32)), **own)
 
     def __len__(self) -> int:
         return len(self.op) // 4
@@ -103,7 +103,7 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
         return found
 
 
-NONE = Reported()
+NONE = ResultCounts()
 
 
 def names_of(plan: Plan, rows: Frame) -> Iterator[str]:
@@ -170,7 +170,7 @@ def moved(plan: Plan, since: int, rows: Frame) -> Frame:
     return together([rows.with_(node=node, op=op)])[0]
 
 
-class Sums:
+class ResultTotals:
     """What queries have had over several epochs, by node and member: 16 bytes for each number that
     a node has given to a member.
     """
@@ -179,7 +179,7 @@ class Sums:
         self._of: dict[int, Longs] = {}
         self.solutions = self.reports = 0
 
-    def add(self, told: Reported) -> None:
+    def add(self, told: ResultCounts) -> None:
         """Of one more epoch."""
         if not told.op:
             return

@@ -29,7 +29,7 @@ from levada.checkpoint.file_read_log import check as check_log
 from levada.checkpoint.file_read_log import logs_of
 from levada.checkpoint.key_group_tables import name_of
 from levada.checkpoint.leadership.commit_log import check_newest, newest_number, read_commit
-from levada.checkpoint.manifest import PUBLISHING, Intention, Manifest, read_manifest
+from levada.checkpoint.manifest import PUBLISHING, EpochIntent, Manifest, read_manifest
 from levada.checkpoint.request_files import LEDGER, read_ledger
 from levada.checkpoint.result_index import FILE as INDEX
 from levada.checkpoint.result_index import check_index, indexed_epoch, kept_entries
@@ -212,7 +212,7 @@ def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
     yield from of(root, facts, intention)
 
 
-def of(root: Path, facts: Facts, intention: Intention) -> Iterator[Item]:
+def of(root: Path, facts: Facts, intention: EpochIntent) -> Iterator[Item]:
     """The files that an intention names."""
     yield from (Item("positions", name) for name in logs_of(intention.positions))
     if intention.plan:
@@ -289,9 +289,9 @@ def _check_spooled(path: Path, tell: Tell) -> None:
     tell(check_file(str(path)))
 
 
-def _intention(path: Path) -> Intention:
+def _intention(path: Path) -> EpochIntent:
     try:
-        return msgspec.json.decode(read_sealed(path), type=Intention)
+        return msgspec.json.decode(read_sealed(path), type=EpochIntent)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
 

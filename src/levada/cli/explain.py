@@ -23,7 +23,7 @@ import msgspec
 from levada.cli.app.app_file import App
 from levada.cli.app.prepare_queries import known_to, prepare_app, queries_of
 from levada.core.rdf_terms import Term
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_dependencies import makers_read, order_by_makers
 from levada.engine.query_pipeline import Prepared, prepare, share
 from levada.engine.status.join_strategy_status import FormStatus
@@ -157,7 +157,7 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
 def _prepared(app: App, stage: str) -> list[Prepared]:
     """The queries; for their trees nothing needs to be known of streams and data."""
     if stage == "ast":
-        return [prepare(asked, Known()) for asked in queries_of(app)]
+        return [prepare(asked, NameScope()) for asked in queries_of(app)]
     return prepare_app(app, known_to(app))
 
 

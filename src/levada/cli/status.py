@@ -24,7 +24,7 @@ from levada.connectors.ingest.static_load_report import Loaded
 from levada.connectors.ingest.static_load_report import told as read_of
 from levada.core.event_time import MAX, MIN, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
-from levada.engine.driver.epoch_pacing import wall
+from levada.engine.driver.epoch_pacing import wall_clock_ms
 from levada.engine.placement.cpu_pinning import told
 from levada.engine.placement.edge_transport import carried
 from levada.engine.status.execution_status import lessons, sentences
@@ -71,7 +71,7 @@ def verify(checkpoint: Path) -> None:
 
 def rollback(checkpoint: Path, to: int | None) -> None:
     """Goes back to the manifest before the last one, and says so."""
-    epoch = back(checkpoint, to, wall=wall())
+    epoch = back(checkpoint, to, wall=wall_clock_ms())
     print(
         f"{checkpoint} is as after epoch {epoch:,}. The next run does epoch {epoch + 1:,} again, "
         "which gives the same results, and goes on from there."

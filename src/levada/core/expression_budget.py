@@ -133,12 +133,12 @@ def _all(charges: Sequence[Charge], most: float) -> tuple[float, int, int]:
     return sum(charge.amount for charge in charges), worst.node, member
 
 
-class Spent:
+class ExpressionBudget:
     """``limits``: what a query may have; texts and seconds for ``ELEMENTS`` of the ``rows`` that
     the task has read or got. ``turn``: the operator at work. ``heaviest``: finds the query that is
     charged most.
 
-    >>> Spent(QueryLimits(texts=1000, cpu=5), 250_000).most("texts")
+    >>> ExpressionBudget(QueryLimits(texts=1000, cpu=5), 250_000).most("texts")
     2500.0
     """
 
@@ -321,7 +321,7 @@ def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
 class Account:
     """What an operator takes, and whose rows it looks at (``op``; None: that is not known)."""
 
-    spent: Spent
+    spent: ExpressionBudget
     node: int
     op: Ints | None
     _rows: Doubles | None = None  # of each member
@@ -341,7 +341,7 @@ class Account:
         """Which of these texts that are to be made are too long, from the bytes that each would
         have. Raises ``ExcessError`` if the others are too many.
 
-        >>> Spent(QueryLimits(texts=100)).account().make(np.array([40, 50])).tolist()
+        >>> ExpressionBudget(QueryLimits(texts=100)).account().make(np.array([40, 50])).tolist()
         [False, False]
         """
         too_long: Bools = sizes > limits.LONGEST_TEXT
@@ -382,7 +382,7 @@ class Account:
 
 def nobody() -> Account:
     """An account without limits, for what no operator evaluates."""
-    return Spent(QueryLimits(texts=0, cpu=0)).account()
+    return ExpressionBudget(QueryLimits(texts=0, cpu=0)).account()
 
 
 def _start(column: _Array, owner: _Array) -> int:

@@ -4,9 +4,9 @@ A query's trees have no cycles, and planning makes 100,000 small tuples: each 70
 search, and now and then one over everything that the process holds (modules, kernels, the plans of
 all other queries). That was half of what a query cost. The search is put off to the end of each
 stage, so what other threads leave behind waits for milliseconds. When many queries have come it is
-done after their first epoch (``Collected``), which has read their plan: else the search over all of
-them falls into one of the next. To plan, to write and to read so many leaves holes between what
-stays, 400 to 600 bytes a query, which glibc gives back if it is told to.
+done after their first epoch (``DeferredCollection``), which has read their plan: else the search
+over all of them falls into one of the next. To plan, to write and to read so many leaves holes
+between what stays, 400 to 600 bytes a query, which glibc gives back if it is told to.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def collection_paused() -> Iterator[None]:
         gc.enable()
 
 
-class Collected:
+class DeferredCollection:
     """When everything was last looked through; ``cycles``: whether any are looked for."""
 
     def __init__(self, *, cycles: bool = True) -> None:
@@ -48,7 +48,7 @@ class Collected:
         """Looks for cycles now, and gives back what the C library keeps, if there are twice as many
         queries as when that was done last.
 
-        >>> Collected().after(3)
+        >>> DeferredCollection().after(3)
         """
         if queries < 2 * self._queries:
             return

@@ -46,7 +46,7 @@ class Output(StrEnum):
 
 
 @frozen
-class WindowOn:
+class StreamWindow:
     """A window of a query: its name (an IRI; CQL: the alias), its stream, its parameters.
 
     ``beneath``: for a window over a query within the query (``SubQuery``), all windows below it;

@@ -26,11 +26,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from levada.checkpoint.request_files import Answer, Asking, Request
+from levada.checkpoint.request_files import Answer, QuerySpec, Request
 from levada.core.thread_interrupt import Interrupt
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.syntax_tree_transfer import SMALL_TEXTS, Tree, decode_tree
 from levada.errors import LevadaError, UsageError
@@ -258,12 +258,12 @@ class Parsing:
                 self.trees[query.text, query.dialect] = _tree_of(query)
 
 
-def _tree_of(query: Asking) -> Tree:
+def _tree_of(query: QuerySpec) -> Tree:
     """The tree of a text: as it was handed on, else parsed."""
     with suppress(ValueError):
         if query.tree:
             return decode_tree(query.tree)
-    return prepare(Asked(query.text, query.name, query.dialect), Known()).ast
+    return prepare(QueryRequest(query.text, query.name, query.dialect), NameScope()).ast
 
 
 @contextmanager
@@ -289,9 +289,9 @@ def size_of(request: Request) -> int:
 def choose(requests: Sequence[Request], *, large: bool) -> list[Request]:
     """The requests that are planned together: all small ones, or the first ``large`` one alone.
 
-    >>> from levada.checkpoint.request_files import Asking
+    >>> from levada.checkpoint.request_files import QuerySpec
     >>> def request(id, text):
-    ...     return Request(id, add=[Asking("q", text)])
+    ...     return Request(id, add=[QuerySpec("q", text)])
     >>> waiting = [request("1", "a" * 5000), request("2", "b"), request("3", "c")]
     >>> [r.id for r in choose(waiting, large=False)], [r.id for r in choose(waiting, large=True)]
     (['2', '3'], ['1'])

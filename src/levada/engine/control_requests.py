@@ -26,11 +26,11 @@ from levada.checkpoint.request_files import (
     FOLDER,
     Added,
     Answer,
-    Given,
-    Going,
+    EndedQuery,
     NewStream,
-    Over,
+    OutputSpec,
     Request,
+    StaticReplacement,
     brought,
     put_answer,
     read_request,
@@ -46,11 +46,11 @@ from levada.core.query_limits import QueryLimits, check_limits
 from levada.engine.background_planning import MAX_CPU_SECONDS, OutOfTimeError, Trial
 from levada.engine.delivery.requested_outputs import Requested
 from levada.engine.driver.driver_inputs import Inputs
-from levada.engine.driver.query_expiry import Lives
+from levada.engine.driver.query_expiry import QueryExpiry
 from levada.engine.driver.query_quotas import check_state
 from levada.engine.driver.stream_registry import Streams
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.suspended_queries import read_suspended
 from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
@@ -69,7 +69,7 @@ class Requests:
         self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
         self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
         self._outputs = Requested(self._ledger, inputs.deliveries)
-        self._lives = Lives(inputs.registry)
+        self._lives = QueryExpiry(inputs.registry)
         self._own: frozenset[str] = (
             frozenset()
         )  # the queries that the program gave before the start
@@ -118,7 +118,7 @@ class Requests:
     def _keep_over(self) -> None:
         """Takes out what is given again and had ended; another query of the name has not."""
         ledger, queries = self._ledger, self._registry.queries
-        kept: dict[str, Over] = {}
+        kept: dict[str, EndedQuery] = {}
         for name, over in ledger.over.items():  # readers went before their makers
             if name in queries and _told_apart(queries[name].identity) == over.identity:
                 try:
@@ -143,7 +143,7 @@ class Requests:
             write_ledger(self._root, self._ledger)
         for each in self._ledger.added:  # makers came before their readers
             if each.name not in given:
-                asked = Asked(each.text, each.name, each.dialect, each.options)
+                asked = QueryRequest(each.text, each.name, each.dialect, each.options)
                 try:
                     (query,) = self._register([asked], self._registry)
                     query.lifetime.may_be_over = True
@@ -164,7 +164,7 @@ class Requests:
                 kept.append(given)
         self._keep_given(kept)
 
-    def _keep_given(self, kept: list[Given]) -> None:
+    def _keep_given(self, kept: list[StaticReplacement]) -> None:
         if kept != self._ledger.given:
             self._ledger.given = kept
             write_ledger(self._root, self._ledger)
@@ -217,7 +217,7 @@ class Requests:
         for query in gone:
             plan = query.lifetime.query
             if query.name not in asked and plan is not None:
-                ledger.over[query.name] = Over(_told_apart(query.identity), plan.until)
+                ledger.over[query.name] = EndedQuery(_told_apart(query.identity), plan.until)
             self._outputs.end(query.name, last.epoch)
         others = [name for name in ledger.over if name not in self._own]
         for name in others[: max(len(others) - MOST_OVER, 0)]:
@@ -295,7 +295,7 @@ class Requests:
         self._statics.replace(lines, graph, None)
         (copy,) = self._statics.names(graph)
         others = [given for given in ledger.given if given.graph != graph]
-        ledger.given = [*others, Given(graph, copy, program)]
+        ledger.given = [*others, StaticReplacement(graph, copy, program)]
         which = "the default graph" if graph is None else f"<{graph}>"
         return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
 
@@ -310,7 +310,7 @@ class Requests:
 
     def _registered(self, request: Request, registry: Registry) -> list[Registered]:
         """Registers the queries of a request, all or none."""
-        batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
+        batch = [QueryRequest(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         for query in request.add:
             limits = QueryLimits.of(check_limits(query.limits))
             check_state(limits, registry.planning.sharing)
@@ -352,9 +352,9 @@ class Requests:
 
     def _register(
         self,
-        batch: Sequence[Asked],
+        batch: Sequence[QueryRequest],
         registry: Registry,
-        to: Mapping[str, Sequence[Going]] | None = None,
+        to: Mapping[str, Sequence[OutputSpec]] | None = None,
     ) -> list[Registered]:
         """Registers queries that can be planned and written, all or none; ``to``: where to."""
         dropped = set(registry.dropped)
@@ -364,7 +364,7 @@ class Requests:
                 self._fits(query, len(registry.queries))
                 self._outputs.check(query, (to or {}).get(query.name, ()))
                 if not registry.is_trial:
-                    asked = Asked(query.text, query.name, query.dialect, query.options)
+                    asked = QueryRequest(query.text, query.name, query.dialect, query.options)
                     _ = prepare(asked, registry.known).physical
         except BaseException:
             for query in reversed(_makers_first(found, registry)):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.leadership.rollback import offering
+from levada.checkpoint.leadership.rollback import with_rollback_hint
 from levada.checkpoint.object_store.object_client import Objects
 from levada.checkpoint.object_store.store_url import located
 from levada.checkpoint.result_index import Keep
@@ -32,22 +32,22 @@ from levada.core.checkpoint_files import parse_mode
 from levada.core.cpu_guard import cpu_guard
 from levada.core.integer_options import Partitions, check_count, check_partitions
 from levada.core.query_limits import MOST_ROWS, Memory
-from levada.engine.delivery.delivery_api import Delivers
+from levada.engine.delivery.delivery_api import DeliveryApi
 from levada.engine.delivery.delivery_manager import Deliveries
 from levada.engine.driver.after_commit import Tell
 from levada.engine.driver.driver_inputs import Fits, Inputs
-from levada.engine.driver.epoch_pacing import Tempo, paced, wall
+from levada.engine.driver.epoch_pacing import EpochPacing, parse_pacing, wall_clock_ms
 from levada.engine.driver.query_quotas import limits_of
-from levada.engine.driver.stream_api import NamesStreams
+from levada.engine.driver.stream_api import StreamApi
 from levada.engine.engine_driver import Driver
 from levada.engine.ontology import Paths, ontology_files
-from levada.engine.placement.apply_placement import settle
+from levada.engine.placement.apply_placement import apply_placement
 from levada.engine.placement.cpu_pinning import pinned, processors_of
-from levada.engine.placement.placement_options import Learning, wish_of
+from levada.engine.placement.placement_options import LearnPlacementOption, parse_placement_option
 from levada.engine.placement.planning_options import planning_of
 from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
-from levada.engine.python.asyncio_api import Awaited
-from levada.engine.python.cleanup import hold, join_all
+from levada.engine.python.asyncio_api import AsyncioApi
+from levada.engine.python.cleanup import join_all, register_cleanup
 from levada.engine.python.executor_choice import (
     await_up,
     check_surroundings,
@@ -55,13 +55,13 @@ from levada.engine.python.executor_choice import (
     paths_read,
 )
 from levada.engine.python.file_outputs import Files, Outputs
-from levada.engine.python.publish_signal import Bell
+from levada.engine.python.publish_signal import PublishSignal
 from levada.engine.python.static_source import StaticSource, static_sources
-from levada.engine.query import Query, Report, named
-from levada.engine.query_request import Asked
+from levada.engine.query import Query, Report, name_and_lifetime
+from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
-from levada.engine.status.introspection_api import Told
-from levada.engine.templates.batch_api import RegistersMany
+from levada.engine.status.introspection_api import IntrospectionApi
+from levada.engine.templates.batch_api import BatchRegistrationApi
 from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
 from levada.plan.execution.join_kinds import JoinForm
@@ -71,7 +71,7 @@ from levada.plan.logical.query_options import QueryOptions, QueryWords, options_
 from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.runtime.cost_model.partition_count import MODEL, chosen_of
 from levada.runtime.driver.spool_registry import Spools
-from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.executor import Executor, cores
 from levada.runtime.publication.publication import Publication
 
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 NO_SPARK = "none"
 
 
-class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
+class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistrationApi):
     """Continuous queries on Spark.
 
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
@@ -146,7 +146,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, share_limit)
-        self._interval, self._delay = paced(epoch, delay)
+        self._interval, self._delay = parse_pacing(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
@@ -155,23 +155,23 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         (self._address, self.root), self._mode = located(checkpoint), parse_mode(checkpoint_mode)
-        self._memory, self._wish = Memory.of(memory), wish_of(place, master)
-        self._slices = check_slices(slices, learned=isinstance(self._wish, Learning))
+        self._memory, self._wish = Memory.of(memory), parse_placement_option(place, master)
+        self._slices = check_slices(slices, learned=isinstance(self._wish, LearnPlacementOption))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
-        self._statics = Statics(self.root.absolute() / "static")  # tasks may stand elsewhere
+        self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may stand elsewhere
         self._registry = Registry(schema, self._statics.folder, regime, planning)
         self._registry.guard = cpu_guard
         self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
-        self._bell, self._followers = Bell(), list[threading.Thread]()
+        self._bell, self._followers = PublishSignal(), list[threading.Thread]()
         self._tell: list[Tell] = [self._bell.ring]
         self._fits: Fits = lambda query, queries: None
-        self._held, self._closing = hold(self, self.root if self.temporary else None)
+        self._held, self._closing = register_cleanup(self, self.root if self.temporary else None)
         self._held.callback(self._spools.stop)
 
     # -- what there is --
@@ -225,7 +225,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         chosen = options or options_of(said)
         files = Files.given(out, format, terms=terms, overwrite=overwrite, shape=as_)
         with self._registry.lock:  # no epoch of the query before its files
-            asked = Asked(text, name or self._registry.free_name(), dialect, chosen)
+            asked = QueryRequest(text, name or self._registry.free_name(), dialect, chosen)
             query = self.register_all([asked])[0]
             try:
                 if files is not None:
@@ -238,7 +238,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             query.subscribe(sink)
         return query
 
-    def register_all(self, batch: Sequence[Asked]) -> list[Query]:
+    def register_all(self, batch: Sequence[QueryRequest]) -> list[Query]:
         """Queries that come together, all of them or none: each may read what another makes, in
         whatever order they are given.
         """
@@ -255,12 +255,12 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
 
         By its name, or by its handle: then not another one that has come under the name since.
         """
-        self._registry.remove(*named(query))
+        self._registry.remove(*name_and_lifetime(query))
         self._wake()
 
     def explain(self, query: str | Query) -> str:
         """A query's algebra, as text."""
-        return show(self._registry.found(*named(query)).query)
+        return show(self._registry.found(*name_and_lifetime(query)).query)
 
     # -- running --
 
@@ -275,9 +275,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             raise UsageError("The engine has been started already.")
         try:
             self._registry.begin()
-            placed, follow = settle(self._wish, self._open(), self._registry.streams)
+            placed, follow = apply_placement(self._wish, self._open(), self._registry.streams)
             own = cores(self._master) if self._is_here else 0
-            tempo = Tempo(
+            tempo = EpochPacing(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
                 placed, self._balancing, own, follow, self._delay, self._bound, self._degree,
                 self._memory, accept_changes,
@@ -295,7 +295,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     def _degree(self) -> str:
         return degree_by(self._partitions, self._wish, self._balancing)
 
-    def _start(self, tempo: Tempo) -> None:
+    def _start(self, tempo: EpochPacing) -> None:
         checkpoint = self._open()
         self._deliveries.restore(checkpoint)
         publication = self._publication_on(checkpoint)
@@ -335,11 +335,11 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             objects = None if self._address is None else Objects(self._address)
             try:
                 self._checkpoint = Checkpoint(
-                    self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
-                    objects=objects, behind=behind, mode=self._mode,
+                    self.root, partitions=partitions, seed=self._seed, wall=wall_clock_ms(),
+                    locked=locked, objects=objects, behind=behind, mode=self._mode,
                 )  # fmt: skip
             except DamagedError as error:
-                raise offering(self.root, error) from error
+                raise with_rollback_hint(self.root, error) from error
             # of as many cores the model has chosen; a cluster's are known when its executors are
             kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == found
             if isinstance(wanted, int) or (wanted is not None and self._is_here and not kept):

@@ -21,11 +21,11 @@ import msgspec
 
 from levada import kernels
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.crash_counter import forget, note_loss, one_more
-from levada.checkpoint.manifest import Intention, Manifest
+from levada.checkpoint.crash_counter import forget, increment_crash_count, note_loss
+from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.checkpoint.request_files import Presence, Request, mark_presence
 from levada.core.cpu_guard import cpu_guard
-from levada.core.gc_control import Collected
+from levada.core.gc_control import DeferredCollection
 from levada.core.query_limits import Limited
 from levada.engine.background_planning import (
     ALWAYS_LATE,
@@ -37,19 +37,19 @@ from levada.engine.background_planning import (
 from levada.engine.control_requests import Requests
 from levada.engine.driver.after_commit import Publishing, Tell
 from levada.engine.driver.driver_inputs import Inputs
-from levada.engine.driver.epoch_pacing import Tempo, elapsed, wall
-from levada.engine.driver.query_quotas import Totals
+from levada.engine.driver.epoch_pacing import EpochPacing, elapsed, wall_clock_ms
+from levada.engine.driver.query_quotas import QueryQuotas
 from levada.engine.driver.stream_registry import Streams
-from levada.engine.placement.apply_placement import tell_beyond
+from levada.engine.placement.apply_placement import warn_about_unknown_tasks
 from levada.engine.query_isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.restart_checks import (
     StaticStamps,
     check_streams,
-    drop_other,
-    edited,
+    discard_incompatible_state,
     note_of_ended,
     tell_streams,
     version_of,
+    warn_about_edited_queries,
 )
 from levada.engine.status.final_accounting import check_accounts
 from levada.engine.suspended_queries import Suspended
@@ -69,19 +69,19 @@ from levada.errors import (
 )
 from levada.plan.execution.plan import Plan, whose
 from levada.plan.topology.trial_planning import deeper
-from levada.runtime.driver.epoch import Epochs
-from levada.runtime.driver.epoch_loop import Loop
-from levada.runtime.driver.heartbeat_thread import Heart
+from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.driver.epoch_loop import EpochLoop
+from levada.runtime.driver.heartbeat_thread import HeartbeatThread
 from levada.runtime.driver.query_catalog import Catalog, Registered
-from levada.runtime.driver.report_backlog import Limit
-from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.report_backlog import ReportBacklog
+from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.executor import Executor
-from levada.runtime.publication.async_publication import Rest
+from levada.runtime.publication.async_publication import PendingPublication
 from levada.runtime.publication.publication import Publication
 from levada.runtime.task.allocator import give_back
 from levada.runtime.task.operator_failures import as_failure
 from levada.runtime.task.work_note import WorkNote
-from levada.runtime.warmup_executor import Late
+from levada.runtime.warmup_executor import WarmupExecutor
 
 SPARK, STATIC = "Spark is starting", "static data are being read"
 MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
@@ -106,7 +106,7 @@ class Driver:
         self,
         checkpoint: Checkpoint,
         inputs: Inputs,
-        tempo: Tempo,
+        tempo: EpochPacing,
         publication: Publication,
         *,
         executor: Callable[[], Executor],
@@ -124,19 +124,24 @@ class Driver:
         self.streams.restore()
         self._requests = Requests(checkpoint.root, inputs, self.streams)
         self._requests.restore(once=tempo.once)
-        mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
+        mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall_clock_ms()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
         self._idle_epochs = self._unsteady = (
             0  # in a row; failures of epochs that did not come again
         )
         self._ahead = PlanningAhead(lambda: self.loop.wake())
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
-        self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
+        self._collected, self._full = (
+            DeferredCollection(),
+            False,
+        )  # full: it may be that there is a backlog
         self._replan_at_stop = False  # a query of the plan has been suspended
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
-        sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
+        sourcing = SourceCoordinator(
+            configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open
+        )
         sourcing.strangers = self.streams.strangers
         self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
         static, planning = self._statics.replaceable, self._registry.planning
@@ -145,12 +150,14 @@ class Driver:
         self._requests.restore_static()
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
         self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
-        self._totals = Totals(self._limits)
-        drop_other(checkpoint, configs, self.suspended.without(self._registry.queries))
+        self._totals = QueryQuotas(self._limits)
+        discard_incompatible_state(
+            checkpoint, configs, self.suspended.without(self._registry.queries)
+        )
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()
-        self._late = chosen if isinstance(chosen, Late) else None
+        self._late = chosen if isinstance(chosen, WarmupExecutor) else None
         self._publishing = Publishing(
             publication, chosen, sourcing, self._spools, self.streams, tell=tell,
             promises=bool(tempo.delay),
@@ -161,7 +168,7 @@ class Driver:
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
         self._begin_loop(checkpoint)
-        self._heart = Heart(checkpoint, self.loop.wake, self._away)
+        self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._away)
 
     def _compare_streams(self, checkpoint: Checkpoint) -> None:
         """Compares the options of streams with those of the run before, ere anything is written."""
@@ -182,7 +189,7 @@ class Driver:
         held.callback(watchdog.stop)
 
     def _begin_loop(self, checkpoint: Checkpoint) -> None:
-        self.loop = Loop(
+        self.loop = EpochLoop(
             checkpoint.root / "intentions",
             self._next,
             self._run,
@@ -195,15 +202,17 @@ class Driver:
         )
         self.epochs.await_published = self.loop.await_published
 
-    def _epochs_of(self, checkpoint: Checkpoint, sourcing: Sourcing, executor: Executor) -> Epochs:
-        return Epochs(
+    def _epochs_of(
+        self, checkpoint: Checkpoint, sourcing: SourceCoordinator, executor: Executor
+    ) -> EpochRunner:
+        return EpochRunner(
             checkpoint,
             self._statics,
             sourcing,
             executor,
             publish=self._publishing.publish,
             admission=self._tempo.admission(),
-            wall=wall,
+            wall=wall_clock_ms,
             elapsed=elapsed,
             due=self.publication.due,
             limits=self._limits,
@@ -402,9 +411,9 @@ class Driver:
             self._catalog.settle(first=False)
         again = any(name in registry.queries for name in trial.dropped)
         self.epochs.use(plan, again=again)
-        tell_beyond(self.epochs.placed, plan)
+        warn_about_unknown_tasks(self.epochs.placed, plan)
 
-    def _intend(self, *, flush: bool = False) -> Intention | None:
+    def _intend(self, *, flush: bool = False) -> EpochIntent | None:
         """Decides what the next epoch will do. Suspends queries on which that fails."""
         while True:
             try:
@@ -462,13 +471,13 @@ class Driver:
             plan = self._follow(queries, dropped, static)
             registry.changed = False
             registry.dropped.clear()
-        edited(self._catalog.edited)
+        warn_about_edited_queries(self._catalog.edited)
         self._stamps.compare(old=self._catalog.goes_on)
         if plan is not None:
             epochs.use(plan, again=not dropped.isdisjoint(queries))
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
-        tell_beyond(epochs.placed, epochs.plan)
+        warn_about_unknown_tasks(epochs.placed, epochs.plan)
         if others and epochs.plan is not None:
             self.streams.planned(epochs.plan.version)
             epochs.setup()  # now, for readers in other processes
@@ -542,7 +551,7 @@ class Driver:
         self._awaits = SPARK
         return False
 
-    def _is_small(self, intention: Intention) -> bool:
+    def _is_small(self, intention: EpochIntent) -> bool:
         static = intention.static or intention.replacement is not None
         return (
             sum(r.elements for r in intention.references) <= MOST_HERE
@@ -564,7 +573,7 @@ class Driver:
         final = msgspec.json.encode(intention).decode()
         return final if self._may_run(final) else None
 
-    def _run(self, text: str) -> bool | Rest:
+    def _run(self, text: str) -> bool | PendingPublication:
         """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
         the next intention reads the same again. Whether it is done, or what is left of it.
         """
@@ -575,7 +584,7 @@ class Driver:
         finally:
             self._note.end_epoch()
 
-    def _run_noted(self, intention: Intention, before: Manifest) -> bool | Rest:
+    def _run_noted(self, intention: EpochIntent, before: Manifest) -> bool | PendingPublication:
         """``_run``, while the operators at work are noted."""
         self._awaits = STATIC if intention.static and self._statics.files else ""
         rest, suspended, began = None, False, time.process_time()
@@ -599,7 +608,7 @@ class Driver:
         self._watch_idle_epochs(intention, before)
         return rest or self.last.epoch == intention.epoch
 
-    def _watch_idle_epochs(self, intention: Intention, before: Manifest) -> None:
+    def _watch_idle_epochs(self, intention: EpochIntent, before: Manifest) -> None:
         """Warns if epochs do nothing again and again while input waits."""
         last = self.last
         read = last.epoch == intention.epoch and bool(intention.references)
@@ -614,7 +623,7 @@ class Driver:
                 self._idle_epochs = 0
 
     def _suspend(
-        self, error: ExcessError | EvaluationError | PromiseError, intention: Intention
+        self, error: ExcessError | EvaluationError | PromiseError, intention: EpochIntent
     ) -> None:
         """Suspends the queries that are to blame, before the epoch runs anew. Raises the error if
         none is: the epoch would run for ever.
@@ -633,7 +642,7 @@ class Driver:
         self.suspended.add(names, error, queries)
         self._registry.changed = self._replan_at_stop = True
 
-    def _guilty(self, error: EvaluationError, intention: Intention, plan: Plan) -> list[str]:
+    def _guilty(self, error: EvaluationError, intention: EpochIntent, plan: Plan) -> list[str]:
         """The query with which an epoch fails; none if the failure did not come again."""
 
         def fails(without: Sequence[str]) -> bool:
@@ -666,7 +675,7 @@ class Driver:
         """A plan without some of its queries."""
         return self._catalog.without(version, names) if names else version
 
-    def _suspend_deadly(self, intention: Intention) -> bool:
+    def _suspend_deadly(self, intention: EpochIntent) -> bool:
         """Suspends the query that ends each process which runs an epoch; False if the epoch ends
         none. Raises ``EngineError`` if it is not a query.
         """
@@ -699,17 +708,17 @@ class Driver:
         except BaseException as error:
             if (failure := as_failure(error)) is None:
                 raise
-            self._totals, over = Totals(self._limits), {}
+            self._totals, over = QueryQuotas(self._limits), {}
             warnings.warn(f"{UNCOUNTED} {failure} at {failure.place}.", stacklevel=2)
         for name, excess in over.items():
             self.suspended.add([name], excess, self._registry.queries)
             self._registry.changed = True
-            self.epochs.limit = Limit()  # nobody else may need one
+            self.epochs.limit = ReportBacklog()  # nobody else may need one
 
-    def _intention(self, text: str) -> Intention:
+    def _intention(self, text: str) -> EpochIntent:
         """What was written ahead. Raises ``CheckpointError`` if it is something else."""
         try:
-            return msgspec.json.decode(text, type=Intention)
+            return msgspec.json.decode(text, type=EpochIntent)
         except msgspec.MsgspecError as error:
             path = self.epochs.checkpoint.root / "intentions" / "open"
             raise unreadable(path, "it is no intention") from error
@@ -725,7 +734,7 @@ class Driver:
         checkpoint = self.epochs.checkpoint
         if intention.epoch <= self.last.epoch:
             return text
-        times = one_more(checkpoint.root, intention.epoch)
+        times = increment_crash_count(checkpoint.root, intention.epoch)
         if times < TWICE and not self._note.has_exceeded(intention.epoch):
             return text
         asked = self._registry.queries

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from levada.core.names import is_derived, match_streams, shown
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_dependencies import check_maker
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import Span, UnknownNameError, UsageError
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.traversal import rewritten
@@ -23,7 +23,7 @@ _NOWHERE: Mapping[str, Span] = {}
 
 
 def bind_names(
-    query: a.Query, asked: Asked, known: Known, places: Mapping[str, Span] = _NOWHERE
+    query: a.Query, asked: QueryRequest, known: NameScope, places: Mapping[str, Span] = _NOWHERE
 ) -> a.Query:
     """The query on the streams and graphs that there are; ``places`` of its text name streams.
 
@@ -49,7 +49,7 @@ def bind_names(
 
 
 def _match(
-    query: a.Query, asked: Asked, known: Known, places: Mapping[str, Span]
+    query: a.Query, asked: QueryRequest, known: NameScope, places: Mapping[str, Span]
 ) -> dict[str, str]:
     """What all names for streams stand for, those that have been said so far and the query's."""
     own = [w.stream for w in query.windows]
@@ -66,7 +66,9 @@ def _match(
         raise
 
 
-def _check_there(said: str, asked: Asked, known: Known, places: Mapping[str, Span]) -> None:
+def _check_there(
+    said: str, asked: QueryRequest, known: NameScope, places: Mapping[str, Span]
+) -> None:
     """Raises ``UnknownNameError`` for a stream that is not there, at its place in the text."""
     try:
         match_streams([said], known.streams, known.makers)
@@ -78,7 +80,7 @@ def _check_there(said: str, asked: Asked, known: Known, places: Mapping[str, Spa
         ) from None
 
 
-def _check_kind(said: str, asked: Asked, *, tuples: bool) -> None:
+def _check_kind(said: str, asked: QueryRequest, *, tuples: bool) -> None:
     """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL."""
     if tuples != (asked.spoken == "cql"):
         raise UsageError(

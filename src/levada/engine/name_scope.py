@@ -3,7 +3,7 @@ and the ontology, by which entailment goes.
 
 An engine's ``Registry`` keeps it; ``levada check`` and ``levada explain`` make one for an
 application. It grows as streams, data and queries come, and ``prepare`` reads it, so equal
-``Known`` means equal plans.
+``NameScope`` means equal plans.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Known:
+class NameScope:
     """What can be named.
 
     ``streams``: those from outside. ``graphs``: the static ones (None among them: the default
@@ -73,7 +73,7 @@ class Known:
                 del self.words[word]
                 self.said.pop(word, None)
 
-    def copy(self) -> Known:
+    def copy(self) -> NameScope:
         """The same, which changes without this one."""
         return replace(
             self, streams=dict(self.streams), queries=dict(self.queries), said=dict(self.said),
@@ -81,7 +81,7 @@ class Known:
             words=Counter(self.words), of_streams=dict(self.of_streams),
         )  # fmt: skip
 
-    def apart(self) -> Known:
+    def apart(self) -> NameScope:
         """The same for a text that is only looked at: its names do not stay."""
         return replace(self, said=dict(self.said))
 

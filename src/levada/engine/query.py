@@ -23,7 +23,7 @@ from levada.core.event_time import TIMELESS, distinct
 from levada.core.query_model import Form, Output
 from levada.engine.python.notebook import SHOWN, frame_html
 from levada.engine.python.optional_imports import notebook_module
-from levada.engine.python.publish_signal import Bell, set_or_later
+from levada.engine.python.publish_signal import PublishSignal, set_or_later
 from levada.engine.python.result_tables import Table, Tabular
 from levada.errors import CheckpointError, UsageError
 
@@ -69,10 +69,10 @@ def _shown(time: int | None) -> str:
     return "" if time is None else f"at {pl.Series([time]).cast(pl.Datetime('ms', 'UTC'))[0]}"
 
 
-class Owner(Protocol):
+class EngineHandle(Protocol):
     """What a handle asks of the engine that its query is registered with."""
 
-    _bell: Bell
+    _bell: PublishSignal
     _followers: list[threading.Thread]
 
     @property
@@ -110,7 +110,7 @@ class Query(Tabular):
 
     __slots__ = ("__weakref__", "_engine", "_lifetime", "_query", "name")
 
-    def __init__(self, registered: Registered, engine: Owner) -> None:
+    def __init__(self, registered: Registered, engine: EngineHandle) -> None:
         self.name = registered.name
         self._lifetime = registered.lifetime
         self._query = registered.alike
@@ -338,7 +338,7 @@ def all_of(query: Query) -> Results:
     return Results([r for batch in found for r in reports(batch, query.name)], whole)
 
 
-def named(query: str | Query) -> tuple[str, Lifetime | None]:
+def name_and_lifetime(query: str | Query) -> tuple[str, Lifetime | None]:
     """A query's name, and where it must stand if it is given by its handle."""
     return (query, None) if isinstance(query, str) else (query.name, query._lifetime)
 

@@ -12,12 +12,12 @@ from graphlib import CycleError, TopologicalSorter
 
 from levada.core.names import is_derived, match_streams, shown
 from levada.core.query_model import Form
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.errors import LevadaError, UsageError
 from levada.plan.logical import nodes as a
 
 
-def maker_of(said: str, known: Known) -> str | None:
+def maker_of(said: str, known: NameScope) -> str | None:
     """The query that makes the stream of this name; None if it comes from outside. What cannot be
     matched is an error when names are bound.
     """
@@ -27,13 +27,13 @@ def maker_of(said: str, known: Known) -> str | None:
     return None
 
 
-def makers_read(query: a.Query, known: Known) -> set[str]:
+def makers_read(query: a.Query, known: NameScope) -> set[str]:
     """The queries that make what a query reads, as its text says."""
     makers = (maker_of(window.stream, known) for window in query.windows)
     return {maker for maker in makers if maker is not None}
 
 
-def order_by_makers(names: Collection[str], known: Known) -> list[str]:
+def order_by_makers(names: Collection[str], known: NameScope) -> list[str]:
     """Queries that come together, each behind those whose streams it reads. Raises ``UsageError``
     for a cycle.
     """
@@ -50,7 +50,7 @@ def order_by_makers(names: Collection[str], known: Known) -> list[str]:
         raise UsageError(message) from None
 
 
-def check_maker(said: str, maker: str, known: Known) -> None:
+def check_maker(said: str, maker: str, known: NameScope) -> None:
     """Raises ``UsageError`` if a query cannot make the stream that another has called ``said``."""
     query = known.queries[maker]
     if query.form is not Form.CONSTRUCT:

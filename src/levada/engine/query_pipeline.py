@@ -23,9 +23,9 @@ from levada.core.event_time import MIN
 from levada.core.gc_control import collection_paused
 from levada.core.stream_facts import StreamFacts
 from levada.engine.name_resolution import bind_names
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.ontology import Ontology
-from levada.engine.query_request import Asked, note
+from levada.engine.query_request import QueryRequest, note
 from levada.errors import LevadaError, QueryError, QueryFailureError, Span
 from levada.language import parse
 from levada.language.cql.ast import Script
@@ -51,13 +51,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def prepare(asked: Asked, known: Known, tree: QueryUnit | Script | None = None) -> Prepared:
+def prepare(
+    asked: QueryRequest, known: NameScope, tree: QueryUnit | Script | None = None
+) -> Prepared:
     """A query's way from text to operators; a stage raises ``LevadaError`` when first asked for.
     ``tree``: that of the text, if it has been parsed.
 
     >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] "
     >>> text += "{ WINDOW <w> { ?s ?p 1 } }"
-    >>> query = prepare(Asked(text, "q"), Known({"s": StreamFacts(), "e:s": StreamFacts()}))
+    >>> names = NameScope({"s": StreamFacts(), "e:s": StreamFacts()})
+    >>> query = prepare(QueryRequest(text, "q"), names)
     >>> query.optimized.windows[0].stream, query.physical.root.stage
     ('e:s', 1)
     """
@@ -94,8 +97,8 @@ class _stage(Generic[T]):  # noqa: N801 as a decorator
 class Prepared:
     """A query at every stage of its way."""
 
-    asked: Asked
-    known: Known
+    asked: QueryRequest
+    known: NameScope
 
     @_stage
     def ast(self) -> QueryUnit | Script:
@@ -163,7 +166,7 @@ class Prepared:
 
 
 @collection_paused()
-def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT) -> Topology:
+def share(queries: Iterable[Prepared], known: NameScope, sharing: Sharing = DEFAULT) -> Topology:
     """The shared topology of queries that begin together; makers stand before readers."""
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
 
@@ -183,7 +186,7 @@ def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT)
     return topology
 
 
-def _translate_cql(asked: Asked, known: Known) -> a.Query:
+def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     from levada.language.translate.cql.translate import (
         translate_cql,  # here: who asks SPARQL needs none
     )
@@ -194,14 +197,14 @@ def _translate_cql(asked: Asked, known: Known) -> a.Query:
     return translate_cql(asked.text, schemas, asked.options, relations)
 
 
-def _translate_sparql(tree: QueryUnit | Script, asked: Asked, known: Known) -> a.Query:
+def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: NameScope) -> a.Query:
     assert isinstance(tree, QueryUnit), "all languages but CQL have one kind of tree"
     graphs = None if known.graphs is None else {g for g in known.graphs if g is not None}
     streams = [name for name, facts in known.streams.items() if facts.schema is None]
     return translate(tree, asked.options, text=asked.text, graphs=graphs, streams=streams)
 
 
-def _context(asked: Asked, ontology: Ontology) -> Context:
+def _context(asked: QueryRequest, ontology: Ontology) -> Context:
     """What the rules know: the schema by which graphs entail, if a query's options say so."""
     regime = asked.options.entailment or Regime.NONE
     entails = regime is not Regime.NONE and asked.spoken != "cql"

@@ -13,11 +13,11 @@ from levada.plan.logical.query_options import QueryOptions
 
 
 @frozen
-class Asked:
+class QueryRequest:
     """A query that is to be registered: its text and name, and what ``Engine.register`` takes
     beside them. ``dialect`` None is the one that the text shows.
 
-    >>> Asked("Select k From A [Range 5 s]", "pairs").spoken
+    >>> QueryRequest("Select k From A [Range 5 s]", "pairs").spoken
     'cql'
     """
 
@@ -35,15 +35,17 @@ class Asked:
 def check_batch(batch: object) -> None:
     """Whether these are queries as ``register_all`` takes them. Raises ``UsageError``.
 
-    >>> check_batch([Asked("Select k From A [Range 5 s]", "pairs")])
+    >>> check_batch([QueryRequest("Select k From A [Range 5 s]", "pairs")])
     """
     told = f"A {type(batch).__name__}"
     if isinstance(batch, Sequence):
-        told = next((f"A {type(one).__name__}" for one in batch if not isinstance(one, Asked)), "")
+        told = next(
+            (f"A {type(one).__name__}" for one in batch if not isinstance(one, QueryRequest)), ""
+        )
     if told:
         raise UsageError(
             f"{told} is no query to register.",
-            hint="register_all takes a list of levada.Asked(text, name).",
+            hint="register_all takes a list of levada.QueryRequest(text, name).",
         )
 
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile, named
 from levada.core.names import check_query_name, derived_by, match_streams, shown
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.ontology import Ontology
 from levada.engine.query_dependencies import order_by_makers
 from levada.engine.query_pipeline import Prepared, prepare
-from levada.engine.query_request import Asked, check_batch, note
+from levada.engine.query_request import QueryRequest, check_batch, note
 from levada.engine.templates.query_templates import rows_of
 from levada.errors import LevadaError, QueryFailureError, UsageError, near
 from levada.language.cql.ast import Script
@@ -34,7 +34,7 @@ from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.logical import nodes as a
 from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
-from levada.plan.logical.query_template import Row
+from levada.plan.logical.query_template import TemplateInstance
 from levada.plan.sharing.sharing_modes import Planning
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Registry:
         self.declared: dict[str, StreamConfig] = {}
         self.left: set[str] = set()
         ontology_ = Ontology(self._ontology_files)
-        self.known = Known(
+        self.known = NameScope(
             graphs=frozenset(), ontology=ontology_, joins=planning.joins, regions=planning.regions,
             measures=self.planning.measures,
         )  # fmt: skip
@@ -154,7 +154,7 @@ class Registry:
         self.known.graphs = {g for file in files for g in file.graphs}
         self.known.replaceable = frozenset(g for f in files if f.replaceable for g in f.graphs)
         self.known.ontology = Ontology(self._ontology_files or named(files, self._folder))
-        batch = [Asked(q.text, n, q.dialect, q.options) for n, q in self.queries.items()]
+        batch = [QueryRequest(q.text, n, q.dialect, q.options) for n, q in self.queries.items()]
         rows = rows_of(batch, self.known)
         for asked in batch:
             name = asked.name
@@ -162,7 +162,7 @@ class Registry:
             said = _said(asked.text, meaning)
             self.queries[name] = replace(self.queries[name], said=said, meaning=meaning)
 
-    def add(self, batch: Sequence[Asked]) -> list[Registered]:
+    def add(self, batch: Sequence[QueryRequest]) -> list[Registered]:
         """Queries that come together, all or none; in the order given, whichever reads which."""
         check_batch(batch)
         with self.lock:
@@ -200,7 +200,7 @@ class Registry:
             self.changed, self.edits = True, self.edits + 1
             return [found[asked.name] for asked in batch]
 
-    def _prepared(self, asked: Asked) -> Prepared:
+    def _prepared(self, asked: QueryRequest) -> Prepared:
         tree = self.trees.get((asked.text, asked.dialect))
         return prepare(asked, self.known, tree)
 
@@ -212,7 +212,7 @@ class Registry:
         meaning = query.optimized if self.is_trial else query.plannable
         return Registered(asked.name, asked.text, asked.spoken, asked.options, meaning)
 
-    def _rows_of(self, batch: Sequence[Asked]) -> dict[str, Row]:
+    def _rows_of(self, batch: Sequence[QueryRequest]) -> dict[str, TemplateInstance]:
         """The queries that are rows of templates; none if finding them fails."""
         try:
             with self.guard(len(batch)):
@@ -237,7 +237,9 @@ class Registry:
                     check_end(query.name, query.options, self.begins(query.alike))
                     query.lifetime.may_be_over = True  # when the plan has it
 
-    def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[int, Prepared]:
+    def _first_of(
+        self, batch: Sequence[QueryRequest], rows: Mapping[str, TemplateInstance]
+    ) -> dict[int, Prepared]:
         """A query of each template, by its id: what is a slip in one is one in all, and all call
         their streams alike.
         """
@@ -250,7 +252,7 @@ class Registry:
             self._begun = True
             for name in dict.fromkeys(self._unsure):
                 if (query := self.queries.get(name)) is not None:
-                    asked = Asked(query.text, name, query.dialect, query.options)
+                    asked = QueryRequest(query.text, name, query.dialect, query.options)
                     self._warn(prepare(asked, self.known), only_of_data=True)
             self._unsure = []
 
@@ -292,7 +294,7 @@ class Registry:
         for sentence in shown_warnings(sure, query.asked.text):
             _tell(query, sentence)
 
-    def _check_names(self, batch: Sequence[Asked]) -> None:
+    def _check_names(self, batch: Sequence[QueryRequest]) -> None:
         """No two names are equal, or differ by case only."""
         names: dict[str, str] = {}
         for asked in batch:
@@ -314,7 +316,7 @@ class Registry:
         """The query whose name a disk that is blind to case sees so."""
         return folded if folded in self.queries else self._folded.get(folded)
 
-    def _under(self, batch: Sequence[Asked]) -> list[Asked]:
+    def _under(self, batch: Sequence[QueryRequest]) -> list[QueryRequest]:
         """The queries with the engine's entailment where they say none."""
         found: dict[int, QueryOptions] = {}
         for asked in batch:
@@ -323,7 +325,7 @@ class Registry:
                 entailment = options.entailment or self._regime
                 found[id(options)] = replace(options, entailment=entailment)
         return [
-            Asked(asked.text, asked.name, asked.dialect, found[id(asked.options)])
+            QueryRequest(asked.text, asked.name, asked.dialect, found[id(asked.options)])
             for asked in batch
         ]
 
@@ -345,7 +347,7 @@ class Registry:
 
     def bring_back(self, query: Registered) -> None:
         """Takes a query in again that went just now, as if it had not gone."""
-        self.add([Asked(query.text, query.name, query.dialect, query.options)])
+        self.add([QueryRequest(query.text, query.name, query.dialect, query.options)])
         if query.lifetime.query is not None:
             self.queries[query.name] = query
             self.dropped.discard(query.name)
@@ -384,9 +386,9 @@ def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures |
     if form not in (JoinForm.AUTO, JoinForm.REPLICATED):
         return None
     # here: who does not ask for it loads nothing that reads
-    from levada.engine.statistics.stream_statistics import Looked
+    from levada.engine.statistics.stream_statistics import SampledStatistics
 
-    return Looked(streams)
+    return SampledStatistics(streams)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -397,7 +399,9 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(few[:-1]), few[-1]] if len(few) > 1 else few)
 
 
-def _registered_rows(batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[str, Registered]:
+def _registered_rows(
+    batch: Sequence[QueryRequest], rows: Mapping[str, TemplateInstance]
+) -> dict[str, Registered]:
     """The queries of a batch that are rows of templates."""
     from levada.runtime.driver.query_catalog import Registered
 
@@ -413,9 +417,9 @@ def _registered_rows(batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[st
     return found
 
 
-def _said(text: str, meaning: a.Query | Row) -> str | None:
+def _said(text: str, meaning: a.Query | TemplateInstance) -> str | None:
     """A text that is kept: one that a row's meaning says as it is, is not."""
-    return None if isinstance(meaning, Row) and meaning.text == text else text
+    return None if isinstance(meaning, TemplateInstance) and meaning.text == text else text
 
 
 def _tell(query: Prepared, sentence: str) -> None:

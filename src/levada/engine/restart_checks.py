@@ -21,7 +21,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.crash_counter import forget
 from levada.checkpoint.epoch_context import Setup, load_setup
 from levada.checkpoint.leadership.rollback import OPEN, TOLD
-from levada.checkpoint.manifest import Intention, Manifest, StreamRecord
+from levada.checkpoint.manifest import EpochIntent, Manifest, StreamRecord
 from levada.connectors.config.option_changes import MIXING, OptionChange, option_changes
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile
@@ -33,7 +33,7 @@ from levada.core.event_time import MIN, instant
 from levada.errors import CheckpointError, UsageError
 from levada.plan.execution.plan import QueryPlan
 from levada.runtime.driver.query_catalog import Registered
-from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.source_coordinator import SourceCoordinator
 
 STAMPS = "static-stamps.json"
 Stamp = tuple[int, int]  # size, time (ns)
@@ -111,7 +111,7 @@ def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
     or a first epoch which begins anew with other options.
     """
     with suppress(CheckpointError, msgspec.MsgspecError):
-        ahead = msgspec.json.decode(read_sealed(root / OPEN), type=Intention)
+        ahead = msgspec.json.decode(read_sealed(root / OPEN), type=EpochIntent)
         goes_on = ahead.deadly if last is None else ahead.epoch > last.epoch
         if goes_on and ahead.setup:
             return load_setup(str(root / ahead.setup))
@@ -119,7 +119,7 @@ def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
 
 
 def note_of_ended(
-    checkpoint: Checkpoint, sourcing: Sourcing, queries: Mapping[str, Registered]
+    checkpoint: Checkpoint, sourcing: SourceCoordinator, queries: Mapping[str, Registered]
 ) -> str:
     """A checkpoint whose streams have ended: what is missing is published; new data are refused,
     new queries told of. "": it has not.
@@ -137,7 +137,7 @@ def note_of_ended(
     return note
 
 
-def drop_other(
+def discard_incompatible_state(
     checkpoint: Checkpoint, configs: Sequence[StreamConfig], queries: Mapping[str, Registered]
 ) -> None:
     """Takes away the first epoch of a checkpoint if it was written ahead, has not been committed,
@@ -149,7 +149,7 @@ def drop_other(
     if checkpoint.last is not None or not path.exists():
         return
     try:
-        ahead = msgspec.json.decode(read_sealed(path), type=Intention)
+        ahead = msgspec.json.decode(read_sealed(path), type=EpochIntent)
         known = checkpoint.load_topology(ahead.plan)[1]
         read = {c.name: c for c in checkpoint.setup(ahead.setup).streams}
     except (CheckpointError, msgspec.MsgspecError):
@@ -163,7 +163,7 @@ def drop_other(
         delete(path)
 
 
-def edited(queries: Sequence[QueryPlan]) -> None:
+def warn_about_edited_queries(queries: Sequence[QueryPlan]) -> None:
     """Says of queries that they are others than those of their names before, and whence they
     count.
     """

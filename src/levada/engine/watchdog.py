@@ -23,7 +23,7 @@ from contextlib import suppress
 import psutil
 
 from levada.core.cpu_guard import VARIABLE, cpu_limit, enable
-from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.driver.epoch_loop import EpochLoop
 from levada.runtime.task.work_note import RECORDS, UNLIMITED, WorkNote
 
 EXIT_CODE = 5
@@ -65,7 +65,7 @@ def begin_again(sentence: str) -> None:
 class Watchdog:
     """Watches the thread of a loop. ``end`` None: it warns."""
 
-    def __init__(self, note: WorkNote, loop: Loop, end: End | None) -> None:
+    def __init__(self, note: WorkNote, loop: EpochLoop, end: End | None) -> None:
         self._note, self._loop, self._end, self._limit = note, loop, end, cpu_limit()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="levada watchdog", daemon=True)

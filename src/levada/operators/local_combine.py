@@ -16,7 +16,7 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.core.frame import Frame
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import incremental_group_by, report_group_by
 from levada.operators.reporting.order_and_distinct import first_rows
 from levada.operators.rows.route_rows import key_of, with_report
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
     folded: bool
 
 
-def fewer(node: PlanNode, at: int, frame: Frame, pool: Pool) -> Sent | None:
+def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> Sent | None:
     """What of the rows of a node's input ``at`` is enough; None: they are sent as they are."""
     told = node.known(less_of, at)
     if told is None or told.what is What.WHOLE or not frame.n:
@@ -49,7 +49,7 @@ def less_of(node: PlanNode, at: int) -> Any:
     return less(node.step, at)
 
 
-def _partials(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+def _partials(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     if (groups := node.of(s.RGroup)) is not None:
         return report_group_by.partials(groups, frame, pool, FEWER)
     running = node.of(s.Running)
@@ -57,13 +57,13 @@ def _partials(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
     return incremental_group_by.partials(running, frame, pool, FEWER)
 
 
-def _values(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+def _values(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     groups = node.of(s.RGroup)
     assert groups is not None, "distinct values are of groups of report rows"
     return report_group_by.values(groups, frame, FEWER)
 
 
-def _first(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+def _first(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     """The first rows of each report, as many as are shown at most."""
     order = node.of(s.ROrder)
     assert order is not None and order.step.limit is not None, "an order with LIMIT"
@@ -76,7 +76,7 @@ def _first(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
     return first_rows(order, frame, pool, most)
 
 
-def _netted(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
+def _netted(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     """The sum of the weights of each instant, also where it is 0: something has changed there."""
     codes, first = group(*with_report(key_of(frame, ()), frame))
     if len(first) > FEWER * frame.n:
@@ -86,7 +86,7 @@ def _netted(node: PlanNode, frame: Frame, pool: Pool) -> Frame | None:
     return frame.take(first).with_(w=net)
 
 
-_WAYS: dict[What, Callable[[PlanNode, Frame, Pool], Frame | None]] = {
+_WAYS: dict[What, Callable[[PlanNode, Frame, TermLookup], Frame | None]] = {
     What.PARTIALS: _partials,
     What.VALUES: _values,
     What.FIRST: _first,

@@ -23,21 +23,21 @@ from levada.core.frame import Frame
 from levada.core.frozen import frozen
 from levada.core.query_limits import QueryLimits
 from levada.kernels.keyed.key_partitioner import group_and_partition
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import home_hash
 from levada.operators.state.lsm_runs import Horizons, Run
 from levada.operators.state.state_parts import State
 from levada.operators.windowing.element_times import ElementTimes
-from levada.operators.windowing.report_times import Progress
+from levada.operators.windowing.report_times import WatermarkProgress
 from levada.plan.execution.key_group_table import WHOLE, Division
 from levada.plan.execution.plan import PlanNode
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.sharing_demand import SharingDemand
 
 Inputs = Sequence[Frame | None]
 
 
-class Place(NamedTuple):
+class PartitionInfo(NamedTuple):
     """Which partition this is; ``groups``: the partition of each group of keys; ``division``: which
     groups are in several.
     """
@@ -69,7 +69,7 @@ _NONE = Statics()
 
 
 @frozen
-class Env:
+class OperatorContext:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
     ``forms``: of joins whose form is chosen what they tell of it (``plan/sealed/joins``).
@@ -78,24 +78,26 @@ class Env:
     """
 
     state: State
-    pool: Pool
-    progress: Progress
+    pool: TermLookup
+    progress: WatermarkProgress
     element_times: ElementTimes
-    place: Place
+    place: PartitionInfo
     statics: Statics = _NONE
     partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
     shown: dict[str, list[int]] = field(default_factory=dict)
     forms: dict[str, list[int]] = field(default_factory=dict)
     arrived: dict[int, Run] = field(default_factory=dict)
     limits: QueryLimits = field(default_factory=QueryLimits)
-    shares: Shares | None = None
+    shares: SharingDemand | None = None
 
     @staticmethod
-    def of_rows(pool: Pool) -> Env:
+    def of_rows(pool: TermLookup) -> OperatorContext:
         """Where rows are read: for steps that need nothing but each row."""
         none = np.empty(0, np.int64)
-        place = Place(0, np.zeros(1, np.int16))
-        return Env(State(None, "", _nothing), pool, Progress(none, none), {}, place)
+        place = PartitionInfo(0, np.zeros(1, np.int16))
+        return OperatorContext(
+            State(None, "", _nothing), pool, WatermarkProgress(none, none), {}, place
+        )
 
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
         """The due reports of a node whose schedules have windows of these kinds."""
@@ -128,7 +130,7 @@ class Env:
         self.shown.setdefault(node.members.query_at(member), []).extend(reports.tolist())
 
 
-Operator = Callable[[PlanNode[Any], Inputs, Env], Frame | None]
+Operator = Callable[[PlanNode[Any], Inputs, OperatorContext], Frame | None]
 
 
 def _home_hash(node: PlanNode) -> npt.NDArray[np.uint64]:

@@ -14,7 +14,7 @@ from levada.operators.aggregation.incremental_group_by import running
 from levada.operators.aggregation.multiplicity import rexcept, tally
 from levada.operators.aggregation.panes import panes
 from levada.operators.aggregation.report_group_by import rgroup
-from levada.operators.operator_context import Env, Inputs, Operator
+from levada.operators.operator_context import Inputs, Operator, OperatorContext
 from levada.operators.reporting.order_and_distinct import distinct, order
 from levada.operators.reporting.path_closure import closure
 from levada.operators.reporting.ranges.range_relation_to_stream import ranged_changes
@@ -23,7 +23,7 @@ from levada.operators.reporting.report import report
 from levada.operators.reporting.report_join import arranged_report_join, report_join
 from levada.operators.reporting.results_at_reports import standing
 from levada.operators.reporting.snapshot import snapshot
-from levada.operators.row_limit import blamed
+from levada.operators.row_limit import attribute_to_query
 from levada.operators.rows.compensation_filter import by_window, pick
 from levada.operators.rows.filter_extend import extend, filter_
 from levada.operators.rows.passthrough import emit, hold, union
@@ -110,7 +110,7 @@ OPERATORS: dict[type[Step], Operator] = {
 }
 
 
-IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Frame]]] = {
+IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, OperatorContext], Iterator[Frame]]] = {
     s.Join: join_in_pieces,
     s.ArrangedJoin: arranged_join_in_pieces,
     s.StreamJoin: stream_join_in_pieces,
@@ -122,7 +122,7 @@ IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Fram
 """Those that may make many rows of few, and give them a part at a time."""
 
 
-def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:
+def evaluate(node: PlanNode, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new output rows of a node, from its inputs' new rows and its state. Raises
     ``ExcessError``, which names the node.
     """
@@ -130,4 +130,4 @@ def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:
     try:
         return OPERATORS[type(node.step)](node, inputs, env)
     except ExcessError as error:
-        raise blamed(error, node, inputs) from None
+        raise attribute_to_query(error, node, inputs) from None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from levada.core.array_types import Ints, Longs
-from levada.core.expression_budget import Spent
+from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame
 from levada.core.query_limits import Limited, QueryLimits
 from levada.errors import ExcessError
@@ -59,7 +59,7 @@ def check_reports(
     limits: Limited,
     *,
     plan: Plan,
-    spent: Spent,
+    spent: ExpressionBudget,
     same: Frame | None = None,
 ) -> None:
     """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
@@ -134,7 +134,9 @@ def _check_most(found: Longs, most: Longs, what: str, node: PlanNode, op: Ints) 
 _NONE = np.iinfo(np.int64).max
 
 
-def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -> ExcessError:
+def attribute_to_query(
+    error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]
+) -> ExcessError:
     """The error with its place in the plan: this node, and of its members the one with most rows,
     where the operator has not said.
     """

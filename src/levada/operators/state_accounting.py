@@ -21,7 +21,7 @@ from levada.core.array_types import Bools, Ints, Longs
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame
 from levada.core.frozen import frozen
-from levada.operators.state.state_parts import AGAIN, ALIKE, FOLLOWS, Piece, State
+from levada.operators.state.state_parts import AGAIN, ALIKE, FOLLOWS, State, StatePart
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.query_charges import members_below
@@ -43,7 +43,9 @@ class Uses:
     of: dict[int, dict[int, Use]]
 
 
-def held(plan: Plan, state: State, watermarks: Times, partition: int = 0) -> dict[str, int]:
+def count_state_rows(
+    plan: Plan, state: State, watermarks: Times, partition: int = 0
+) -> dict[str, int]:
     """The rows that each query has here, where it has any. Operators that are relaxed for several
     queries have no rows of one query: there are none in the modes in which there is this limit.
     What all partitions have counts in the first ``partition``.
@@ -86,7 +88,7 @@ def _counted(rows: Frame, op: Ints, own: Bools, members: int) -> Longs:
     return np.bincount(op[own], minlength=members)
 
 
-def _rows(state: State, piece: Piece) -> Frame | None:
+def _rows(state: State, piece: StatePart) -> Frame | None:
     """Member, weight, begin and end of a piece's rows, if they leave by time."""
     frames = state.frames(piece)
     rows, keys = state.frame(piece), frames.get(f"{piece.name}.key")

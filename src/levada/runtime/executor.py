@@ -26,7 +26,7 @@ from typing import Protocol
 
 from levada.core.code_loading import load_function
 from levada.core.frozen import frozen
-from levada.runtime.preferred_locations import Places
+from levada.runtime.preferred_locations import PreferredLocations
 
 Blob = bytes | memoryview
 Intake = Callable[[bytes, bytes], list[tuple[int, Blob]]]
@@ -54,7 +54,7 @@ class Job:
     functions: tuple[str, str] = EPOCH
     fused: bool = False
     light: bool = False
-    places: Places | None = None
+    places: PreferredLocations | None = None
 
     def __post_init__(self) -> None:
         assert self.stages >= 1 and self.partitions >= 1, (

@@ -17,7 +17,7 @@ NOWHERE = -1
 
 
 @dataclass(slots=True)
-class Tally:
+class LocalityStats:
     """What has become of preferences so far: how many tasks had one, how many ran elsewhere;
     ``remote``: the bytes of the ``blobs`` that tasks have got from other executors, of all that
     they ``read``. ``executors``: which one stands for each machine now, as Spark names it in a
@@ -40,10 +40,10 @@ class Tally:
 
 
 @frozen
-class Places:
+class PreferredLocations:
     """The machine of each payload, and of each partition in each stage (``NOWHERE``: any)."""
 
     machines: int
     payloads: tuple[int, ...]
     stages: tuple[tuple[int, ...], ...]
-    tally: Tally = field(default_factory=Tally)
+    tally: LocalityStats = field(default_factory=LocalityStats)

@@ -1,11 +1,11 @@
 """An executor that is on its way, and this process in the meantime
 (docs/decisions/0019-here-until-spark-is-there.md).
 
-``Late`` starts another executor on a thread of its own. Until that is there, jobs run here, by the
-``LocalExecutor``, which is the oracle of all others: outcomes, segments and state are the same on
-both, so nothing is to be handed over. A job that has begun here ends here; the next one runs on
-what is there then, and a light one still here: it would be one task there, too, and to send it
-costs more than to run it (docs/decisions/0027-light-epochs-stay-here.md). What makes the start
+``WarmupExecutor`` starts another executor on a thread of its own. Until that is there, jobs run
+here, by the ``LocalExecutor``, which is the oracle of all others: outcomes, segments and state are
+the same on both, so nothing is to be handed over. A job that has begun here ends here; the next one
+runs on what is there then, and a light one still here: it would be one task there, too, and to send
+it costs more than to run it (docs/decisions/0027-light-epochs-stay-here.md). What makes the start
 fail is raised by ``check``, on the thread that asks.
 """
 
@@ -15,11 +15,11 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from levada.checkpoint.executor_affinity import Homes
+from levada.checkpoint.executor_affinity import ExecutorAffinity
 from levada.runtime.executor import Executor, Job, LocalExecutor
 
 
-class Start(Protocol):
+class ExecutorStartup(Protocol):
     """How an executor comes to be."""
 
     def find(self) -> None:
@@ -35,12 +35,12 @@ class Start(Protocol):
         """Ends what has been started, also while it starts; leaves no process behind."""
 
 
-class Late:
+class WarmupExecutor:
     """Runs jobs in this process until another executor is there, and light ones for good.
     ``here``: whether it may; else nothing runs before that.
     """
 
-    def __init__(self, start: Start, *, here: bool) -> None:
+    def __init__(self, start: ExecutorStartup, *, here: bool) -> None:
         self.here = here
         self._start = start
         self._here = LocalExecutor()
@@ -98,7 +98,7 @@ class Late:
 
 def runs_here(executor: Executor, job: Job) -> bool:
     """Whether a job would run in this process now."""
-    if isinstance(executor, Late):
+    if isinstance(executor, WarmupExecutor):
         return not executor.there or (executor.here and job.light)
     return isinstance(executor, LocalExecutor)
 
@@ -106,19 +106,19 @@ def runs_here(executor: Executor, job: Job) -> bool:
 def all_here(executor: Executor) -> bool:
     """Whether any job would run in this process now."""
     return isinstance(executor, LocalExecutor) or (
-        isinstance(executor, Late) and not executor.there
+        isinstance(executor, WarmupExecutor) and not executor.there
     )
 
 
 def is_starting(executor: Executor) -> bool:
     """Whether jobs run in this process only until another executor is there."""
-    return isinstance(executor, Late) and not executor.there
+    return isinstance(executor, WarmupExecutor) and not executor.there
 
 
-def homes_of(executor: Executor) -> Homes | None:
+def homes_of(executor: Executor) -> ExecutorAffinity | None:
     """The homes of partitions; None: there is no cluster, or not yet."""
-    found = executor.now if isinstance(executor, Late) else executor
-    homes: Homes | None = getattr(found, "homes", None)
+    found = executor.now if isinstance(executor, WarmupExecutor) else executor
+    homes: ExecutorAffinity | None = getattr(found, "homes", None)
     return homes
 
 
@@ -126,7 +126,7 @@ def missed_by(executor: Executor) -> tuple[int, int]:
     """How many jobs since this was asked last have not found a file, and how many of the next ones
     go by value for that.
     """
-    found = executor.now if isinstance(executor, Late) else executor
+    found = executor.now if isinstance(executor, WarmupExecutor) else executor
     tell: Callable[[], tuple[int, int]] = getattr(found, "missed", lambda: (0, 0))
     return tell()
 
@@ -139,7 +139,7 @@ def cores_of(executor: Executor) -> int:
 
 def jvm_seconds(executor: Executor) -> float | None:
     """The CPU time of Spark's JVM so far, s; None: there is none, or it is on other machines."""
-    found = executor.now if isinstance(executor, Late) else executor
+    found = executor.now if isinstance(executor, WarmupExecutor) else executor
     seconds: Callable[[], float | None] = getattr(found, "jvm_seconds", lambda: None)
     return seconds()
 
@@ -148,4 +148,6 @@ def is_here(executor: Executor) -> bool:
     """Whether light jobs run on the thread that asks for them: their cost is its CPU time, and not
     what others let it wait.
     """
-    return isinstance(executor, LocalExecutor) or (isinstance(executor, Late) and executor.here)
+    return isinstance(executor, LocalExecutor) or (
+        isinstance(executor, WarmupExecutor) and executor.here
+    )

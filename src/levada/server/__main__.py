@@ -14,14 +14,14 @@ import time
 import msgspec
 
 from levada.errors import LevadaError
-from levada.server.run_server import Told, serve
+from levada.server.run_server import ServerConfig, serve
 
 LOOK = 1.0  # s between two looks at whether the engine's process is there
 
 
 def main() -> None:
     """Serves until it is told to stop, or nobody is there to tell it."""
-    told = msgspec.json.decode(sys.stdin.buffer.read(), type=Told)
+    told = msgspec.json.decode(sys.stdin.buffer.read(), type=ServerConfig)
     threading.Thread(target=_follow, args=(told.parent,), daemon=True).start()
     try:
         serve(told.settings, socket.socket(fileno=told.descriptor))

@@ -23,15 +23,15 @@ from levada.checkpoint.request_files import (
 )
 from levada.errors import CheckpointError, LevadaError
 from levada.server import openapi, page, query_routes, result_routes, status_routes
-from levada.server.app_state import Served, check_role, off_loop
+from levada.server.app_state import ServerState, check_role, off_loop
 from levada.server.dead_letter_routes import letters
 from levada.server.live.websocket import events_socket, query_socket
 from levada.server.problem_json import Json, Problem, on_problem, on_refusal, on_status
 from levada.server.push import push_routes, stream_routes
-from levada.server.push.fast_path import Shortcut
+from levada.server.push.fast_path import FastPathMiddleware
 from levada.server.push.push_validation import BODIES
-from levada.server.route import Endpoint, Way, check_asked, check_names
-from levada.server.security.request_guard import Door
+from levada.server.route import ApiRoute, Endpoint, check_asked, check_names
+from levada.server.security.request_guard import RequestGuard
 from levada.server.security.tokens import Role, TokenFile
 from levada.server.settings import Settings
 from levada.server.sparql import sparql_routes, static_routes
@@ -66,12 +66,12 @@ async def described(request: Request) -> Response:
 
 
 WAYS = (
-    Way("GET", "/health", status_routes.health, tells=("engine", "read_only")),
-    Way("GET", "/status", status_routes.status, tells=STATUS),
-    Way("GET", "/metrics", status_routes.metrics, answers=PLAIN),
-    Way("GET", "/streams", status_routes.streams, tells=("streams",)),
-    Way("GET", "/streams/{stream:path}", status_routes.one_stream, tells=("name",)),
-    Way(
+    ApiRoute("GET", "/health", status_routes.health, tells=("engine", "read_only")),
+    ApiRoute("GET", "/status", status_routes.status, tells=STATUS),
+    ApiRoute("GET", "/metrics", status_routes.metrics, answers=PLAIN),
+    ApiRoute("GET", "/streams", status_routes.streams, tells=("streams",)),
+    ApiRoute("GET", "/streams/{stream:path}", status_routes.one_stream, tells=("name",)),
+    ApiRoute(
         "POST",
         "/streams/{stream:path}",
         push_routes.push_rows,
@@ -81,7 +81,7 @@ WAYS = (
         tells=("stream", "rows", "again"),
         heads=("Idempotency-Key", "Levada-Watermark"),
     ),
-    Way(
+    ApiRoute(
         "PUT",
         "/streams/{stream:path}",
         stream_routes.put_stream,
@@ -90,21 +90,21 @@ WAYS = (
         gives=(200, 201),
         tells=("stream", "format"),
     ),
-    Way(
+    ApiRoute(
         "DELETE",
         "/streams/{stream:path}",
         stream_routes.delete_stream,
         Role.REGISTER,
         tells=("stream", "told"),
     ),
-    Way("GET", "/queries", query_routes.list_queries, tells=("queries",)),
-    Way(
+    ApiRoute("GET", "/queries", query_routes.list_queries, tells=("queries",)),
+    ApiRoute(
         "GET",
         "/queries/{query}",
         query_routes.get_query,
         tells=("name", "dialect", "text", "state"),
     ),
-    Way(
+    ApiRoute(
         "PUT",
         "/queries/{query}",
         query_routes.put_query,
@@ -116,7 +116,7 @@ WAYS = (
         heads=("If-Match",),
         refuses=("to",),
     ),
-    Way(
+    ApiRoute(
         "DELETE",
         "/queries/{query}",
         query_routes.delete_query,
@@ -124,7 +124,7 @@ WAYS = (
         tells=("name", "told"),
         heads=("If-Match",),
     ),
-    Way(
+    ApiRoute(
         "GET",
         "/queries/{query}/results",
         result_routes.results,
@@ -132,16 +132,16 @@ WAYS = (
         answers="results",
         heads=("Last-Event-ID",),
     ),
-    Way(
+    ApiRoute(
         "GET",
         "/queries/{query}/results/{report}",
         result_routes.one,
         asks=("format",),
         answers="results",
     ),
-    Way("GET", "/static", static_routes.list_static, tells=("static",)),
-    Way("GET", "/static/{graph:path}", static_routes.get_static, answers="graph"),
-    Way(
+    ApiRoute("GET", "/static", static_routes.list_static, tells=("static",)),
+    ApiRoute("GET", "/static/{graph:path}", static_routes.get_static, answers="graph"),
+    ApiRoute(
         "PUT",
         "/static/{graph:path}",
         static_routes.put_static,
@@ -149,17 +149,17 @@ WAYS = (
         takes=tuple(TAKES),
         tells=("graph", "told"),
     ),
-    Way(
+    ApiRoute(
         "DELETE",
         "/static/{graph:path}",
         static_routes.delete_static,
         Role.ADMIN,
         tells=("graph", "told"),
     ),
-    Way(  # its clients send words of their own
+    ApiRoute(  # its clients send words of their own
         "GET", "/sparql", sparql_routes.get_sparql, asks=PROTOCOL, answers="sparql", strict=False
     ),
-    Way(
+    ApiRoute(
         "POST",
         "/sparql",
         sparql_routes.post_sparql,
@@ -168,7 +168,7 @@ WAYS = (
         answers="sparql",
         strict=False,
     ),
-    Way(
+    ApiRoute(
         "GET",
         "/events",
         result_routes.events,
@@ -176,8 +176,8 @@ WAYS = (
         answers="text/event-stream",
         heads=("Last-Event-ID",),
     ),
-    Way("GET", "/words", query_routes.known_words, tells=("words",)),
-    Way(
+    ApiRoute("GET", "/words", query_routes.known_words, tells=("words",)),
+    ApiRoute(
         "POST",
         "/check",
         query_routes.check,
@@ -185,14 +185,16 @@ WAYS = (
         takes=QUERY,
         tells=("ok", "errors", "warnings"),
     ),
-    Way("GET", "/letters", letters, asks=("stream", "kind", "limit"), tells=("letters", "more")),
-    Way("GET", "/explain", topology, asks=("most",), answers="topology"),
-    Way(
+    ApiRoute(
+        "GET", "/letters", letters, asks=("stream", "kind", "limit"), tells=("letters", "more")
+    ),
+    ApiRoute("GET", "/explain", topology, asks=("most",), answers="topology"),
+    ApiRoute(
         "POST", "/explain", query_routes.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN
     ),
-    Way("GET", "/openapi.json", described, tells=("openapi", "paths")),
-    Way("GET", "/", page.page, None, answers="text/html", strict=False),
-    Way("GET", "/page/{file}", page.part, None, answers="", strict=False),
+    ApiRoute("GET", "/openapi.json", described, tells=("openapi", "paths")),
+    ApiRoute("GET", "/", page.page, None, answers="text/html", strict=False),
+    ApiRoute("GET", "/page/{file}", page.part, None, answers="", strict=False),
 )
 
 
@@ -202,7 +204,7 @@ SOCKETS = {
 }
 
 
-def application(served: Served) -> Door:
+def application(served: ServerState) -> RequestGuard:
     """The application of a checkpoint."""
     tokens = TokenFile(served.settings.tokens)
 
@@ -237,8 +239,8 @@ def application(served: Served) -> Door:
     app.router.redirect_slashes = False
     app.state.served = served
     pushed = next(way for way in WAYS if way.endpoint is push_routes.push_rows)
-    short = Shortcut(app, pushed.path, _guarded(pushed), _on_fault)
-    door = Door(short, served.settings, tokens)
+    short = FastPathMiddleware(app, pushed.path, _guarded(pushed), _on_fault)
+    door = RequestGuard(short, served.settings, tokens)
     app.state.door = door
     return door
 
@@ -257,7 +259,7 @@ async def _watch(tokens: TokenFile, settings: Settings) -> None:
         await asyncio.sleep(LOOK)
 
 
-def _guarded(way: Way) -> Endpoint:
+def _guarded(way: ApiRoute) -> Endpoint:
     """The endpoint of a way, for those who may go it."""
 
     @wraps(way.endpoint)

@@ -28,7 +28,7 @@ CHECKS = 4  # texts that are checked at once, each in a process
 
 
 @dataclass
-class Served:
+class ServerState:
     """A checkpoint as it is served. ``checks``: texts that ``workers`` check at once; ``asking``:
     requests to the engine at once; ``reading``: answers that are read and written at once;
     ``parsing``: large bodies and files that are parsed at once; ``sparql``: queries over what is
@@ -58,10 +58,10 @@ class Served:
         self.workers = CheckWorkers(settings.root, [*folders], CHECKS)
 
 
-def served(request: HTTPConnection) -> Served:
+def served(request: HTTPConnection) -> ServerState:
     """The checkpoint that a request is about."""
     found = request.app.state.served
-    assert isinstance(found, Served), "the application has been given one"
+    assert isinstance(found, ServerState), "the application has been given one"
     return found
 
 
@@ -164,7 +164,7 @@ async def body_of(request: Request, most: int, what: str, *, limit: str = "body"
 
 
 @asynccontextmanager
-async def one_by_one(own: Served, name: str) -> AsyncIterator[None]:
+async def one_by_one(own: ServerState, name: str) -> AsyncIterator[None]:
     """Who changes what has this name goes after those who do so, so that what he has looked at is
     still so when he does.
     """

@@ -22,10 +22,10 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.core.checkpoint_facts import facts_of
 from levada.core.frozen import frozen
 from levada.core.query_model import Form
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.ontology import Ontology
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.suspended_queries import read_suspended
 from levada.errors import LevadaError
@@ -59,7 +59,7 @@ class Text:
         said = f"{self.dialect}\n{self.options}\n{self.text}"
         return f'"{xxhash.xxh3_64_hexdigest(said.encode())}"'
 
-    def is_as(self, asked: Asked) -> bool:
+    def is_as(self, asked: QueryRequest) -> bool:
         """Whether this is what is asked for. Who says no entailment has the engine's."""
         said, there = str(asked.options), self.options
         if asked.options.entailment is None:
@@ -68,7 +68,7 @@ class Text:
 
 
 @frozen
-class Now:
+class CheckpointView:
     """The queries and streams of a checkpoint. ``plans``: the queries of the newest plan;
     ``catalog``: its file.
     """
@@ -89,12 +89,12 @@ class Facts:
         self._seen: object = None
         self._stamp: object = None
         self._since = self._looked = 0.0
-        self._now = Now({}, {}, {}, Setup([], []))
-        self._known: Known | None = None
+        self._now = CheckpointView({}, {}, {}, Setup([], []))
+        self._known: NameScope | None = None
         self._topology: Topology | None = None
         self._algebras: dict[Text, Query] = {}
 
-    def now(self) -> Now:
+    def now(self) -> CheckpointView:
         """What there is now. Raises ``CheckpointError``."""
         with self._lock:
             self._look()
@@ -112,7 +112,7 @@ class Facts:
         """The first plan version that has the query of this name; None if there is none."""
         return _since(self.now().plans, name) or None
 
-    def known(self) -> Known:
+    def known(self) -> NameScope:
         """What a new text can name. Only the names that a text has for streams may be added."""
         with self._lock:
             self._look()
@@ -159,7 +159,7 @@ class Facts:
             }
         for name, found in suspended.items():
             texts[name] = text_of(name, found.identity, found.reason)
-        self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, catalog)
+        self._now = CheckpointView(texts, plans, {c.name: c for c in setup.streams}, setup, catalog)
         self._known, self._topology, self._seen = None, None, seen
 
 
@@ -175,7 +175,7 @@ def _since(plans: Mapping[str, QueryPlan], name: str) -> int:
     return plans[name].since if name in plans else 0
 
 
-def _known(now: Now, algebras: dict[Text, Query]) -> Known:
+def _known(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
     """What a new text can name. ``algebras``: of texts that were there before."""
     registry = Registry()
     for config in now.streams.values():
@@ -193,18 +193,18 @@ def _known(now: Now, algebras: dict[Text, Query]) -> Known:
         with suppress(LevadaError):
             if text not in before and time.process_time() > ends:
                 continue
-            asked = Asked(text.text, text.name, text.dialect)
+            asked = QueryRequest(text.text, text.name, text.dialect)
             algebras[text] = before.get(text) or prepare(asked, known).algebra
             known.add_query(text.name, algebras[text])
     return known
 
 
-def _makers_first(now: Now) -> list[Text]:
+def _makers_first(now: CheckpointView) -> list[Text]:
     """The queries, those that make a stream first."""
     return sorted(now.texts.values(), key=lambda text: not _makes(now, text))
 
 
-def _makes(now: Now, text: Text) -> bool:
+def _makes(now: CheckpointView, text: Text) -> bool:
     """Whether a query makes a stream."""
     plan = now.plans.get(text.name)
     return plan is not None and plan.form is Form.CONSTRUCT

@@ -21,7 +21,7 @@ from levada.connectors.sinks.dead_letter_files import Letter
 from levada.engine.status.status import read_status
 from levada.engine.status.summary import StreamCounts
 from levada.errors import CheckpointError
-from levada.server.app_state import Served, off_loop, served, slot_of
+from levada.server.app_state import ServerState, off_loop, served, slot_of
 from levada.server.content_negotiation import number
 from levada.server.problem_json import Json, Problem
 
@@ -66,7 +66,7 @@ def _wanted(request: Request) -> Wanted:
     return Wanted(stream, (kind,) if kind else tuple(KINDS), limit)
 
 
-def _answer(own: Served, wanted: Wanted) -> dict[str, Any]:
+def _answer(own: ServerState, wanted: Wanted) -> dict[str, Any]:
     counts = _counts(own)
     known = {*counts, *own.facts.now().streams}
     if wanted.stream and wanted.stream not in known:
@@ -85,7 +85,7 @@ def _answer(own: Served, wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def _counts(own: Served) -> dict[str, StreamCounts]:
+def _counts(own: ServerState) -> dict[str, StreamCounts]:
     try:
         return read_status(own.settings.root).streams
     except CheckpointError:

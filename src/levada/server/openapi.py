@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from levada.server.content_negotiation import EVENTS, MEDIA
-from levada.server.route import JSON, Way
+from levada.server.route import JSON, ApiRoute
 from levada.server.sparql.sparql_routes import GRAPHS, SOLUTIONS, TABLES
 from levada.server.sparql.static_routes import GIVES
 
@@ -34,7 +34,7 @@ _FIELDS = {
 }
 
 
-def document(ways: tuple[Way, ...]) -> dict[str, Any]:
+def document(ways: tuple[ApiRoute, ...]) -> dict[str, Any]:
     """The document."""
     paths: dict[str, Any] = {}
     for way in ways:
@@ -57,7 +57,7 @@ def document(ways: tuple[Way, ...]) -> dict[str, Any]:
     }
 
 
-def _operation(way: Way) -> dict[str, Any]:
+def _operation(way: ApiRoute) -> dict[str, Any]:
     told = " ".join(inspect.cleandoc(way.endpoint.__doc__ or "").split())
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": _TEXT}
@@ -83,7 +83,7 @@ def _operation(way: Way) -> dict[str, Any]:
     return operation
 
 
-def _answer(way: Way) -> dict[str, Any]:
+def _answer(way: ApiRoute) -> dict[str, Any]:
     medias = _SEVERAL.get(way.answers, [way.answers])
     content: dict[str, Any] = {media: {} for media in medias if media}
     if way.tells:

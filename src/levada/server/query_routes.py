@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from levada.checkpoint.request_files import Answer, Asking
+from levada.checkpoint.request_files import Answer, QuerySpec
 from levada.checkpoint.request_files import Request as Wish
 from levada.core.event_time import MAX, MIN
 from levada.core.names import check_query_name
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.status.request_client import RefusedError, ask, new_id
 from levada.engine.status.status import QueryStatus, read_status
 from levada.errors import CheckpointError
@@ -27,7 +27,7 @@ from levada.language.dialects.detect import DIALECTS
 from levada.language.sparql.parser import words
 from levada.plan.logical.query_options import WORDS, options_of
 from levada.server.app_state import (
-    Served,
+    ServerState,
     check_role,
     limits_of,
     off_loop,
@@ -68,14 +68,14 @@ async def get_query(request: Request) -> Response:
     return Json(_shown(own, text, states.get(name)), headers={"ETag": text.etag})
 
 
-def _states(own: Served) -> dict[str, QueryStatus]:
+def _states(own: ServerState) -> dict[str, QueryStatus]:
     try:
         return {query.name: query for query in read_status(own.settings.root).queries}
     except CheckpointError:
         return {}  # no epoch yet
 
 
-def _shown(own: Served, text: Text, state: QueryStatus | None) -> dict[str, Any]:
+def _shown(own: ServerState, text: Text, state: QueryStatus | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": text.name,
         "dialect": text.dialect,
@@ -108,7 +108,7 @@ async def put_query(request: Request) -> Response:
         return await _put(request, own, asked)
 
 
-async def _put(request: Request, own: Served, asked: Asked) -> Response:
+async def _put(request: Request, own: ServerState, asked: QueryRequest) -> Response:
     name, now = asked.name, await off_loop(own.facts.now)
     there = now.texts.get(name)
     match = request.headers.get("if-match")
@@ -153,7 +153,7 @@ async def delete_query(request: Request) -> Response:
         return await _delete(request, own, name)
 
 
-async def _delete(request: Request, own: Served, name: str) -> Response:
+async def _delete(request: Request, own: ServerState, name: str) -> Response:
     there = (await off_loop(own.facts.now)).texts.get(name)
     if there is None:
         raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
@@ -167,7 +167,7 @@ async def _delete(request: Request, own: Served, name: str) -> Response:
     return Json({"name": name, "told": answer.told})
 
 
-async def _asked(request: Request) -> Asked:
+async def _asked(request: Request) -> QueryRequest:
     """The text of a request and what is asked beside it. Raises ``Problem`` 400, 415."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in _MEDIA:
@@ -189,7 +189,7 @@ async def _asked(request: Request) -> Asked:
         )
     text = await text_of(request)
     name = request.path_params.get("query", "query")
-    return Asked(text, name, dialect, options_of(_words(request)))
+    return QueryRequest(text, name, dialect, options_of(_words(request)))
 
 
 def _words(request: Request) -> dict[str, Any]:
@@ -206,15 +206,15 @@ def _words(request: Request) -> dict[str, Any]:
     return said
 
 
-def _asking(asked: Asked, request: Request) -> Asking:
+def _asking(asked: QueryRequest, request: Request) -> QuerySpec:
     token = token_of(request)
     limits = token.allowance.of_queries
     words = _words(request)
-    return Asking(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
+    return QuerySpec(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
 
 
 async def _tell(
-    request: Request, wish: Wish, asked: Asked | None = None
+    request: Request, wish: Wish, asked: QueryRequest | None = None
 ) -> tuple[Answer, dict[str, Any]]:
     """The engine's answer, and the warnings about the text; it is asked when the text may be
     planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
@@ -241,7 +241,7 @@ def pause() -> None:
     time.sleep(LOOK)
 
 
-async def _until(own: Served, asked: Asked | None, name: str = "") -> Text | None:
+async def _until(own: ServerState, asked: QueryRequest | None, name: str = "") -> Text | None:
     """Waits until the plan has a query, or none of a name, which the engine writes as it answers;
     the query.
     """
@@ -285,7 +285,7 @@ async def explain(request: Request) -> Response:
     return Response(text + "\n", media_type="text/plain")
 
 
-def _task(kind: str, asked: Asked, request: Request) -> Task:
+def _task(kind: str, asked: QueryRequest, request: Request) -> Task:
     """What a process that checks texts is asked about the text of a request."""
     patterns = limits_of(request).patterns
     return Task(kind, asked.text, asked.name, asked.dialect, _words(request), patterns)

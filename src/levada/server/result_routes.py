@@ -17,11 +17,11 @@ from levada.connectors.serialization.unwritable_results import is_of_result
 from levada.connectors.sources.file_errors import reason
 from levada.core.names import shown
 from levada.core.query_model import Form
-from levada.engine.status.result_archive import Found, first_reports
+from levada.engine.status.result_archive import ArchivedReports, first_reports
 from levada.engine.status.status import read_status
 from levada.errors import CheckpointError
 from levada.plan.execution.plan import QueryPlan
-from levada.server.app_state import Served, off_loop, served, slot_of
+from levada.server.app_state import ServerState, off_loop, served, slot_of
 from levada.server.content_negotiation import chosen, matches, number, wants_events, whole
 from levada.server.live.sse import FARTHEST, EventStream, wanted
 from levada.server.live.statement_stream import StatementStream
@@ -113,7 +113,7 @@ def _no_query(name: str) -> Problem:
 
 
 async def _report(
-    request: Request, found: Found, form: Format, media: str, *, cache: str
+    request: Request, found: ArchivedReports, form: Format, media: str, *, cache: str
 ) -> Response:
     async with slot_of(request, served(request).reading):
         data = await off_loop(lambda: content(form, found.query, [found]))
@@ -126,7 +126,7 @@ async def _report(
 
 
 async def _behind(
-    request: Request, own: Served, query: QueryPlan, after: int, limit: int
+    request: Request, own: ServerState, query: QueryPlan, after: int, limit: int
 ) -> Response:
     """The reports behind an id, oldest first, and where to ask for more."""
     form, media = chosen(request, query, single=False)
@@ -150,7 +150,7 @@ async def _behind(
     return Response(data, headers=headers, media_type=media)
 
 
-def _up_to(own: Served, query: QueryPlan, after: int, limit: int) -> Iterator[Found]:
+def _up_to(own: ServerState, query: QueryPlan, after: int, limit: int) -> Iterator[ArchivedReports]:
     """So many reports, and so many bytes of them (at least one report)."""
     room = own.settings.limits.answer
     for found in own.archive.after(query.name, after, query.since):
@@ -166,7 +166,7 @@ def _up_to(own: Served, query: QueryPlan, after: int, limit: int) -> Iterator[Fo
             return
 
 
-def content(form: Format, query: QueryPlan, found: Sequence[Found]) -> bytes:
+def content(form: Format, query: QueryPlan, found: Sequence[ArchivedReports]) -> bytes:
     """Reports as one text or table; of formats that have no place for times one report."""
     if not found:
         return b""
@@ -191,7 +191,7 @@ def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
     return b"".join(data for _, data in parts)
 
 
-def _why(own: Served, name: str) -> str:
+def _why(own: ServerState, name: str) -> str:
     """Why a query has no result, as ``levada status`` says it."""
     try:
         status = read_status(own.settings.root)

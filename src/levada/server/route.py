@@ -17,7 +17,7 @@ JSON = "application/json"
 
 
 @frozen
-class Way:
+class ApiRoute:
     """A path and a method: who may (None: everybody), what it asks for beside (in the URL, in
     headers: ``heads``), ``refuses`` itself, takes, gives, answers; and what JSON that it answers
     always tells. ``strict``: nothing else may stand in the URL.
@@ -37,7 +37,7 @@ class Way:
     strict: bool = True
 
 
-def check_asked(way: Way, request: Request) -> None:
+def check_asked(way: ApiRoute, request: Request) -> None:
     """What stands in the URL is looked at, and not passed over. Raises ``Problem`` 400."""
     if way.strict:
         check_names(f"{way.method} {way.path}", request, way.asks, way.refuses)

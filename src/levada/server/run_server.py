@@ -20,12 +20,12 @@ from pathlib import Path
 import msgspec
 import uvicorn
 
-from levada.checkpoint.reader_leases import Sign
+from levada.checkpoint.reader_leases import ReaderLease
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.status.result_archive import Archive
 from levada.errors import UsageError
 from levada.server.app import application
-from levada.server.app_state import Served
+from levada.server.app_state import ServerState
 from levada.server.checkpoint_catalog import Facts
 from levada.server.live.result_feed import Feed
 from levada.server.security.bounded_http import Bounds, protocol, room
@@ -67,11 +67,11 @@ def serve(settings: Settings, made: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM. Raises ``CheckpointError`` for what is no checkpoint."""
     facts_of(settings.root)
     name = secrets.token_hex(8)
-    with closing(Sign(settings.root, name, time.monotonic)) as sign:
+    with closing(ReaderLease(settings.root, name, time.monotonic)) as sign:
         server_of(settings, sign).run([made])
 
 
-def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
+def server_of(settings: Settings, sign: ReaderLease | None = None) -> uvicorn.Server:
     """The server of a checkpoint; ``run`` it with a socket. Raises ``UsageError``,
     ``CheckpointError``.
     """
@@ -79,7 +79,7 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
     archive = Archive(settings.root, sign)
     facts = Facts(settings.root)
     settings.check_exposure()
-    served = Served(settings, archive, Feed(archive, facts.since), facts)
+    served = ServerState(settings, archive, Feed(archive, facts.since), facts)
     door = application(served)
     bounds = Bounds(
         limits.head, limits.head_seconds, room(limits.connections), limits.unread_seconds,
@@ -119,7 +119,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-class Beside:
+class ServerSupervisor:
     """The process of a server beside an engine, started again when it dies."""
 
     def __init__(
@@ -159,7 +159,7 @@ class Beside:
 
     def _start(self) -> subprocess.Popen[bytes]:
         number = self._made.fileno()
-        told = msgspec.json.encode(Told.of(self._settings, number, os.getpid()))
+        told = msgspec.json.encode(ServerConfig.of(self._settings, number, os.getpid()))
         process = subprocess.Popen(
             [sys.executable, "-m", "levada.server"], stdin=subprocess.PIPE, pass_fds=[number]
         )
@@ -169,7 +169,7 @@ class Beside:
         return process
 
 
-class Told(msgspec.Struct, frozen=True):
+class ServerConfig(msgspec.Struct, frozen=True):
     """What the process of a server is told by who starts it."""
 
     root: str
@@ -182,12 +182,14 @@ class Told(msgspec.Struct, frozen=True):
     letters: str | None = None
 
     @staticmethod
-    def of(settings: Settings, descriptor: int, parent: int) -> Told:
+    def of(settings: Settings, descriptor: int, parent: int) -> ServerConfig:
         """Settings, and where to listen."""
         root = str(settings.root.absolute())
         tokens, letters = _name(settings.tokens), _name(settings.letters)
         limits = settings.limits
-        return Told(root, settings.host, settings.port, tokens, limits, descriptor, parent, letters)
+        return ServerConfig(
+            root, settings.host, settings.port, tokens, limits, descriptor, parent, letters
+        )
 
     @property
     def settings(self) -> Settings:

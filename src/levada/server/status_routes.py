@@ -21,7 +21,7 @@ from levada.connectors.spool.push_spool import is_pushed
 from levada.core.event_time import MAX, MIN
 from levada.engine.status.status import QueryStatus, Status, read_status
 from levada.errors import CheckpointError
-from levada.server.app_state import Served, off_loop, served, token_of
+from levada.server.app_state import ServerState, off_loop, served, token_of
 from levada.server.problem_json import Json, Problem, without_paths
 from levada.server.query_routes import time_of
 from levada.server.security.tokens import Role
@@ -58,7 +58,7 @@ def _token_faults(request: Request) -> int:
     return len(request.app.state.door.tokens.now().faults)
 
 
-def _told(own: Served) -> dict[str, Any]:
+def _told(own: ServerState) -> dict[str, Any]:
     try:
         found = read_status(own.settings.root)
     except CheckpointError as error:
@@ -113,7 +113,7 @@ async def one_stream(request: Request) -> Response:
     raise Problem(404, f"There is no stream {name[:200]}.", hint="GET /streams lists them.")
 
 
-def _streams(own: Served) -> Iterator[dict[str, Any]]:
+def _streams(own: ServerState) -> Iterator[dict[str, Any]]:
     counts: dict[str, Any] = {}
     with suppress(CheckpointError):
         counts = read_status(own.settings.root).streams
@@ -152,7 +152,7 @@ async def metrics(request: Request) -> Response:
     return Response(text, media_type=PROMETHEUS)
 
 
-def exposition(own: Served, answered: dict[int, int], token_faults: int = 0) -> str:
+def exposition(own: ServerState, answered: dict[int, int], token_faults: int = 0) -> str:
     """Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
     found: Status | None = None
     with suppress(CheckpointError):

@@ -18,7 +18,7 @@ from levada.plan.execution.shapes import Member
 from levada.plan.execution.steps import Step
 from levada.plan.topology.print_topology import describe, describe_edges, show
 from levada.plan.topology.topology import Topology
-from levada.server.app_state import Served, off_loop, served, slot_of
+from levada.server.app_state import ServerState, off_loop, served, slot_of
 from levada.server.content_negotiation import number, preferred
 from levada.server.problem_json import Json, Problem
 from levada.server.route import JSON
@@ -40,7 +40,7 @@ async def topology(request: Request) -> Response:
         return Response(await off_loop(lambda: _text(own, found)), media_type="text/plain")
 
 
-def _text(own: Served, found: Topology) -> str:
+def _text(own: ServerState, found: Topology) -> str:
     tables = GroupTables(own.settings.root, facts_of(own.settings.root).id, 0)
     return show(found, tables.load(tables.current).partitions) + "\n"
 

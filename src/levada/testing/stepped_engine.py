@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from levada import Asked, Engine, StreamOptions
+from levada import Engine, QueryRequest, StreamOptions
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Graphs, Report, Row, Streams
 from levada.testing.stream_builders import write_csv, write_graph, write_lines
@@ -22,7 +22,7 @@ Schemas = Mapping[str, Mapping[str, str]]
 
 
 def run_stepped(
-    queries: Mapping[str, str] | Iterable[Asked],
+    queries: Mapping[str, str] | Iterable[QueryRequest],
     streams: Streams,
     *,
     static: Graphs | None = None,
@@ -33,8 +33,8 @@ def run_stepped(
 ) -> dict[str, list[Report]]:
     """What queries report over streams that end after their last elements, by query.
 
-    ``queries``: texts by name, or ``levada.Asked`` with dialect and options. ``streams`` have
-    elements in the order in which they arrive, disordered by at most ``lateness`` (ms);
+    ``queries``: texts by name, or ``levada.QueryRequest`` with dialect and options. ``streams``
+    have elements in the order in which they arrive, disordered by at most ``lateness`` (ms);
     ``schemas`` the columns of tuple streams (name to type). ``static`` has triples by graph, None
     is the default graph. ``epoch_rows``: the most elements in an epoch; ``engine``: what
     ``levada.Engine`` takes beside. Raises what the engine raises.
@@ -47,7 +47,9 @@ def run_stepped(
     1000 {'x': '<http://e/a>'}
     """
     batch = (
-        [Asked(t, n) for n, t in queries.items()] if isinstance(queries, Mapping) else [*queries]
+        [QueryRequest(t, n) for n, t in queries.items()]
+        if isinstance(queries, Mapping)
+        else [*queries]
     )
     sink = MemorySink()
     options: dict[str, Any] = {"spark": False, "partitions": 1, **engine}

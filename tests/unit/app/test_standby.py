@@ -15,8 +15,14 @@ from typing import Any
 import pytest
 
 from asking import S, element, judge, query, step
-from levada.checkpoint.leadership.commit_log import Driver, TurnError, last_takeover
-from levada.checkpoint.leadership.heartbeat import Pulse, Sign, Watch, waiting, write_pulse
+from levada.checkpoint.leadership.commit_log import Driver, ElectionLostError, last_takeover
+from levada.checkpoint.leadership.heartbeat import (
+    Heartbeat,
+    LeaderWatch,
+    Sign,
+    waiting,
+    write_pulse,
+)
 from levada.cli.app.signals import Stopped
 from levada.cli.app.standby import await_turn, check_same, take_turn
 from levada.cli.run import Mode
@@ -91,17 +97,17 @@ def test_a_stopped_engine_is_taken_over_and_says_so_when_it_wakes(folder: Path) 
 
 def test_a_lease_runs_by_the_clock_of_who_waits(tmp_path: Path) -> None:
     now = [100.0]
-    watch = Watch(tmp_path, 10, lambda: now[0])
+    watch = LeaderWatch(tmp_path, 10, lambda: now[0])
     for count in range(5):
-        write_pulse(tmp_path, Pulse(1, count))
+        write_pulse(tmp_path, Heartbeat(1, count))
         assert not watch.is_due()
         now[0] += 9
         assert not watch.is_due()
     now[0] += 1
     assert watch.is_due()
-    write_pulse(tmp_path, Pulse(1, 9))  # it was slow, and beats again
+    write_pulse(tmp_path, Heartbeat(1, 9))  # it was slow, and beats again
     assert not watch.is_due()
-    write_pulse(tmp_path, Pulse(1, 10, left=True))
+    write_pulse(tmp_path, Heartbeat(1, 10, left=True))
     assert watch.is_due()
 
 
@@ -113,14 +119,14 @@ def test_of_several_that_wait_one_gets_the_turn(folder: Path, ck: Path) -> None:
     with standing_by(folder) as first, standing_by(folder) as second:
         at = await_turn(app, second._registry, 10, stopped)
         assert take_turn(first, 10, stopped) is not None
-        with pytest.raises(TurnError, match="Another engine is at work"):
+        with pytest.raises(ElectionLostError, match="Another engine is at work"):
             second._open(locked=False, behind=at)
         now = [100.0]
-        watch = Watch(app, 10, lambda: now[0])
+        watch = LeaderWatch(app, 10, lambda: now[0])
         assert not watch.is_due(), "the pulse says who has left, and another one has come since"
         now[0] += 10
         assert watch.is_due(), "who has no pulse either"
-        write_pulse(app, Pulse(first._open().reign.number, 1))
+        write_pulse(app, Heartbeat(first._open().reign.number, 1))
         assert not watch.is_due()
         stopped.set()
         assert take_turn(second, 10, stopped) is None

@@ -18,7 +18,7 @@ from bench.steady import LEAST_JVM, Mark, Span, Supply, find_span
 from bench.ways import each_way_until
 
 from levada.checkpoint.manifest import Choice
-from levada.runtime.driver.parallelism import ONE, SPREAD, Pace, Pressure
+from levada.runtime.driver.parallelism import ONE, SPREAD, ParallelismPolicy, Pressure
 
 
 def marks(*costs: float, rows: int = 1000, epochs: int = 15) -> list[Mark]:
@@ -147,16 +147,18 @@ def test_rounds_in_which_the_jvm_becomes_cheaper_are_warm_up(
 
 
 def test_epochs_of_the_warm_up_take_each_way_in_turn() -> None:
-    warm, pace = False, Pace()
+    warm, pace = False, ParallelismPolicy()
     with each_way_until(lambda: warm):
         ways = []
         for _ in range(4):
-            way, _ = Pace._way(pace, {}, {}, Pressure())
+            way, _ = ParallelismPolicy._way(pace, {}, {}, Pressure())
             pace.choice = Choice(way=way)
             ways.append(way)
         warm = True
         pace._large = True
-        assert Pace._way(pace, {}, {}, Pressure())[0] == SPREAD, "the engine's own choice"
+        assert ParallelismPolicy._way(pace, {}, {}, Pressure())[0] == SPREAD, (
+            "the engine's own choice"
+        )
     assert ways == [SPREAD, ONE] * 2
 
 

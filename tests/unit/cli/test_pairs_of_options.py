@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 from file_target import SCHEME, FileTarget
-from levada.checkpoint.leadership.heartbeat import Watch
+from levada.checkpoint.leadership.heartbeat import LeaderWatch
 from levada.cli.app.signals import Stopped
 from levada.cli.main import main
 from levada.connectors.sinks import sink_url
@@ -51,9 +51,9 @@ def stopping(*, at_once: bool) -> Callable[[Path | None], AbstractContextManager
     return stopped_by_signals
 
 
-def quick_watch(root: Path, lease: float, clock: Callable[[], float]) -> Watch:
+def quick_watch(root: Path, lease: float, clock: Callable[[], float]) -> LeaderWatch:
     """A standby's watch whose clock goes a hundred times as fast."""
-    return Watch(root, lease, lambda: 100 * clock())
+    return LeaderWatch(root, lease, lambda: 100 * clock())
 
 
 def argued(pair: tuple[str, ...]) -> list[str]:
@@ -70,7 +70,7 @@ def _job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.of)
     monkeypatch.setitem(sink_url.OPTIONS, SCHEME, FileTarget.OPTIONS)
-    monkeypatch.setattr("levada.cli.app.standby.Watch", quick_watch)
+    monkeypatch.setattr("levada.cli.app.standby.LeaderWatch", quick_watch)
 
 
 def fault_of(pair: tuple[str, ...], folder: Path, capfd: pytest.CaptureFixture[str]) -> str:

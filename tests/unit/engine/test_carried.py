@@ -16,13 +16,13 @@ import pytest
 
 import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
-from levada.checkpoint.manifest import Carried, Manifest
+from levada.checkpoint.manifest import Manifest, TransportStats
 from levada.cli.main import main
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.placement.edge_transport import edges_of
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job, LocalExecutor, deliver, outcome, resolve
-from levada.runtime.spark.blob_transport import Carrier, Sender, receive
+from levada.runtime.spark.blob_transport import BlobTransport, Sender, receive
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """PREFIX : <http://e/>
@@ -38,7 +38,7 @@ def carrying(folder: Path, threshold: int) -> Run:
     names = itertools.count()
 
     def carry(source: int, blobs: Any) -> Any:
-        how = Carrier(str(folder), threshold)
+        how = BlobTransport(str(folder), threshold)
         with Sender(how, source, f"{next(names)}") as sender:
             return [(target, b"".join(sender.wrap(blob, target))) for target, blob in blobs]
 
@@ -134,7 +134,7 @@ def test_most_bytes_say_what_an_edge_is(tmp_path: Path) -> None:
         ([9, 100, 1, 200], "network"),
         ([1, 200, 9, 100], "same host"),
     ):
-        known = Carried(dict.fromkeys(range(1, 9), counts))
+        known = TransportStats(dict.fromkeys(range(1, 9), counts))
         mixed = msgspec.structs.replace(manifest, carried=known)
         assert states(tmp_path / "run", mixed) == {"fused", state}
     earlier = msgspec.structs.replace(manifest, carried=None)

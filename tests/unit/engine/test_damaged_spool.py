@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from levada.checkpoint.manifest import Intention
+from levada.checkpoint.manifest import EpochIntent
 from levada.connectors.spool.push_spool import PushLog
 from levada.connectors.spool.spool_folder import spool_folder
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 
 TEXT = """PREFIX : <http://e/> SELECT ?n FROM NAMED WINDOW :w ON :s [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :n ?n } }"""
@@ -71,11 +71,11 @@ def test_a_file_that_is_damaged_under_an_open_intention_ends_each_start_until_it
     run(tmp_path)
     path = push(tmp_path, 4, 5)
 
-    def die(self: Epochs, intention: Intention) -> None:
+    def die(self: EpochRunner, intention: EpochIntent) -> None:
         raise DiedError
 
     with monkeypatch.context() as patch, pytest.raises(LevadaError, match="stopped in epoch"):
-        patch.setattr(Epochs, "run", die)
+        patch.setattr(EpochRunner, "run", die)
         run(tmp_path)
     push(tmp_path, 6, 7, 8)
     damage(path)

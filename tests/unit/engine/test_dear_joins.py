@@ -18,7 +18,7 @@ from levada.engine.status.sharing_status import RelaxedStatus
 from levada.engine.status.status import read_status
 from levada.engine.suspended_queries import read_suspended
 from levada.plan.execution.joins import Join
-from levada.plan.sharing.unprofitable_joins import HIGH, LOW, Dear
+from levada.plan.sharing.unprofitable_joins import HIGH, LOW, UnprofitableJoins
 from levada.testing.stream_builders import lines, write_lines
 
 HOPPING = Clause("step", 4000, 2000)
@@ -96,7 +96,7 @@ def test_a_newcomer_shares_what_nothing_meets_in_vain_in(group: str, tmp_path: P
 
 
 def test_what_is_dear_stays_so_until_it_is_much_less() -> None:
-    dear = Dear()
+    dear = UnprofitableJoins()
     dear.see({"3 0": [1000, 3500, 10, 500], "4 0": [10, 900, 1, 1]})
     assert dear.joins == {(3, 0)}, "of few pairs nothing is said"
     dear.see({"3 0": [1000, 1500, 10, 500]})

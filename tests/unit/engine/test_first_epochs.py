@@ -10,7 +10,7 @@ import pytest
 from asking import S, element, query, step
 from levada.engine.engine import Engine
 from levada.errors import EngineError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
 
@@ -42,11 +42,11 @@ def failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_lines(tmp_path / "s.nt", ELEMENTS)
     write_lines(tmp_path / "t.nt", ELEMENTS[:3])
 
-    def fails(self: Epochs, intention: Any) -> None:
+    def fails(self: EpochRunner, intention: Any) -> None:
         raise EngineError("There is no cluster.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Epochs, "run", fails)
+        patched.setattr(EpochRunner, "run", fails)
         with pytest.raises(EngineError, match="There is no cluster"):
             run(tmp_path, counts())
     assert (tmp_path / "ck" / "intentions" / "open").exists()

@@ -20,7 +20,7 @@ from levada.engine.status.status import read_status
 from levada.errors import EngineError, QueryFailureError
 from levada.plan.execution.plan import PlanNode
 from levada.plan.topology.topology import Topology
-from levada.runtime.cost_model.plan_migrations import Switching
+from levada.runtime.cost_model.plan_migrations import PlanMigrations
 
 S = "http://e/s"
 HEAD = f"PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
@@ -222,15 +222,15 @@ def test_failure_of_a_migration_leaves_queries_in_their_orders(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     alone = run(data, tmp_path / "alone", NEIGHBOURS)
-    original, failed = getattr(Switching, method), list[int]()
+    original, failed = getattr(PlanMigrations, method), list[int]()
 
-    def fail(self: Switching, *arguments: Any, **options: Any) -> Any:
+    def fail(self: PlanMigrations, *arguments: Any, **options: Any) -> Any:
         if self.every:
             failed.append(self.every)
             raise ZeroDivisionError("injected")
         return original(self, *arguments, **options)
 
-    monkeypatch.setattr(Switching, method, fail)
+    monkeypatch.setattr(PlanMigrations, method, fail)
     assert run(data, tmp_path / "ck", NEIGHBOURS) == alone
     assert len(failed) == 1
 
@@ -282,7 +282,7 @@ def test_failure_of_others_and_one_that_goes_away_are_told_apart() -> None:
         guilty("abc", lambda without: False)
 
 
-@pytest.mark.parametrize("at", ["levada.runtime.publication.publication.give", "decode"])
+@pytest.mark.parametrize("at", ["levada.runtime.publication.publication.publish_batch", "decode"])
 def test_failure_of_writing_suspends_the_query_alone(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
@@ -469,6 +469,6 @@ def test_failure_of_what_counts_over_epochs_ends_nobody(
     def fail(*_: Any) -> Any:
         raise KeyError("injected")
 
-    monkeypatch.setattr("levada.engine.driver.query_quotas.Totals.over", fail)
+    monkeypatch.setattr("levada.engine.driver.query_quotas.QueryQuotas.over", fail)
     with pytest.warns(UserWarning, match="is counted anew.*injected"):
         assert run(data, tmp_path / "ck", NEIGHBOURS) == alone

@@ -19,7 +19,7 @@ from levada.core.rdf_terms import Iri
 from levada.engine.engine import Engine
 from levada.engine.statistics import stream_statistics
 from levada.engine.statistics.sample_rows import ROWS, first_rows
-from levada.engine.statistics.stream_statistics import Looked
+from levada.engine.statistics.stream_statistics import SampledStatistics
 
 P, Q = "<http://e/p>", "<http://e/q>"
 
@@ -41,7 +41,7 @@ def of(predicate: str, obj: str = "o") -> TriplePattern:
 
 
 def test_first_rows_say_how_many_match_and_how_values_are_spread(tmp_path: Path) -> None:
-    known = Looked({"s": written(tmp_path / "s.nt", 500)})
+    known = SampledStatistics({"s": written(tmp_path / "s.nt", 500)})
     found = known.triples("s", of(P))
     assert found is not None
     assert found.rate == pytest.approx(1000, rel=0.01)  # 500 in half a second
@@ -57,7 +57,7 @@ def test_first_rows_say_how_many_match_and_how_values_are_spread(tmp_path: Path)
 
 
 def test_what_has_run_says_how_fast_rows_come(tmp_path: Path) -> None:
-    known = Looked({"s": written(tmp_path / "s.nt", 500)})
+    known = SampledStatistics({"s": written(tmp_path / "s.nt", 500)})
     known.see({"s": (50_000, 99_999)}, 7)
     found = known.triples("s", of(P))
     assert found is not None
@@ -76,7 +76,7 @@ def test_a_table_has_values_by_column_and_nulls_are_none(tmp_path: Path) -> None
     rows = first_rows(config)
     assert rows is not None
     assert len(rows.ts) == ROWS
-    found = Looked({"a": config}).tuples("a")
+    found = SampledStatistics({"a": config}).tuples("a")
     assert found is not None
     assert found.values["k"].distinct == 5
     assert found.values["k"].heaviest == pytest.approx(0.2)

@@ -11,7 +11,7 @@ from levada.engine import engine_driver
 from levada.engine.engine import Engine
 from levada.errors import JavaError
 from levada.runtime.executor import Executor, LocalExecutor
-from levada.runtime.warmup_executor import Late
+from levada.runtime.warmup_executor import WarmupExecutor
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s ?v FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?s :p ?v } }
@@ -56,7 +56,7 @@ class LateEngine(Engine):
         self.begin, self.here = begin, here
 
     def _executor(self) -> Executor:
-        late = Late(self.begin, here=self.here)
+        late = WarmupExecutor(self.begin, here=self.here)
         self._held.callback(late.end)
         return late
 

@@ -11,7 +11,7 @@ import pytest
 
 import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest
-from levada.checkpoint.manifest import Lesson, Manifest
+from levada.checkpoint.manifest import LearningStep, Manifest
 from levada.cli.status import show
 from levada.engine.placement.measured_send_graph import measured
 from levada.engine.placement.placement_options import read_learning
@@ -61,7 +61,7 @@ def run(folder: Path, checkpoint: Path, **given: Any) -> tuple[set[tuple[Any, ..
     return rows, manifest
 
 
-def lessons(manifest: Manifest) -> list[Lesson]:
+def lessons(manifest: Manifest) -> list[LearningStep]:
     assert manifest.placed is not None
     return manifest.placed.lessons
 

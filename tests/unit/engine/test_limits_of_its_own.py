@@ -13,7 +13,7 @@ import pytest
 
 from levada import Engine
 from levada.checkpoint import request_files as store
-from levada.checkpoint.request_files import Asking, Request
+from levada.checkpoint.request_files import QuerySpec, Request
 from levada.core.query_limits import Limited, QueryLimits
 from levada.engine.status.status import read_status
 from levada.testing.memory_sink import MemorySink
@@ -59,7 +59,7 @@ def world(folder: Path, queries: Asked, lines: str, sharing: str = "exact") -> P
     stream, root = folder / "s.nt", folder / "ck"
     stream.write_text("")
     run(root, stream)
-    asked = [Asking(name, text, limits=limits) for name, (text, limits) in queries.items()]
+    asked = [QuerySpec(name, text, limits=limits) for name, (text, limits) in queries.items()]
     store.place(root, Request(next(IDS), asked))
     stream.write_text(lines)
     return root

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from awaiting import until
-from levada import Asked, Engine, Query
+from levada import Engine, Query, QueryRequest
 from levada.errors import QueryError, UsageError
 
 MANY = int(os.environ.get("LEVADA_CASES", "0")) or 60
@@ -46,9 +46,9 @@ def come_one_by_one(engine: Engine, first: int) -> list[Query]:
 def come_in_one_call(engine: Engine, first: int) -> list[Query]:
     """A table of so many, and a batch with a broken text, of which none is registered."""
     before = engine.queries()
-    batch = [Asked(text(c), f"batch-{c}") for c in range(5)]
+    batch = [QueryRequest(text(c), f"batch-{c}") for c in range(5)]
     with pytest.raises(QueryError):
-        engine.register_all([*batch, Asked(text("a b"), "bad")])
+        engine.register_all([*batch, QueryRequest(text("a b"), "bad")])
     with pytest.raises(UsageError, match="Row 2, column c"):
         engine.register_each(TEXT, [{"c": 1}, {"c": "a b"}], name="bad-{{c}}")
     assert engine.queries() == before

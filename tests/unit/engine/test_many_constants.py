@@ -47,7 +47,7 @@ def test_equal_conditions_of_many_queries_find_their_rows(
 ) -> None:
     monkeypatch.setattr(route_rows, "MAX_FANNED", 100)
     seen: list[int] = []
-    along = route_rows.along
+    along = route_rows.project_for_consumer
 
     def counted(frame: Any, consumer: Any, source: Any) -> Frame:
         out = along(frame, consumer, source)
@@ -66,7 +66,9 @@ def test_equal_conditions_of_many_queries_find_their_rows(
             f"WHERE {{ WINDOW :w {{ ?c :n ?n }} FILTER(?n = {constant}) }}"
             for constant in asked
         ]
-        queries = engine.register_all([levada.Asked(text, f"q{i}") for i, text in enumerate(texts)])
+        queries = engine.register_all(
+            [levada.QueryRequest(text, f"q{i}") for i, text in enumerate(texts)]
+        )
         engine.start(once=True)
         engine.await_end()
         found = [

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from levada.checkpoint.epoch_context import Control
+from levada.checkpoint.epoch_context import SourceReport
 from levada.checkpoint.manifest import Lead, StreamRecord
 from levada.cli.app.app_file import load_app
 from levada.cli.app_builder import Given, assemble
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.ingest.lateness import Gate, future
+from levada.connectors.ingest.lateness import AdmissionBounds, future
 from levada.core.clock import CLOCK
 from levada.engine.engine import Engine
 from levada.engine.status.status import counts_of
@@ -73,13 +73,13 @@ def test_the_element_that_made_others_late_is_named(tmp_path: Path) -> None:
 def test_a_lead_is_one_of_the_partition_that_is_least_far() -> None:
     record = StreamRecord()
     far, near = (
-        Control(0, name, ts, elements=1, lead=name) for name, ts in (("far", 90), ("near", 10))
+        SourceReport(0, name, ts, elements=1, lead=name) for name, ts in (("far", 90), ("near", 10))
     )
     record = record.add([far, near], [], 7)
     assert record.lead == Lead("near", 10, 7)
-    record = record.add([Control(0, "near", 20, late=2, lead="b")], [], 8)
+    record = record.add([SourceReport(0, "near", 20, late=2, lead="b")], [], 8)
     assert (record.lead, record.costly) == (Lead("b", 20, 8), Lead("near", 10, 7, late=2))
-    record = record.add([Control(0, "far", 95, late=1, lead="c")], [], 9)
+    record = record.add([SourceReport(0, "far", 95, late=1, lead="c")], [], 9)
     assert record.lead == Lead("b", 20, 8, late=1)
 
 
@@ -93,9 +93,9 @@ def test_the_limit_of_a_run_is_for_streams_that_do_not_say(tmp_path: Path) -> No
 
 
 def test_what_arrives_has_the_time_of_the_clock_whatever_the_limit() -> None:
-    from levada.connectors.sources.splits import Reference
+    from levada.connectors.sources.splits import FileSplit
 
     config = StreamConfig.of("s", "a.nt", max_future="1h", time="arrival")
-    reference = Reference("s", "s", "a", "/x", "nt", 0, 1, 0, 1, 0)
-    gate = Gate.of(config, reference, 0, 5 * HOUR)
+    reference = FileSplit("s", "s", "a", "/x", "nt", 0, 1, 0, 1, 0)
+    gate = AdmissionBounds.of(config, reference, 0, 5 * HOUR)
     assert (gate.arrived, gate.future) == (4 * HOUR, future(HOUR))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import LevadaError
 
 TABLE = Path(__file__).with_name("mistakes.txt")
@@ -33,7 +33,7 @@ def message(text: str) -> str:
     """
     schema = {"k": "integer", "v": "double"}
     streams = {"rooms": StreamFacts(), "A": StreamFacts(schema=schema)}
-    query = prepare(Asked(text, "q"), Known(streams, frozenset({"http://e/g"})))
+    query = prepare(QueryRequest(text, "q"), NameScope(streams, frozenset({"http://e/g"})))
     try:
         _ = query.plannable
         return "\n".join(warning.shown(text) for warning in query.warnings)

@@ -20,7 +20,7 @@ from levada.engine.status.status import read_status
 from levada.errors import UsageError
 from levada.runtime.cost_model import partition_count_model
 from levada.runtime.cost_model.partition_count import chosen_of
-from levada.runtime.driver.parallelism import Pace
+from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
 
@@ -38,7 +38,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is asked of a change, and epochs over two partitions are said to take least."""
     for name in ("SURE", "STEADY", "SETTLES", "JUDGED"):
         monkeypatch.setattr(partition_count_model, name, 2)
-    monkeypatch.setattr(Pace, "over", lambda pace: {1: 30.0, 2: 20.0, 3: 40.0})
+    monkeypatch.setattr(ParallelismPolicy, "over", lambda pace: {1: 30.0, 2: 20.0, 3: 40.0})
 
 
 def run(root: Path, until: int, **given: Any) -> tuple[list[Manifest], MemorySink]:

@@ -22,7 +22,14 @@ from file_target import SCHEME, FileTarget, Held, held
 from levada import Engine
 from levada.checkpoint import result_index
 from levada.checkpoint.delivery_progress import read_deliveries
-from levada.checkpoint.request_files import Answer, Asking, Going, Request, place, read_ledger
+from levada.checkpoint.request_files import (
+    Answer,
+    OutputSpec,
+    QuerySpec,
+    Request,
+    place,
+    read_ledger,
+)
 from levada.cli.main import main
 from levada.connectors.sinks import sink_url
 from levada.connectors.sinks.transactional_sink import Position
@@ -90,8 +97,8 @@ class World:
         return ask(self.folder / "ck", request, lambda: time.sleep(0.002))
 
     def add(self, name: str, *to: str, text: str = TEXT, **said: str) -> Answer:
-        going = [Going(self.url(one), said) for one in to]
-        return self.ask(Request(next(IDS), [Asking(name, text, to=going)]))
+        going = [OutputSpec(self.url(one), said) for one in to]
+        return self.ask(Request(next(IDS), [QuerySpec(name, text, to=going)]))
 
     def drop(self, name: str) -> Answer:
         return self.ask(Request(next(IDS), drop=name))
@@ -225,8 +232,8 @@ def test_a_death_at_any_moment_loses_and_doubles_nothing(
         world.feed(engine, 4)
         with monkeypatch.context() as patched:
             MOMENTS[moment](patched)
-            going = [Going(world.url("one"))]
-            place(root, Request(next(IDS), [Asking("q", TEXT, to=going)]))
+            going = [OutputSpec(world.url("one"))]
+            place(root, Request(next(IDS), [QuerySpec("q", TEXT, to=going)]))
             until(lambda: read_ledger(root).outputs or engine.await_end(0))
             world.put(8)  # which q sees
             until(lambda: engine.await_end(0.01))
@@ -335,19 +342,19 @@ def test_a_request_that_is_refused_changes_no_output(world: World) -> None:
         world.feed(engine, 4)
         ledger = read_ledger(world.folder / "ck")
         for text, to in (("SELECT", []), (TEXT, ["two", "two"]), ("ASK { }", ["two"])):
-            going = [Going(world.url(one)) for one in to]
-            wish = Request(next(IDS), [Asking("q", text, to=going)], drop="q")
+            going = [OutputSpec(world.url(one)) for one in to]
+            wish = Request(next(IDS), [QuerySpec("q", text, to=going)], drop="q")
             assert world.ask(wish).refused
-            assert world.ask(Request(next(IDS), [Asking("p", text, to=going)])).refused
+            assert world.ask(Request(next(IDS), [QuerySpec("p", text, to=going)])).refused
         assert "no such target" in world.ask(
-            Request(next(IDS), [Asking("p", TEXT, to=[Going("ftp://x/y")])])
+            Request(next(IDS), [QuerySpec("p", TEXT, to=[OutputSpec("ftp://x/y")])])
         ).refused  # fmt: skip
         assert engine.queries() == ["always", "q"]
         world.feed(engine, 4)
         world.until_had("one", "q", engine)
         assert read_ledger(world.folder / "ck").outputs == ledger.outputs
         # one that another takes the place of ends
-        assert world.ask(Request(next(IDS), [Asking("q", TEXT + " ")], drop="q")).added == ["q"]
+        assert world.ask(Request(next(IDS), [QuerySpec("q", TEXT + " ")], drop="q")).added == ["q"]
         before = world.said("q")
         world.feed(engine, 4)
         until(lambda: not read_ledger(world.folder / "ck").outputs)
@@ -385,7 +392,7 @@ def test_what_has_no_checkpoint_has_no_output(world: World) -> None:
         engine.start()
         with pytest.raises(UsageError, match="does not survive"):
             engine.register(TEXT, name="q").to(world.url("one"))
-        request = Request(next(IDS), [Asking("q2", TEXT, to=[Going(world.url("one"))])])
+        request = Request(next(IDS), [QuerySpec("q2", TEXT, to=[OutputSpec(world.url("one"))])])
         answer = ask(engine.root, request, lambda: time.sleep(0.002))
         assert "does not survive" in answer.refused
         assert engine.queries() == ["q"]

@@ -20,7 +20,7 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.checkpoint.request_files import Answer, Asking, Request
+from levada.checkpoint.request_files import Answer, QuerySpec, Request
 from levada.cli.remote.add_drop import ask
 from levada.engine import background_planning, control_requests
 from levada.engine.background_planning import PlanningAhead
@@ -68,7 +68,7 @@ def request(folder: Path, **said: Any) -> Answer:
 
 
 def add(folder: Path, text: str = "", name: str = "newcomer", drop: str = "") -> Answer:
-    return request(folder, add=[Asking(name, text)] if text else [], drop=drop)
+    return request(folder, add=[QuerySpec(name, text)] if text else [], drop=drop)
 
 
 class Asker:

@@ -20,11 +20,11 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import static_source
 from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.ontology import Ontology
 from levada.engine.query_dependencies import maker_of, makers_read, order_by_makers
 from levada.engine.query_pipeline import prepare, share
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import QuerySyntaxError, UnknownNameError, UsageError
 from levada.language.cql.ast import Script
 from levada.language.sparql.ast import QueryUnit
@@ -47,27 +47,27 @@ CQL = "Rstream(Select k, Count(*) From A [Range 10 s Slide 5 s] Group By k)"
 RDF = StreamFacts()
 
 
-def known(**more: Any) -> Known:
-    return Known({"temp": RDF, "A": StreamFacts({"k": "integer"})}, graphs={None}, **more)
+def known(**more: Any) -> NameScope:
+    return NameScope({"temp": RDF, "A": StreamFacts({"k": "integer"})}, graphs={None}, **more)
 
 
 # -- the stages --
 
 
 def test_each_stage_is_made_once_from_the_one_before() -> None:
-    query = prepare(Asked(ROOMS, "q"), known())
+    query = prepare(QueryRequest(ROOMS, "q"), known())
     assert isinstance(query.ast, QueryUnit)
     assert query.algebra.windows[0].stream == "http://e/temp"
     assert query.bound.windows[0].stream == "temp"
     assert query.plannable is query.optimized
     assert query.physical is query.physical
     assert query.physical.root.variables == ("s", "n")
-    assert isinstance(prepare(Asked(CQL, "c"), known()).ast, Script)
+    assert isinstance(prepare(QueryRequest(CQL, "c"), known()).ast, Script)
 
 
 def test_a_stage_needs_only_those_before_it() -> None:
     """So the tree of a query can be seen whose streams nobody has named."""
-    query = prepare(Asked(ROOMS, "q"), Known())
+    query = prepare(QueryRequest(ROOMS, "q"), NameScope())
     assert query.algebra.windows[0].stream == "http://e/temp"
     with pytest.raises(UnknownNameError, match="There is no stream http://e/temp"):
         _ = query.bound
@@ -79,16 +79,18 @@ def test_a_stage_needs_only_those_before_it() -> None:
 )
 def test_an_error_says_once_which_query_it_is_about(text: str, error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
-        _ = prepare(Asked(text, "storms"), Known({"temp": RDF})).physical
+        _ = prepare(QueryRequest(text, "storms"), NameScope({"temp": RDF})).physical
     assert caught.value.__notes__ == ["storms"]
 
 
 def test_entailment_comes_before_the_rules_and_only_where_it_is_asked_for() -> None:
     ontology = Ontology([static_source([f"<http://e/Lab> {SUB_CLASS} <http://e/Room>"])])
     text = ROOMS.replace("?s :v ?v", "?s a :Room")
-    asked = Asked(text, "q", options=options_of({"entailment": "rdfs"}))
+    asked = QueryRequest(text, "q", options=options_of({"entailment": "rdfs"}))
     assert isinstance(leaf(prepare(asked, known(ontology=ontology)).optimized), a.Entailed)
-    assert isinstance(leaf(prepare(Asked(text, "q"), known(ontology=ontology)).optimized), a.Bgp)
+    assert isinstance(
+        leaf(prepare(QueryRequest(text, "q"), known(ontology=ontology)).optimized), a.Bgp
+    )
     with pytest.raises(UsageError, match="needs an ontology"):
         _ = prepare(asked, known()).optimized
 
@@ -105,31 +107,31 @@ def leaf(query: a.Query) -> a.Node:
 
 def test_names_are_kept_for_the_queries_to_come() -> None:
     names = known()
-    _ = prepare(Asked(ROOMS, "q"), names).bound
+    _ = prepare(QueryRequest(ROOMS, "q"), names).bound
     assert names.said == {"http://e/temp": "temp"}
     with pytest.raises(UsageError, match="The word temp could be"):
-        _ = prepare(Asked(ROOMS.replace("http://e/", "http://f/"), "other"), names).bound
+        _ = prepare(QueryRequest(ROOMS.replace("http://e/", "http://f/"), "other"), names).bound
     assert names.said == {"http://e/temp": "temp"}
 
 
 def test_a_language_reads_its_kind_of_streams() -> None:
     rows = known()
     with pytest.raises(UsageError, match="holds tuples, which a query in rspql does not read"):
-        _ = prepare(Asked(ROOMS.replace(":temp", "<http://e/A>"), "q"), rows).bound
+        _ = prepare(QueryRequest(ROOMS.replace(":temp", "<http://e/A>"), "q"), rows).bound
 
 
 def test_makers_come_before_readers_and_not_in_a_circle() -> None:
     names = known()
     for name, text in (("read", READ), ("make", MAKE)):
-        names.add_query(name, prepare(Asked(text, name), names).algebra)
+        names.add_query(name, prepare(QueryRequest(text, name), names).algebra)
     assert order_by_makers(["read", "make"], names) == ["make", "read"]
     assert makers_read(names.queries["read"], names) == {"make"}
     assert (maker_of("http://e/temp", names), maker_of("http://e/none", names)) == (None, None)
     again = MAKE.replace(":made AS", ":more AS").replace("ON :temp", "ON :made")
-    names.add_query("more", prepare(Asked(again, "more"), names).algebra)
+    names.add_query("more", prepare(QueryRequest(again, "more"), names).algebra)
     names.remove_query("make")
     turned = MAKE.replace("ON :temp", "ON :more")
-    names.add_query("make", prepare(Asked(turned, "make"), names).algebra)
+    names.add_query("make", prepare(QueryRequest(turned, "make"), names).algebra)
     with pytest.raises(UsageError, match="in a circle"):
         order_by_makers(["make", "more"], names)
     names.remove_query("more")
@@ -138,9 +140,9 @@ def test_makers_come_before_readers_and_not_in_a_circle() -> None:
 
 def test_only_a_construct_with_windows_makes_a_stream() -> None:
     names = known()
-    names.add_query("made", prepare(Asked(ROOMS, "made"), names).algebra)
+    names.add_query("made", prepare(QueryRequest(ROOMS, "made"), names).algebra)
     with pytest.raises(UsageError, match="The SELECT query made makes no triples"):
-        _ = prepare(Asked(READ, "read"), names).bound
+        _ = prepare(QueryRequest(READ, "read"), names).bound
 
 
 # -- what is explained is what runs --

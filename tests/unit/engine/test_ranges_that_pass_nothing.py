@@ -34,7 +34,9 @@ def test_a_grid_of_ranges(tmp_path: Path, body: str, sharing: str, values: tuple
             f"PREFIX : <http://e/> SELECT ?c {WINDOW} WHERE {{ {body.format(a=a, b=b)} }}"
             for a, b in grid
         ]
-        queries = engine.register_all([levada.Asked(text, f"q{i}") for i, text in enumerate(texts)])
+        queries = engine.register_all(
+            [levada.QueryRequest(text, f"q{i}") for i, text in enumerate(texts)]
+        )
         engine.start(once=True)
         engine.await_end()
         found = [sum(len(report.rows) for report in query.results()) for query in queries]

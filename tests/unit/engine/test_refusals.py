@@ -112,10 +112,10 @@ def test_names_that_are_no_folders_are_refused(engine: Engine, name: str) -> Non
 
 
 def asked(name: str) -> Any:
-    from levada.engine.query_request import Asked
+    from levada.engine.query_request import QueryRequest
     from levada.plan.logical.query_options import QueryOptions
 
-    return [Asked(TEXT.format(more=""), name, None, QueryOptions())]
+    return [QueryRequest(TEXT.format(more=""), name, None, QueryOptions())]
 
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "http://e/\n", "http://e/\ud800", "../x", "1", ""])

@@ -12,12 +12,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from levada import Asked, Engine, Query
+from levada import Engine, Query, QueryRequest
 from levada.cli.app.app_file import load_app
 from levada.engine.templates.constant_extraction import constants_of
 from levada.engine.templates.template_columns import columned
 from levada.errors import LevadaError, QueryError, UsageError
-from levada.plan.logical.query_template import Row
+from levada.plan.logical.query_template import TemplateInstance
 
 HEAD = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT4S STEP PT2S] WHERE { WINDOW <e:w> { "
 TEXT = HEAD + "<e:{{sensor}}> <e:p> ?x FILTER(?x > {{most}}) } }"
@@ -34,7 +34,9 @@ def engine() -> Engine:
 
 def planned(running: Engine) -> list[bool]:
     """Which queries are rows of templates."""
-    return [isinstance(query.meaning, Row) for query in running._registry.queries.values()]
+    return [
+        isinstance(query.meaning, TemplateInstance) for query in running._registry.queries.values()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,12 +197,12 @@ def test_a_row_that_is_no_query_is_told() -> None:
 def test_two_of_one_name_in_a_batch() -> None:
     text = TEXT.replace("{{sensor}}", "a").replace("{{most}}", "5")
     with engine() as running, pytest.raises(UsageError, match="There is a query a already"):
-        running.register_all([Asked(text, "a"), Asked(text.replace("5", "6"), "a")])
+        running.register_all([QueryRequest(text, "a"), QueryRequest(text.replace("5", "6"), "a")])
 
 
-def texts(of: str, values: Sequence[object]) -> list[Asked]:
+def texts(of: str, values: Sequence[object]) -> list[QueryRequest]:
     """A query for each value."""
-    return [Asked(of.replace("@@", str(v)), f"q{i}") for i, v in enumerate(values)]
+    return [QueryRequest(of.replace("@@", str(v)), f"q{i}") for i, v in enumerate(values)]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_which_texts_are_rows_of_a_template(text: str, values: Sequence[object],
 
 def test_a_constant_that_means_more_has_a_template_of_its_own() -> None:
     batch = [
-        Asked(f"{HEAD}?x <e:p> <e:{i}> }} }} ORDER BY ?x LIMIT {1 + i % 2}", f"q{i}")
+        QueryRequest(f"{HEAD}?x <e:p> <e:{i}> }} }} ORDER BY ?x LIMIT {1 + i % 2}", f"q{i}")
         for i in range(20)
     ]
     with engine() as running:
@@ -302,7 +304,7 @@ def test_a_list_of_no_rows_registers_nothing() -> None:
         assert engine.register_each(text, []) == []
 
 
-@pytest.mark.parametrize("batch", [{"q": "text"}, ["text"], {Asked("text", "q")}, 5])
+@pytest.mark.parametrize("batch", [{"q": "text"}, ["text"], {QueryRequest("text", "q")}, 5])
 def test_a_batch_of_something_else_is_a_sentence(batch: Any) -> None:
     with Engine(spark=False) as engine, pytest.raises(UsageError, match=r"no query to register"):
         engine.register_all(batch)

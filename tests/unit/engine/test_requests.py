@@ -20,8 +20,8 @@ from levada import Engine
 from levada.checkpoint import reader_leases
 from levada.checkpoint import request_files as store
 from levada.checkpoint.checkpoint_folder import newest_manifest
-from levada.checkpoint.reader_leases import Kept, Sign
-from levada.checkpoint.request_files import Answer, Asking, Request, read_ledger
+from levada.checkpoint.reader_leases import ReaderLease, RetainedEpochs
+from levada.checkpoint.request_files import Answer, QuerySpec, Request, read_ledger
 from levada.checkpoint.verify import verify
 from levada.cli.remote.add_drop import ask
 from levada.engine.status.epoch_follower import Reader
@@ -69,7 +69,7 @@ def asked(folder: Path, request: Request) -> Answer:
 
 
 def add(folder: Path, text: str = TEXT, name: str = "q", **said: Any) -> Answer:
-    return asked(folder, Request(next(IDS), [Asking(name, text, None, said)]))
+    return asked(folder, Request(next(IDS), [QuerySpec(name, text, None, said)]))
 
 
 def drop(folder: Path, name: str = "q") -> Answer:
@@ -110,7 +110,7 @@ def test_what_is_refused_says_where_and_changes_nothing(
         assert "There is a query always already" in add(tmp_path, name="always").refused
         assert "Did you mean always?" in drop(tmp_path, "alway").refused
         assert "bounds" in add(tmp_path, bounds="[]").refused
-        one, other = Asking("one", TEXT), Asking("other", "SELECT")
+        one, other = QuerySpec("one", TEXT), QuerySpec("other", "SELECT")
         assert asked(tmp_path, Request(next(IDS), [one, other])).exit_code == 2
         assert running.queries() == ["always"]
 
@@ -145,7 +145,7 @@ def test_what_results_cannot_be_written_of_is_refused(
 def test_makers_and_readers(tmp_path: Path, feed: Callable[[int], None]) -> None:
     feed(1)
     with engine(tmp_path) as running:
-        both = [Asking("reader", READER), Asking("maker", MAKER)]
+        both = [QuerySpec("reader", READER), QuerySpec("maker", MAKER)]
         assert len(asked(tmp_path, Request(next(IDS), both)).told) == 2
         assert "is read by reader" in drop(tmp_path, "maker").refused
         feed(8)
@@ -221,7 +221,7 @@ def test_a_request_that_was_done_is_not_done_again(
     with engine(tmp_path, always=TEXT):
         pass
     root, name = tmp_path / "ck", next(IDS)
-    store.place(root, Request(name, [Asking("q", TEXT)]))
+    store.place(root, Request(name, [QuerySpec("q", TEXT)]))
     ledger = store.read_ledger(root)
     ledger.done[name] = Answer(refused=refused, added=[] if refused else ["q"])
     store.write_ledger(root, ledger)
@@ -263,7 +263,7 @@ def test_a_reader_has_each_epoch_once(tmp_path: Path, feed: Callable[[int], None
     with engine(tmp_path, always=TEXT) as running:
         caught_up(running, 1)
         reader = Reader(
-            tmp_path / "ck", Sign(tmp_path / "ck", "r", time.monotonic), from_start=True
+            tmp_path / "ck", ReaderLease(tmp_path / "ck", "r", time.monotonic), from_start=True
         )
         for elements in range(5, 41, 4):
             feed(4)
@@ -293,7 +293,7 @@ def test_what_is_kept_for_readers_is_bounded(
     with engine(tmp_path, always=TEXT) as running:
         caught_up(running, 1)
         reader = Reader(
-            tmp_path / "ck", Sign(tmp_path / "ck", "r", time.monotonic), from_start=False
+            tmp_path / "ck", ReaderLease(tmp_path / "ck", "r", time.monotonic), from_start=False
         )
         for elements in range(2, 14):
             feed(1)
@@ -313,8 +313,8 @@ def test_a_reader_that_gives_no_sign_is_given_up(
         caught_up(running, 1)
     root, now = tmp_path / "ck", [0.0]
     manifest = store_manifest(root)
-    kept = Kept(root, lambda: now[0])
-    sign = Sign(root, "r", lambda: now[0])
+    kept = RetainedEpochs(root, lambda: now[0])
+    sign = ReaderLease(root, "r", lambda: now[0])
     sign.needs(manifest.epoch)
     first = kept.follow(manifest)
     assert first is not None

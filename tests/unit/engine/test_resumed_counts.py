@@ -12,7 +12,7 @@ from levada.cli.app.run_app import run_app
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.stdout_sink import StdoutSink
-from levada.engine.status.summary import Ever, Progress, Summary
+from levada.engine.status.summary import AllRunsTotals, Progress, Summary
 
 QUERY = """PREFIX : <http://e/> SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :p ?n } }"""
@@ -46,7 +46,7 @@ def test_a_run_that_goes_on_counts_its_own(tmp_path: Path) -> None:
     assert "ever" not in progress.line()
     second, progress = run(tmp_path, range(6, 8))
     assert (second.elements, second.results, second.queries) == (2, 2, {"q": 2})
-    assert second.ever == Ever(first.epochs + second.epochs, 8, 6) == progress.ever
+    assert second.ever == AllRunsTotals(first.epochs + second.epochs, 8, 6) == progress.ever
     assert (progress.epochs, progress.elements, progress.results) == (second.epochs, 2, 2)
     assert f"{2 / progress.seconds:,.0f}/s" in progress.line()
     assert "2 elements (8 ever)" in progress.line()

@@ -16,16 +16,16 @@ from levada.checkpoint.checkpoint_folder import Checkpoint, newest_manifest
 from levada.checkpoint.epoch_context import load_groups
 from levada.checkpoint.key_group_tables import name_of
 from levada.cli.main import main
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.checkpoint_facts import facts_of
-from levada.engine.placement.apply_placement import settle
+from levada.engine.placement.apply_placement import apply_placement
 from levada.engine.placement.placement_options import read_wish
 from levada.errors import UsageError
 from levada.placement.placement_file import FINEST, group_name
 from levada.runtime.driver.parallelism import bundles
 from levada.runtime.executor import Job
-from levada.runtime.placement.task_placement import Placed
-from levada.runtime.preferred_locations import Tally
+from levada.runtime.placement.task_placement import TaskPlacement
+from levada.runtime.preferred_locations import LocalityStats
 
 
 def write(folder: Path, machines: int, machine: Any, more: dict[str, Any] | None = None) -> Path:
@@ -35,10 +35,10 @@ def write(folder: Path, machines: int, machine: Any, more: dict[str, Any] | None
     return path
 
 
-def settled(folder: Path, path: Path, partitions: int) -> tuple[Placed, np.ndarray]:
+def settled(folder: Path, path: Path, partitions: int) -> tuple[TaskPlacement, np.ndarray]:
     checkpoint = Checkpoint(folder / "ck", partitions=partitions, seed=1)
     try:
-        placed, _ = settle(read_wish(path), checkpoint)
+        placed, _ = apply_placement(read_wish(path), checkpoint)
         assert placed is not None
         return placed, checkpoint.tables.load(checkpoint.tables.current).partition
     finally:
@@ -73,17 +73,17 @@ def test_what_is_not_placed_stays_where_it_was_dealt(tmp_path: Path) -> None:
 def test_tasks_by_their_names_are_placed_and_the_table_stays(tmp_path: Path) -> None:
     placed, table = settled(tmp_path, write(tmp_path, 9, {"1.0": 8, "2.3": 4}), 4)
     assert (table == np.arange(FINEST) % 4).all()
-    job = placed.prefer(Job(b"", [], 2, 4), [], Tally())
+    job = placed.prefer(Job(b"", [], 2, 4), [], LocalityStats())
     assert job.places is not None
     assert job.places.stages == ((8, -1, -1, -1), (-1, -1, -1, 4))
 
 
-def reference(stream: str, partition: str, start: int) -> Reference:
-    return Reference(stream, partition, partition, "", "nt", start, start + 10, 0, 0, 1)
+def reference(stream: str, partition: str, start: int) -> FileSplit:
+    return FileSplit(stream, partition, partition, "", "nt", start, start + 10, 0, 0, 1)
 
 
 def test_payloads_are_those_of_one_machine_and_keep_their_order() -> None:
-    placed = Placed("p", 2, {"s a": 1, "s b": 0, "s c": 1}, (0, 1))
+    placed = TaskPlacement("p", 2, {"s a": 1, "s b": 0, "s c": 1}, (0, 1))
     given = [reference("s", name, 10 * i) for i in range(3) for name in "abcd"]
     payloads = [p.references for p in bundles(given, 4, placed=placed)]
     assert sorted(map(repr, given)) == sorted(repr(r) for p in payloads for r in p)
@@ -92,11 +92,11 @@ def test_payloads_are_those_of_one_machine_and_keep_their_order() -> None:
     for name in "abcd":
         starts = [r.start for p in payloads for r in p if r.partition == name]
         assert starts == [0, 10, 20]
-    job = placed.prefer(Job(b"", [b""] * len(payloads), 1, 2), payloads, Tally())
+    job = placed.prefer(Job(b"", [b""] * len(payloads), 1, 2), payloads, LocalityStats())
     assert job.places is not None
     assert job.places.payloads == tuple(placed.of(p[0]) for p in payloads)
     fused = Job(b"", [b""], 1, 2, fused=True)
-    assert placed.prefer(fused, payloads[:1], Tally()) is fused
+    assert placed.prefer(fused, payloads[:1], LocalityStats()) is fused
 
 
 def test_state_of_a_checkpoint_that_has_run_moves(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.state_files import map_
 from levada.core.event_time import MAX
 from levada.engine.status.sharing_report import show_run, tell_run
-from levada.operators.state.state_parts import Piece, read_head
+from levada.operators.state.state_parts import StatePart, read_head
 from levada.runtime.task.static_reader import StaticReader
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
@@ -74,9 +74,9 @@ class Room:
             self.fed += 1
             feed(running, self.path, [element(EACH * self.fed, f"x{self.fed % THINGS} p 3")])
 
-    def pieces(self) -> dict[str, list[Piece]]:
+    def pieces(self) -> dict[str, list[StatePart]]:
         """The pieces of all partitions as they are now, by what they belong to."""
-        found = dict[str, list[Piece]]()
+        found = dict[str, list[StatePart]]()
         # a manifest may go while it is looked for: there is a newer one
         last = next(filter(None, (newest_manifest(self.root / "c") for _ in range(100))))
         for name in names_of(self.root / "c", last).state.values():

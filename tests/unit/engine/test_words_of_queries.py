@@ -62,7 +62,7 @@ def test_what_is_refused_takes_no_word(engine: levada.Engine) -> None:
     with pytest.raises(levada.QueryError):
         engine.register(wrong)
     with pytest.raises(UsageError, match=TAKEN):
-        engine.register_all([levada.Asked(over(MINE), "a"), levada.Asked(over(OTHERS), "b")])
+        engine.register_all([levada.QueryRequest(over(MINE), "a"), levada.Asked(over(OTHERS), "b")])
     engine.register(over(OTHERS))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.ingest.lateness import Gate, admit, file_time
+from levada.connectors.ingest.lateness import AdmissionBounds, admit, file_time
 from levada.core.event_time import MIN
 
 TIMES = st.lists(st.one_of(st.integers(-20, 20), st.just(MIN)), max_size=20)
@@ -18,7 +18,9 @@ BOUND = st.integers(-15, 15)
 def test_every_element_has_one_fate(
     times: Any, start: Any, stop: Any, limit: Any, late_below: Any, future_above: Any
 ) -> None:
-    verdict = admit(np.array(times, np.int64), Gate(start, stop, limit, late_below, future_above))
+    verdict = admit(
+        np.array(times, np.int64), AdmissionBounds(start, stop, limit, late_below, future_above)
+    )
     fates, passed = [], 0
     for ts in times:
         if ts == MIN or not start <= ts < stop or (limit is not None and passed >= limit):

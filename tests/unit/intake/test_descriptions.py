@@ -16,7 +16,7 @@ from levada.connectors.ingest.parse.documents import parse_document
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.ingest.subject_descriptions import described
 from levada.connectors.sources.file_source import FileSource
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.connectors.spool.row_batches import Shape
 from levada.core.event_time import MAX, MIN
 
@@ -108,7 +108,7 @@ def store(text: str) -> list[ox.Quad]:
 def by_document(text: bytes, form: str) -> tuple[Triples, Elements]:
     config = StreamConfig.of("s", f"a.{form}", time="predicate:http://e/t", element="subject")
     data = np.frombuffer(text, np.uint8)
-    where = Reference("s", "s", "a", "/x", form, 0, len(data), 0, 1, 0)
+    where = FileSplit("s", "s", "a", "/x", form, 0, len(data), 0, 1, 0)
     triples, where = parse_document(data, where, 1)
     triples, number = described(triples)
     bounds: Any = {"late_below": MIN, "future_above": MAX}
@@ -117,7 +117,7 @@ def by_document(text: bytes, form: str) -> tuple[Triples, Elements]:
 
 def by_lines(text: bytes) -> tuple[Triples, Elements]:
     config = StreamConfig.of("s", "a.nt", time="predicate:http://e/t", element="subject")
-    where = Reference("s", "s", "a", "/x", "nt", 0, len(text), 0, 1, 0)
+    where = FileSplit("s", "s", "a", "/x", "nt", 0, len(text), 0, 1, 0)
     triples = parse(text, quads=False, timed=False, seed=1, document=1)
     bounds: Any = {"late_below": MIN, "future_above": MAX}
     return triples, elements_of(triples, config, where, seed=1, **bounds)

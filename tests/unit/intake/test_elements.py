@@ -12,7 +12,7 @@ from levada.connectors.ingest.elements import Elements, elements_of
 from levada.connectors.ingest.parse.ntriples import parse
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.read_split import read_bytes
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.kernels.text.line_boundaries import GRAPH, SUBJECT, number_elements
 
@@ -23,7 +23,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 def assign(
     config: StreamConfig,
-    reference: Reference,
+    reference: FileSplit,
     data: np.ndarray,
     late_below: Any = MIN,
     future_above: Any = MAX,
@@ -51,7 +51,7 @@ def run(
 ) -> Elements:
     config = StreamConfig.of("s", "a.nq" if "graph" in options.values() else "a.nt", **options)
     data = np.frombuffer(text.encode(), np.uint8)
-    where = Reference("s", "s", name, "/x", config.format, START, START + len(data), 0, 1, 0, limit)
+    where = FileSplit("s", "s", name, "/x", config.format, START, START + len(data), 0, 1, 0, limit)
     return assign(config, where, data, late_below, future_above)
 
 

@@ -9,11 +9,11 @@ import pytest
 from levada.connectors.ingest.parse.ntriples import parse
 from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.kernels.keyed.pattern_match import NEXT
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching import pattern_match, pattern_table
 from levada.operators.matching.pattern_match import PatternTable, distinct_records
 from levada.operators.matching.pattern_table import Patterns, patterns_of
@@ -38,7 +38,7 @@ def plan() -> Plan:
         form = i % 4
         shown = "(COUNT(*) AS ?n)" if i % 5 == 0 else SHOWN[form]
         text = HEAD.format(shown) + BODIES[form].format(i // 8) + " } }"
-        query = prepare(Asked(text, "q"), Known({"e:s": StreamFacts()})).optimized
+        query = prepare(QueryRequest(text, "q"), NameScope({"e:s": StreamFacts()})).optimized
         topology.add(f"q{i}", query, MIN)
     topology.install()
     for i in range(0, 320, 7):
@@ -95,7 +95,7 @@ def test_full_nodes_have_a_table_that_lasts(plan: Plan) -> None:
     nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
     lines = [f"<e:c{i}> <e:p{i % 41}> <e:c{i}> .\n<e:a> <e:p> <e:c{i}> .\n" for i in range(45)]
     triples = parse("".join(lines).encode(), quads=False, timed=False, seed=7, document=1)
-    chunk = Chunk(triples, np.arange(triples.n), Pool(7))
+    chunk = Chunk(triples, np.arange(triples.n), TermLookup(7))
     expected = rows_of(patterns_of(nodes, [node.alive for node in nodes], 7), chunk)
     full = {node.id for node in nodes[::2]}
     assert 0 < len(full) < len(nodes)

@@ -16,7 +16,7 @@ from levada.connectors.ingest.parse import ntriples
 from levada.connectors.ingest.parse.interpreted_parser import COLD
 from levada.connectors.sources import file_splitter, read_split, source_reader
 from levada.connectors.sources.file_source import FileSource
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.kernels.text import line_boundaries
 
 LINE = "<http://e/s> <http://e/p> <http://e/o> 1000 .\n"
@@ -56,7 +56,7 @@ def test_two_kernels_pass_over_lines_that_are_read_once(
     made = FileSource(config, tmp_path)
     made.discover(final=True)
     ((reference,), _) = made.take({}, 10_000)
-    assert isinstance(reference, Reference)
+    assert isinstance(reference, FileSplit)
     passes.clear()
     found = source_reader.read(reference, config)
     assert found.text is not None
@@ -76,7 +76,7 @@ def test_any_line_end_is_counted(tmp_path: Path, end: str) -> None:
     made = FileSource(config, tmp_path)
     made.discover(final=True)
     ((reference,), _) = made.take({}, 10_000)
-    assert isinstance(reference, Reference)
+    assert isinstance(reference, FileSplit)
     found = source_reader.read(reference, config)
     assert found.text is not None and found.line_ends == (200 if end == "\r\n" else 100)
     triples = ntriples.parse(

@@ -16,12 +16,12 @@ from levada.cli.help.sample_table import mapping_of, option
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import AUTO
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
-from levada.connectors.ingest.tables.schema_inference import Sniffed, sniff
+from levada.connectors.ingest.tables.schema_inference import InferredSchema, sniff
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
 from levada.connectors.sources.source_reader import FileReader
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.errors import SourceError
 
@@ -44,12 +44,12 @@ FILES = {
 }
 
 
-def found_in(path: Path) -> Sniffed:
+def found_in(path: Path) -> InferredSchema:
     form = "ndjson" if path.suffix == ".ndjson" else "csv"
     return sniff(str(path), StreamConfig("s", str(path), form, "field:ts", schema=AUTO))
 
 
-def chunks(config: StreamConfig, folder: Path) -> list[tuple[Any, Reference]]:
+def chunks(config: StreamConfig, folder: Path) -> list[tuple[Any, FileSplit]]:
     source = FileSource(config, folder)
     source.discover(True)
     references, _ = source.take({}, 10**6)

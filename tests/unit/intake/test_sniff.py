@@ -15,7 +15,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.time_format import check_format
 from levada.connectors.ingest.tables.schema_inference import (
     FORMATS,
-    Sniffed,
+    InferredSchema,
     sniff,
     with_columns,
 )
@@ -25,7 +25,7 @@ from levada.errors import SourceError, UsageError
 MEAN = "Rstream(Select Avg(M.v) As mean From M [Range 10 Minutes])"
 
 
-def seen(folder: Path, text: str, name: str = "a.csv", **options: str) -> Sniffed:
+def seen(folder: Path, text: str, name: str = "a.csv", **options: str) -> InferredSchema:
     path = folder / name
     path.write_text(text)
     return sniff(str(path), StreamConfig.of("a", path, schema="auto", **options))

@@ -17,7 +17,7 @@ from levada.connectors.ingest.parse.ntriples import parse
 from levada.connectors.ingest.tables.tuple_rows import tuples_of
 from levada.connectors.sources.message_headers import time_said
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.connectors.spool.row_batches import STATEMENT, Shape
 from levada.connectors.spool.row_lines import statement_lines
 from levada.core.event_time import MAX, MIN
@@ -93,8 +93,8 @@ def config(path: str = "a.nt", unit: str = "s", **options: Any) -> StreamConfig:
     return StreamConfig.of("s", path, unit=unit, **options)
 
 
-def reference(form: str, size: int) -> Reference:
-    return Reference("s", "s", "a", "/x", form, 0, size, 0, 1, 0)
+def reference(form: str, size: int) -> FileSplit:
+    return FileSplit("s", "s", "a", "/x", form, 0, size, 0, 1, 0)
 
 
 def parsed(lines: str, own: StreamConfig) -> int | None:

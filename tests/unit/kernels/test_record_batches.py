@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.connectors.sources.kafka.fetched_batches import Batches, Records, read
-from levada.connectors.sources.kafka.wire_protocol import Trouble
+from levada.connectors.sources.kafka.wire_protocol import BrokerError
 from levada.core.array_types import Bytes
 from levada.kernels.kafka.crc32c import crc32c
 from levada.kernels.kafka.records import OVER
@@ -155,7 +155,7 @@ def test_a_byte_that_is_another_is_damage(codec: str, random_seed: int) -> None:
     for at in range(17, len(good)):
         bad = bytearray(good)
         bad[at] ^= 1 << draw.randrange(8)
-        with pytest.raises(Trouble, match=r"offset 7 is damaged: its checksum"):
+        with pytest.raises(BrokerError, match=r"offset 7 is damaged: its checksum"):
             Batches.of(in_room(bytes(bad)), 7, [])
     behind = Batches.of(in_room(good + bytes(bad)), 7, [])
     assert (len(behind.table), behind.behind) == (1, 10)  # what is sound is read first
@@ -173,7 +173,7 @@ def test_records_that_are_none_are_damage(random_seed: int) -> None:
         table = Batches.of(data, 7, [])
         try:
             found = read([(data, table.before(10))], 7, 10, more=True)
-        except Trouble as trouble:
+        except BrokerError as trouble:
             assert "the batch at the offset 7 is damaged: " in str(trouble)
             assert trouble.final
         else:
@@ -184,14 +184,14 @@ def test_records_that_are_none_are_damage(random_seed: int) -> None:
             assert ((found.place >= low) & (found.place + sizes <= high)).all()
     for count in (-1, 100, 1 << 30):
         data = in_room(sealed(ONE, inside, count))
-        with pytest.raises(Trouble, match="as many records as it says"):
+        with pytest.raises(BrokerError, match="as many records as it says"):
             read([(data, Batches.of(data, 7, []).before(10))], 7, 10)
 
 
 def test_old_formats_are_named() -> None:
     old = bytearray(encoded(ONE))
     old[16] = 1
-    with pytest.raises(Trouble, match=r"offset 7 is in the format of before Kafka 0\.11"):
+    with pytest.raises(BrokerError, match=r"offset 7 is in the format of before Kafka 0\.11"):
         Batches.of(in_room(bytes(old)), 7, [])
 
 

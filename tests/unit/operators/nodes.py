@@ -18,15 +18,15 @@ from levada.core.event_time import MAX, MIN
 from levada.core.frame import Frame
 from levada.core.rdf_terms import XSD
 from levada.core.stream_facts import StreamFacts
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.operators.expressions.term_values import classify
-from levada.operators.operator_context import Env, Place
+from levada.operators.operator_context import OperatorContext, PartitionInfo
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.state.state_parts import State
-from levada.operators.windowing.element_times import Seen
-from levada.operators.windowing.report_times import Progress
+from levada.operators.windowing.element_times import EventTimes
+from levada.operators.windowing.report_times import WatermarkProgress
 from levada.plan.execution.join_kinds import JoinForm, JoinKind
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.steps import ReportJoin, Step
@@ -89,7 +89,7 @@ class Bench:
         options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
         joins: JoinForm = JoinForm.BINARY,
     ) -> None:  # fmt: skip
-        self.pool = Pool(7)
+        self.pool = TermLookup(7)
         topology = Topology({STREAM: StreamFacts()}, joins=joins)
         for i, body in enumerate((group, *more)):
             text = (
@@ -152,16 +152,18 @@ class Bench:
         *,
         kept: State | None = None,
         partition: int = 0,
-    ) -> Env:
+    ) -> OperatorContext:
         """What operators may ask while the stream's watermark goes from ``old`` to ``new``; all
         members are at home in partition 0.
         """
-        progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-        place = Place(partition, np.zeros(64, np.int16))
-        return Env(kept or state(), self.pool, progress, {0: Seen.of(element_times)}, place)
+        progress = WatermarkProgress(np.array([old], np.int64), np.array([new], np.int64))
+        place = PartitionInfo(partition, np.zeros(64, np.int16))
+        return OperatorContext(
+            kept or state(), self.pool, progress, {0: EventTimes.of(element_times)}, place
+        )
 
 
 def calendar(node: PlanNode, old: int, new: int, element_times: Sequence[int] = ()) -> Calendar:
     """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
-    progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-    return Calendar(node, node.step.kinds, progress, {0: Seen.of(element_times)})
+    progress = WatermarkProgress(np.array([old], np.int64), np.array([new], np.int64))
+    return Calendar(node, node.step.kinds, progress, {0: EventTimes.of(element_times)})

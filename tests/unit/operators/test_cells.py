@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from levada.core.array_types import Ints
 from levada.core.frame import Frame
 from levada.operators.aggregation.slicing.cell_tree import Columns
-from levada.operators.aggregation.slicing.condition_cells import Cells, Wanting
-from levada.operators.rows.predicate_index import Entries, Finder, Index
-from levada.operators.rows.range_keys import NO_TEXTS, Axis, Bounds
+from levada.operators.aggregation.slicing.condition_cells import CellIndex, Cells
+from levada.operators.rows.predicate_index import Entries, Index, PredicateIndexReader
+from levada.operators.rows.range_keys import NO_TEXTS, Bounds, RangeKey
 from levada.plan.execution.join_kinds import Order
 
 BORDERS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -38,8 +38,10 @@ def test_cells_are_what_members_want(
     index = Index.build(wants, by_number=True)
     values, groups = (np.array(column) for column in zip(*rows, strict=True))
     leaf = index.leaves(Frame({"op": np.zeros(len(rows), np.int32)}, len(rows)), (), values)
-    wanting = Wanting(
-        Finder((), Axis(0, Order.VALUE), index, index, NO_TEXTS), np.empty(0, np.int64), {}
+    wanting = CellIndex(
+        PredicateIndexReader((), RangeKey(0, Order.VALUE), index, index, NO_TEXTS),
+        np.empty(0, np.int64),
+        {},
     )
     cells = Cells.over(wanting, leaf, groups)  # each row is a slice
     found = cells.nodes.partials({"n": np.ones(len(rows), np.int64)}, added)["n"]

@@ -11,7 +11,7 @@ import pytest
 from nodes import Bench
 
 from asking import PREFIX, S, at
-from levada.operators.local_combine import Sent, fewer
+from levada.operators.local_combine import Sent, combine_locally
 from levada.plan.execution import steps as s
 from levada.plan.execution.local_reduction import What, less
 from levada.runtime.task import exchange
@@ -59,7 +59,7 @@ def elements() -> list[Element]:
 
 
 class Told:
-    """``fewer``, with how many rows there were and how many were sent in their place."""
+    """``combine_locally``, with how many rows there were and how many were sent in their place."""
 
     def __init__(self, made: Callable[..., Sent | None]) -> None:
         self._made = made
@@ -76,7 +76,7 @@ class Told:
 
 @pytest.mark.parametrize("what", ASKED)
 def test_less_is_sent_and_the_same_comes_of_it(what: What) -> None:
-    streams, told = {S: elements()}, Told(fewer)
+    streams, told = {S: elements()}, Told(combine_locally)
     whole = run_texts(ASKED[what], streams, partitions=1)
     with patch.object(exchange, "fewer", told):
         found = run_texts(ASKED[what], streams, partitions=3)
@@ -85,7 +85,7 @@ def test_less_is_sent_and_the_same_comes_of_it(what: What) -> None:
 
 
 def test_one_partition_sends_its_rows_as_they_are() -> None:
-    told = Told(fewer)
+    told = Told(combine_locally)
     with patch.object(exchange, "fewer", told):
         run_texts(ASKED[What.FIRST], {S: elements()}, partitions=1)
     assert told.rows == 0

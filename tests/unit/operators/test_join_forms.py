@@ -16,7 +16,7 @@ from nodes import Bench, state
 from levada.core.array_types import Doubles
 from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
-from levada.operators.state.state_handover import Part, Taken, taken_over
+from levada.operators.state.state_handover import HandedOverGroups, Part, taken_over
 from levada.operators.state.state_parts import FOLLOWS, Head, State
 from levada.operators.windowed import adaptive_join as module
 from levada.operators.windowed.adaptive_join import adaptive_in_pieces
@@ -146,5 +146,5 @@ def test_what_follows_from_other_state_does_not_move() -> None:
         epoch(bench, node, kept, 1001)
     assert kept_of(kept) == ["0-1"]
     pieces = {key: kept.pieces(key) for key in kept.keys("")}
-    moved = taken_over(None, [Part(Head(pieces), "file", Taken(None))])
+    moved = taken_over(None, [Part(Head(pieces), "file", HandedOverGroups(None))])
     assert sorted(moved.pieces) == [f"{node.id}.{i}" for i in range(3)]

@@ -12,12 +12,12 @@ from levada.core.event_time import MIN
 from levada.core.frame import Column, Frame
 from levada.core.stream_facts import StreamFacts
 from levada.kernels.terms.term_ids import identify
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.rows.compensation_filter import pick, route
-from levada.operators.rows.route_rows import along
+from levada.operators.rows.route_rows import project_for_consumer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.optimizer.pipeline import optimize
@@ -57,7 +57,7 @@ def test_route_is_pick(random_seed: int, gone: int) -> None:
     draw = random.Random(random_seed)
     # a constant that stands in both patterns is a key, and not picked
     pairs = [(a, b) for a in TERMS for b in TERMS if a != b and draw.random() < 0.5]
-    plan, pool = plan_of(pairs, gone), Pool(7)
+    plan, pool = plan_of(pairs, gone), TermLookup(7)
     node = node_of(plan)
     (below,) = node.inputs
     (consumer,) = [c for c in plan.nodes[below].consumers if c.node == node.id]
@@ -71,8 +71,8 @@ def test_route_is_pick(random_seed: int, gone: int) -> None:
         x, y = identify(pl.Series([draw.choice(texts) for _ in range(rows)]), pool.seed)
         columns[f"x{i}"], columns[f"y{i}"] = x, y
     frame = Frame(columns, rows)
-    env = Env.of_rows(pool)
-    slow = pick(node, (along(frame, consumer, layout),), env)
+    env = OperatorContext.of_rows(pool)
+    slow = pick(node, (project_for_consumer(frame, consumer, layout),), env)
     fast = route(node, consumer, frame, layout, pool, mixed=True)
     assert slow is not None and slow.n == fast.n > 0
     assert rows_of(slow, list(slow.columns)) == rows_of(fast, list(slow.columns))

@@ -12,23 +12,23 @@ from nodes import state
 from levada.core.event_time import MAX
 from levada.core.frame import Frame
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting import report_buffer
 
 
 def table(*texts: str) -> Terms:
     """The terms of these texts, by identities of seed 7."""
-    pool = Pool(7)
+    pool = TermLookup(7)
     pool.identify(pl.Series(texts, dtype=pl.String))
     return pool.tables[0]
 
 
 def test_unbound_and_unknown_have_no_text() -> None:
-    pool = Pool(7)
+    pool = TermLookup(7)
     x, y = pool.identify(pl.Series(["<a:b>", None, "<a:b>"]))
     assert pool.texts(x, y).to_list() == ["<a:b>", None, "<a:b>"]
     assert (x[1], y[1]) == (0, 0)
-    assert Pool(7).texts(x, y).to_list() == [None, None, None]
+    assert TermLookup(7).texts(x, y).to_list() == [None, None, None]
 
 
 def test_the_state_is_opened_only_for_what_the_epoch_lacks() -> None:
@@ -38,7 +38,7 @@ def test_the_state_is_opened_only_for_what_the_epoch_lacks() -> None:
         opened.append(1)
         return [table("<a:old>")]
 
-    pool = Pool(7, older)
+    pool = TermLookup(7, older)
     x, y = pool.identify(pl.Series(["<a:new>"]))
     assert pool.texts(x, y).to_list() == ["<a:new>"]
     assert not opened
@@ -49,7 +49,7 @@ def test_the_state_is_opened_only_for_what_the_epoch_lacks() -> None:
 
 
 def test_a_pick_holds_exactly_what_is_asked_for() -> None:
-    pool = Pool(7)
+    pool = TermLookup(7)
     x, y = pool.identify(pl.Series(["<a:a>", "<a:b>", "<a:c>"]))
     picked = pool.pick(x[[2, 0, 2]], y[[2, 0, 2]])
     assert sorted(picked.texts(picked.x, picked.y).to_pylist()) == ["<a:a>", "<a:c>"]
@@ -61,7 +61,7 @@ def waiting(*spans: tuple[int, int]) -> Frame:
 
 
 def test_a_pick_looks_up_each_table_once() -> None:
-    pool = Pool(0)
+    pool = TermLookup(0)
     x, y = pool.identify(pl.Series(['"a"', '"b"', '"c"']))
     with patch.object(Terms, "find", autospec=True, side_effect=Terms.find) as find:
         picked = pool.pick(x[1:], y[1:])

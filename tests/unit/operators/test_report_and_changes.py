@@ -17,7 +17,7 @@ from levada.core.event_time import MAX, MIN, Window, WindowKind
 from levada.operators.operator_registry import evaluate
 from levada.operators.reporting.relation_to_stream import changes
 from levada.operators.reporting.report import report
-from levada.operators.windowing.element_times import Seen
+from levada.operators.windowing.element_times import EventTimes
 from levada.operators.windowing.report_times import instants
 from levada.plan.execution import steps as s
 from levada.plan.execution.report_schedules import Schedule
@@ -136,7 +136,9 @@ def test_weights_of_equal_rows_are_netted() -> None:
 def test_the_calendar_has_each_report_once_where_windows_close_together() -> None:
     """Reports of two windows on close: the union of both grids."""
     query = (Window(WindowKind.CLOSE_OPEN, 2000, 2000), Window(WindowKind.CLOSE_OPEN, 3000, 3000))
-    found = instants(Schedule(query, (0, 0), MIN), {0: Seen.of([0, 6500])}, MIN, MAX, ended=True)
+    found = instants(
+        Schedule(query, (0, 0), MIN), {0: EventTimes.of([0, 6500])}, MIN, MAX, ended=True
+    )
     assert found.times[found.nonempty].tolist() == [2000, 3000, 4000, 8000, 9000, 10000]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from levada.core.expressions import AggregateFunction
 from levada.core.frame import Frame
 from levada.core.rdf_terms import Kind
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.incremental_group_by import Runs
 from levada.operators.aggregation.incremental_min_max import best_values
 from levada.operators.state.state_parts import State
@@ -57,7 +57,7 @@ def epoch(kept: State, changes: list[tuple[int, int, int, int]], least: bool) ->
         runs,
         spec=s.Aggregate(function, 0, False),
         prefix="a0.",
-        pool=Pool(1),
+        pool=TermLookup(1),
     )
     return [
         m if k else None  # type: ignore[misc]

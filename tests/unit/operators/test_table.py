@@ -21,7 +21,7 @@ from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.cql.translate import translate_cql
 from levada.language.translate.sparql.translate import translate
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.operator_registry import OPERATORS, evaluate
 from levada.operators.rows.constants import identities
 from levada.plan.execution import steps as s
@@ -191,7 +191,7 @@ def test_operators_have_one_signature(step: type[s.Step]) -> None:
     assert list(inspect.signature(operator).parameters) == ["node", "inputs", "env"]
     hints = get_type_hints(operator)
     assert hints.pop("node") == PlanNode[step]  # type: ignore[valid-type]
-    assert hints == {"inputs": Inputs, "env": Env, "return": Frame | None}
+    assert hints == {"inputs": Inputs, "env": OperatorContext, "return": Frame | None}
 
 
 def test_these_queries_reach_every_operator(plans: list[Plan]) -> None:

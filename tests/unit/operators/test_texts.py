@@ -16,15 +16,15 @@ from levada.core.frame import Column, Frame
 from levada.core.rdf_terms import Literal
 from levada.core.stream_facts import StreamFacts
 from levada.kernels.terms.term_ids import identify
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.operators.expressions.scalar.literals import term_of
 from levada.operators.expressions.term_values import classify, from_texts
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.rows.compensation_filter import finder_of, pick, route
 from levada.operators.rows.list_keys import listed
-from levada.operators.rows.route_rows import along
+from levada.operators.rows.route_rows import project_for_consumer
 from levada.operators.rows.text_range_keys import Placed, Told
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import Order
@@ -106,7 +106,7 @@ def rows_of(frame: Frame) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("order", [order for order in Order if order is not Order.VALUE])
 def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: int) -> None:
     draw = random.Random(f"{order}{random_seed}")
-    plan, pool = plan_of(list({drawn(order, draw): None for _ in range(60)})), Pool(7)
+    plan, pool = plan_of(list({drawn(order, draw): None for _ in range(60)})), TermLookup(7)
     told = 0
     for node in picks_of(plan):
         orders = {test.order for test in node.step.tests}
@@ -124,7 +124,7 @@ def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: i
 def test_what_an_index_tells_of_lists_is_what_conditions_say(of: str, random_seed: int) -> None:
     """Each value of a list by itself, in whatever form it is written."""
     draw = random.Random(f"{of}{random_seed}")
-    plan, pool = plan_of(list({listing(of, draw): None for _ in range(60)})), Pool(7)
+    plan, pool = plan_of(list({listing(of, draw): None for _ in range(60)})), TermLookup(7)
     sure = 0
     for node in picks_of(plan):
         found = [one for one in map(listed, node.step.rest) if one is not None]
@@ -167,20 +167,20 @@ def picks_of(plan: Plan) -> Iterator[PlanNode[s.Pick]]:
             yield node
 
 
-def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: Pool) -> Bools:
+def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: TermLookup) -> Bools:
     """Which pairs are sure, of which the same are found with an index and without."""
     (below,) = node.inputs
     (consumer,) = [c for c in plan.nodes[below].consumers if c.node == node.id]
     layout = plan.nodes[below].layout
     frame = _frame(layout.columns(), slot, consumer.edge.slots, pool)
-    rows = along(frame, consumer, layout)
-    slow = pick(node, (rows,), Env.of_rows(pool))
+    rows = project_for_consumer(frame, consumer, layout)
+    slow = pick(node, (rows,), OperatorContext.of_rows(pool))
     fast = route(node, consumer, frame, layout, pool, mixed=True)
     assert slow is not None and rows_of(slow) == rows_of(fast)
     return node.known(finder_of, pool.seed).found(rows, pool)[2]
 
 
-def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: Pool) -> Frame:
+def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: TermLookup) -> Frame:
     """Rows of a join whose ?v is each of the terms, three times."""
     # as what reads streams writes them
     fives = ('"5"', '"5"@en', f'"5"^^<{XSD}integer>')

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.frame import Frame
-from levada.operators.rows.predicate_index import Entries, Finder, Index, Turns
-from levada.operators.rows.range_keys import NO_TEXTS, Axis, Bounds
+from levada.operators.rows.predicate_index import Entries, Index, PredicateIndexReader, ProbeBatch
+from levada.operators.rows.range_keys import NO_TEXTS, Bounds, RangeKey
 from levada.plan.execution.join_kinds import Order
 
 ends = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
@@ -37,14 +37,14 @@ def test_turns_are_all_that_is_found(
         own = {j for j, (m, (a, b), told) in enumerate(wanted) if m == member}
         sure = {j for j in own if not wanted[j][2] or wanted[j][1][0] <= at <= wanted[j][1][1]}
         assert sorted(of[row == i].tolist()) == sorted(sure)
-    turns = [index.found(leaves, Turns(*pair)) for pair in pairwise((0, *cuts, 1 << 62))]
+    turns = [index.found(leaves, ProbeBatch(*pair)) for pair in pairwise((0, *cuts, 1 << 62))]
     for number, (low_, high_) in enumerate(pairwise((0, *cuts, 1 << 62))):
         counts = np.bincount(row, minlength=len(rows))
         got = np.bincount(turns[number][0], minlength=len(rows))
         assert (got == np.clip(counts, low_, high_) - low_).all()
     pairs = [(a, b) for some in turns for a, b in zip(*(x.tolist() for x in some), strict=True)]
     assert sorted(pairs) == sorted(zip(row.tolist(), of.tolist(), strict=True))
-    finder = Finder((), Axis(0, Order.VALUE), index, index, NO_TEXTS)
+    finder = PredicateIndexReader((), RangeKey(0, Order.VALUE), index, index, NO_TEXTS)
     none = np.full(len(rows), -1)
-    found = finder.owners((leaves, none), Turns(0, 2))
+    found = finder.owners((leaves, none), ProbeBatch(0, 2))
     assert all(np.bincount(found[0], minlength=1) <= 2)

@@ -14,7 +14,7 @@ import pytest
 from asking import S, T, element
 from levada.checkpoint.key_group_tables import GROUPS
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.plan.execution.key_group_table import GroupTable, dealt
 from levada.runtime.task.ingest_task import IntakeTask
 from levada.runtime.task.stage_task import StageTask
@@ -70,7 +70,7 @@ def run(folder: Path, queries: Sequence[str], files: int) -> None:
     with Engine(spark=False, checkpoint=folder / "ck", epoch_rows=24, partitions=5) as engine:
         engine.stream(S, folder / "s", files="parallel")
         engine.stream(T, folder / "t", files="parallel")
-        engine.register_all([Asked(P + text, f"q{i}") for i, text in enumerate(queries)])
+        engine.register_all([QueryRequest(P + text, f"q{i}") for i, text in enumerate(queries)])
         engine._open().tables.dealing = dealing
         engine.start(once=True)
         engine.await_end()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deadly import deadly, died, documents, letters, start
-from levada.checkpoint.manifest import Intention
+from levada.checkpoint.manifest import EpochIntent
 from levada.core.checksummed_files import read_sealed
 
 
@@ -61,4 +61,4 @@ def test_deadly_static_data_end_the_next_start_with_a_sentence(tmp_path: Path, d
 
 
 def test_an_intention_of_before_has_nothing_deadly() -> None:
-    assert Intention(1, 1, 0).deadly == []
+    assert EpochIntent(1, 1, 0).deadly == []

@@ -19,7 +19,7 @@ from levada.core.frame import Frame
 from levada.engine.engine import Engine
 from levada.operators.state import ordered_buffer
 from levada.operators.state.checksummed_frames import unpack_checked
-from levada.operators.state.ordered_buffer import InTurn
+from levada.operators.state.ordered_buffer import OrderedBuffer
 from levada.operators.state.state_parts import State, read_head
 from levada.runtime.task.watermark_buffer import TIME
 from levada.testing.memory_sink import MemorySink
@@ -111,7 +111,7 @@ def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
         state = files.state()
         new = w + drawn.integers(0, 500, drawn.integers(0, 9))
         w += int(drawn.integers(0, 12)) * int(drawn.random() < 0.7)
-        waits = InTurn(state, key, TIME)
+        waits = OrderedBuffer(state, key, TIME)
         up = [rows[TIME] for rows in waits.come_up(w)]
         left = np.sort(new[new >= w])
         if len(left):
@@ -130,7 +130,7 @@ def test_large_pieces_are_put_together_with_no_other(monkeypatch: pytest.MonkeyP
     state = State(None, "", lambda name: pytest.fail("nothing is written"))
     for i in range(0, 4000, 4):
         rows = np.arange(i, i + 4)
-        InTurn(state, "k", TIME).wait(Frame({**_of(4), TIME: rows}))
+        OrderedBuffer(state, "k", TIME).wait(Frame({**_of(4), TIME: rows}))
     sizes = [p.rows for p in state.pieces("k")]
     assert sum(sizes) == 4000
     assert max(sizes) < 3 * 64

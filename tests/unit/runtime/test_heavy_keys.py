@@ -15,7 +15,7 @@ from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.verify import verify
 from levada.core.key_groups import group_of
 from levada.engine.engine import Engine
-from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, divided
+from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup, divided
 from levada.plan.execution.plan import Plan
 from levada.plan.execution.splittable_joins import divisible
 from levada.testing.memory_sink import MemorySink
@@ -45,7 +45,7 @@ def asked(
             return None
         home = int(table.partition[HOT])
         others = tuple(p for p in parts if p != home)
-        heavy = (Heavy(HOT, (home, *others)),) if others else ()
+        heavy = (SplitKeyGroup(HOT, (home, *others)),) if others else ()
         return divided(table, Division(heavy, table.division.joins))
 
     with Engine(

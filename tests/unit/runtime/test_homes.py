@@ -9,7 +9,13 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.checkpoint.executor_affinity import BUSY, Homes, Stayed, assigned, executor_here
+from levada.checkpoint.executor_affinity import (
+    BUSY,
+    AffinityStats,
+    ExecutorAffinity,
+    assigned,
+    executor_here,
+)
 
 CORES = st.dictionaries(st.sampled_from("01234567"), st.integers(1, 4), max_size=6)
 
@@ -37,12 +43,14 @@ def test_who_may_stay_stays_and_nobody_has_more_than_a_share(
         before = now
 
 
-def ran(homes: Homes, asked: tuple[str, ...], elsewhere: dict[int, str] | None = None) -> None:
+def ran(
+    homes: ExecutorAffinity, asked: tuple[str, ...], elsewhere: dict[int, str] | None = None
+) -> None:
     homes.ran((1, p, (elsewhere or {}).get(p, at or "9")) for p, at in enumerate(asked))
 
 
 def test_an_executor_without_room_is_asked_for_less_and_less() -> None:
-    homes, cores, asked_in = Homes(), {"0": 1, "1": 1}, list[int]()
+    homes, cores, asked_in = ExecutorAffinity(), {"0": 1, "1": 1}, list[int]()
     for job in range(60):
         asked = homes.of(2, cores, one=False)
         assert asked in (("0", "1"), ("0", "")), "any executor will do"
@@ -54,7 +62,7 @@ def test_an_executor_without_room_is_asked_for_less_and_less() -> None:
 
 
 def test_an_executor_that_was_busy_for_a_moment_has_its_partitions_back() -> None:
-    homes, cores = Homes(), {"0": 1, "1": 1}
+    homes, cores = ExecutorAffinity(), {"0": 1, "1": 1}
     for busy in (True, False, True, False):
         asked = homes.of(2, cores, one=False)
         assert asked == ("0", "1")
@@ -62,7 +70,7 @@ def test_an_executor_that_was_busy_for_a_moment_has_its_partitions_back() -> Non
 
 
 def test_one_that_has_room_for_a_part_has_no_room() -> None:
-    homes, cores = Homes(), {"0": 1, "1": 1}
+    homes, cores = ExecutorAffinity(), {"0": 1, "1": 1}
     asked = [homes.of(4, cores, one=False)]
     for _ in range(2):
         ran(homes, asked[-1], {3: "0"})
@@ -71,18 +79,18 @@ def test_one_that_has_room_for_a_part_has_no_room() -> None:
 
 
 def test_what_is_told() -> None:
-    homes, cores = Homes(), {"0": 1, "1": 2}
+    homes, cores = ExecutorAffinity(), {"0": 1, "1": 2}
     for at in ("0", "0", "1"):
         homes.of(2, cores, one=False)
         homes.ran([(1, 0, at), (1, 1, "1"), (2, 0, "1"), (2, 1, "1")])
-    assert homes.told == Stayed(tasks=8, stayed=7, executors=2, cores=3)
+    assert homes.told == AffinityStats(tasks=8, stayed=7, executors=2, cores=3)
     homes.of(2, cores, one=True)
     homes.ran([(1, 0, "0"), (1, 1, "0")])  # in one task
     homes.of(2, cores, one=False)
     homes.ran([(1, 0, ""), (1, 1, "")])  # in the driver's process
     homes.of(2, cores, one=True)
     homes.ran([(1, 0, "1"), (1, 1, "1")])
-    assert homes.told == Stayed(tasks=9, stayed=7, executors=2, cores=3)
+    assert homes.told == AffinityStats(tasks=9, stayed=7, executors=2, cores=3)
 
 
 def test_a_worker_knows_its_executor() -> None:

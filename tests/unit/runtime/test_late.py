@@ -9,7 +9,7 @@ import pytest
 from awaiting import PATIENCE
 from levada.errors import JavaError
 from levada.runtime.executor import Executor, Job, LocalExecutor, deliver
-from levada.runtime.warmup_executor import Late, is_here
+from levada.runtime.warmup_executor import WarmupExecutor, is_here
 
 JOB = Job(b"", [], 1, 1, ("levada.runtime.spark.spark_tasks:idle_intake", f"{__name__}:stage"))
 HERE: list[str] = []
@@ -53,7 +53,7 @@ class Start:
 
 def test_jobs_run_here_until_the_other_executor_is_there() -> None:
     start = Start()
-    late = Late(start, here=True)
+    late = WarmupExecutor(start, here=True)
     assert not late._there.is_set()
     assert late.run(JOB) == LocalExecutor().run(JOB) == [b"here"]
     start.go.set()
@@ -67,7 +67,7 @@ def test_jobs_run_here_until_the_other_executor_is_there() -> None:
 @pytest.mark.parametrize("here", [True, False])
 def test_light_jobs_stay_here_unless_nothing_may(here: bool) -> None:
     start = Start()
-    late = Late(start, here=here)
+    late = WarmupExecutor(start, here=here)
     start.go.set()
     late.await_there()
     assert late.run(replace(JOB, light=True)) == ([b"here"] if here else [b"there"])
@@ -76,10 +76,10 @@ def test_light_jobs_stay_here_unless_nothing_may(here: bool) -> None:
 
 
 def test_what_is_missing_is_known_before_the_start_is_over() -> None:
-    late = Late(Start(missing=JavaError("No Java.")), here=True)
+    late = WarmupExecutor(Start(missing=JavaError("No Java.")), here=True)
     with pytest.raises(JavaError, match=r"No Java\."):
         late.await_found()
-    fine = Late(Start(), here=True)
+    fine = WarmupExecutor(Start(), here=True)
     fine.await_found()
     fine.check()
     fine.end()
@@ -87,7 +87,7 @@ def test_what_is_missing_is_known_before_the_start_is_over() -> None:
 
 def test_a_start_that_fails_is_told_by_every_check() -> None:
     start = Start(failure=JavaError("It does not run."))
-    late = Late(start, here=True)
+    late = WarmupExecutor(start, here=True)
     late.check()
     start.go.set()
     for _ in range(2):

@@ -10,7 +10,7 @@ import pytest
 from asking import S, T, element
 from levada.core.frame import unpack
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.runtime.task import element_time_broadcast
 from levada.runtime.task.ingest_task import IntakeTask
 from levada.runtime.task.stage_task import StageTask
@@ -62,7 +62,7 @@ def run(folder: Path, partitions: int = 3) -> Any:
         ) as engine:
             for name, path in ((S, "s.nt"), (T, "t.nt")):
                 engine.stream(name, folder / path)
-            asked = [Asked(P + text, name) for name, text in QUERIES.items()]
+            asked = [QueryRequest(P + text, name) for name, text in QUERIES.items()]
             queries = engine.register_all(asked)
             engine.start(once=True, keep_open=keep_open)
             engine.await_end()

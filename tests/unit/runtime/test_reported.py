@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from levada.checkpoint.epoch_context import Done
-from levada.checkpoint.result_counts import NONE, Reported, Sums, together
+from levada.checkpoint.epoch_context import TaskOutcome
+from levada.checkpoint.result_counts import NONE, ResultCounts, ResultTotals, together
 from levada.core.frame import Frame
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import Plan
@@ -20,12 +20,12 @@ Known = dict[tuple[int, int], tuple[int, int, int, int]]
 NAMES = ("n", "least", "most", "reports")
 
 
-def told_of(known: Known) -> Reported:
+def told_of(known: Known) -> ResultCounts:
     order = sorted(known)
     columns = {"node": [node for node, _ in order], "op": [op for _, op in order]}
     columns |= {name: [known[at][i] for at in order] for i, name in enumerate(NAMES)}
     rows = {name: np.array(column, np.int64) for name, column in columns.items()}
-    return Reported.of(Frame(rows, len(order)))
+    return ResultCounts.of(Frame(rows, len(order)))
 
 
 def drawn(rng: random.Random, most: int) -> Known:
@@ -45,7 +45,7 @@ def drawn(rng: random.Random, most: int) -> Known:
 def test_what_is_told_is_known(seed: int) -> None:
     rng = random.Random(seed)
     known = drawn(rng, 40)
-    told = msgspec.json.decode(msgspec.json.encode(told_of(known)), type=Reported)
+    told = msgspec.json.decode(msgspec.json.encode(told_of(known)), type=ResultCounts)
     assert (len(told), told.solutions) == (len(known), sum(c[0] for c in known.values()))
     assert {(a, b): told.at(a, b) for a in range(10) for b in range(21)} == {
         (a, b): known.get((a, b)) for a in range(10) for b in range(21)
@@ -60,14 +60,14 @@ def test_what_is_told_is_known(seed: int) -> None:
 def test_what_several_tell_is_added_up(seed: int) -> None:
     rng = random.Random(seed)
     several = [drawn(rng, 30) for _ in range(rng.randrange(1, 6))]
-    sums, both = Sums(), dict[tuple[int, int], list[int]]()
+    sums, both = ResultTotals(), dict[tuple[int, int], list[int]]()
     for known in several:
         sums.add(told_of(known))
         for at, (n, low, high, reports) in known.items():
             had = both.setdefault(at, [0, low, high, 0])
             both[at] = [had[0] + n, min(had[1], low), max(had[2], high), had[3] + reports]
     rows, shared = together([told_of(known).frame() for known in several])
-    told = Reported.of(rows)
+    told = ResultCounts.of(rows)
     assert {at: told.at(*at) for at in both} == {at: tuple(had) for at, had in both.items()}
     assert len(told) == len(both)
     times = {at: sum(at in known for known in several) for at in both}
@@ -101,7 +101,7 @@ def test_a_report_of_several_tasks_is_one(seed: int) -> None:
             op, r = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
             frames[f"reports.{node}"] = Frame({"op": op, "r": r}, len(pairs))
         segments[str(task)] = frames
-        done.append(Done(1, task, segment=str(task), counts=told_of(counts)))
+        done.append(TaskOutcome(1, task, segment=str(task), counts=told_of(counts)))
     told = epoch_totals.counts(done, lambda name: (segments[name], None))
     expected = {at: (len(r), min(r), max(r), len({*r})) for at, r in rows.items()}
     assert {at: told.at(*at) for at in expected} == expected and len(told) == len(expected)
@@ -109,6 +109,6 @@ def test_a_report_of_several_tasks_is_one(seed: int) -> None:
 
 def test_nothing_is_told() -> None:
     assert (len(NONE), NONE.solutions, NONE.at(1, 1), NONE.frame().n) == (0, 0, None, 0)
-    assert Reported.of(NONE.frame()) == NONE
+    assert ResultCounts.of(NONE.frame()) == NONE
     assert msgspec.json.encode(NONE) == b"{}"
-    assert epoch_totals.counts([Done(1, 0)], lambda name: ({}, None)) == NONE
+    assert epoch_totals.counts([TaskOutcome(1, 0)], lambda name: ({}, None)) == NONE

@@ -13,7 +13,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada.errors import UsageError
-from levada.server.security.token_quotas import AS_ALL, Allowance, parse_allowance
+from levada.server.security.token_quotas import AS_ALL, TokenQuota, parse_allowance
 from levada.server.security.tokens import EVERYBODY, add_token, read_tokens
 from levada.server.settings import Limits, Settings
 from serving import TEXT, Run, last_report, served
@@ -137,7 +137,7 @@ def test_what_a_file_says(tmp_path: Path) -> None:
     add_token(path, "b", "register", "queries=10, kept=5MB ,bytes=1KB")
     first, second = read_tokens(path).all
     assert first.allowance == AS_ALL
-    assert second.allowance == Allowance(queries=10, of_queries="kept=5MB,bytes=1KB")
+    assert second.allowance == TokenQuota(queries=10, of_queries="kept=5MB,bytes=1KB")
     path.write_text(path.read_text().replace("queries=10", "query=10"))
     with pytest.raises(UsageError, match="line 2: A token has no limit query") as wrong:
         read_tokens(path)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import httpx
 
 from awaiting import until
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
 from levada.server.checkpoint_catalog import Text
@@ -75,10 +75,10 @@ def test_other_options_are_another_query(client: httpx.Client) -> None:
 
 def test_who_says_no_entailment_has_the_engines() -> None:
     there = Text("q", "rspql", TEXT, str(QueryOptions(entailment=Regime.RDFS)))
-    assert there.is_as(Asked(TEXT, "q"))
-    assert there.is_as(Asked(TEXT, "q", options=QueryOptions(entailment=Regime.RDFS)))
-    assert not there.is_as(Asked(TEXT, "q", options=QueryOptions(entailment=Regime.NONE)))
-    assert not there.is_as(Asked(TEXT, "q", options=QueryOptions(t0=1)))
+    assert there.is_as(QueryRequest(TEXT, "q"))
+    assert there.is_as(QueryRequest(TEXT, "q", options=QueryOptions(entailment=Regime.RDFS)))
+    assert not there.is_as(QueryRequest(TEXT, "q", options=QueryOptions(entailment=Regime.NONE)))
+    assert not there.is_as(QueryRequest(TEXT, "q", options=QueryOptions(t0=1)))
 
 
 def test_names_in_other_scripts(client: httpx.Client, run: Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.checkpoint.request_files import Asking, NewStream, Request, read_owners
+from levada.checkpoint.request_files import NewStream, QuerySpec, Request, read_owners
 from levada.engine.status.request_client import ask, new_id
 from levada.server.query_routes import pause
 from levada.server.security.tokens import add_token
@@ -63,7 +63,7 @@ def operator(folder: Path, request: Request) -> None:
 
 
 def adds(folder: Path, text: str) -> None:
-    operator(folder, Request(new_id(), [Asking("q", text)]))
+    operator(folder, Request(new_id(), [QuerySpec("q", text)]))
 
 
 def drops(folder: Path) -> None:
@@ -208,7 +208,7 @@ def test_the_engine_takes_away_what_is_its_owners_alone(
         adds(tmp_path, TEXT)
         late = Request(new_id(), drop="q", only="anna")
         assert ask(tmp_path / "ck", late, pause).refused == "The token anna has not added q."
-        late = Request(new_id(), [Asking("q", OTHER, owner="anna")], drop="q", only="anna")
+        late = Request(new_id(), [QuerySpec("q", OTHER, owner="anna")], drop="q", only="anna")
         assert ask(tmp_path / "ck", late, pause).refused
         late = Request(new_id(), leave="s", only="bob")
         assert ask(tmp_path / "ck", late, pause).refused == "The token bob has not added s."

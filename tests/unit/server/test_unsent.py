@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from levada.server.security.bounded_http import EVENTS, LEAST, Bounded, Bounds
-from levada.server.security.memory_budget import PIECE, Answer, Held, TooMuch
+from levada.server.security.bounded_http import EVENTS, LEAST, BoundedHttpProtocol, Bounds
+from levada.server.security.memory_budget import PIECE, Answer, MemoryBudget, TooMuch
 
 
 def head(size: int | None, media: str = "text/csv") -> list[tuple[bytes, bytes]]:
@@ -17,7 +17,7 @@ def head(size: int | None, media: str = "text/csv") -> list[tuple[bytes, bytes]]
 
 
 def test_pieces_that_are_counted_until_they_are_sent() -> None:
-    held, data = Held(10 * PIECE, "Answers", "sent"), bytes(3 * PIECE + 1)
+    held, data = MemoryBudget(10 * PIECE, "Answers", "sent"), bytes(3 * PIECE + 1)
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -45,13 +45,13 @@ def test_too_much_is_not_sent() -> None:
     async def send(message: Any) -> None:
         raise AssertionError("nothing is sent")
 
-    answer = Answer({}, send, Held(2 * PIECE, "Answers", "sent"))
+    answer = Answer({}, send, MemoryBudget(2 * PIECE, "Answers", "sent"))
     with pytest.raises(TooMuch) as full:
         answer.begin(head(3 * PIECE))
     assert full.value.problem.status == 503
     event = {"type": "http.response.body", "body": bytes(3 * PIECE), "more_body": True}
     with pytest.raises(TooMuch):
-        asyncio.run(Answer({}, send, Held(2 * PIECE, "Answers", "sent")).send(event))
+        asyncio.run(Answer({}, send, MemoryBudget(2 * PIECE, "Answers", "sent")).send(event))
 
 
 class Transport:
@@ -70,7 +70,7 @@ class Transport:
 @pytest.mark.parametrize("events", [False, True])
 def test_who_does_not_read_on_is_not_waited_for(events: bool) -> None:
     scope: dict[str, Any] = {}
-    Answer(scope, None, Held(1, "", "")).begin(  # type: ignore[arg-type]
+    Answer(scope, None, MemoryBudget(1, "", "")).begin(  # type: ignore[arg-type]
         head(None, "text/event-stream" if events else "text/csv")
     )
     assert scope.get("state", {}).get(EVENTS, False) is events
@@ -87,7 +87,7 @@ def test_who_does_not_read_on_is_not_waited_for(events: bool) -> None:
         def _timer_handle_cancelled(self, handle: Any) -> None:
             pass
 
-    made, transport = Bounded.__new__(Bounded), Transport()
+    made, transport = BoundedHttpProtocol.__new__(BoundedHttpProtocol), Transport()
     made.bounds, made.loop = Bounds(1, 1.0, 1, 1.0), Loop()  # type: ignore[assignment]
     made.transport = transport  # type: ignore[assignment]
     made.cycle = type("Cycle", (), {"scope": {"state": scope.get("state", {})}})()

@@ -19,7 +19,7 @@ from levada.connectors.ingest.static_files import check_sound, static_file
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.read_split import read_bytes
 from levada.connectors.sources.split_enumerator import check_grown
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.errors import CheckpointError, SourceError
 
 
@@ -37,7 +37,7 @@ def source(path: Any, scratch: Any, final: bool = True, **options: Any) -> FileS
     return made
 
 
-def drain(made: FileSource, rows: int, position: Any = None) -> tuple[list[list[Reference]], dict]:
+def drain(made: FileSource, rows: int, position: Any = None) -> tuple[list[list[FileSplit]], dict]:
     """All takes from a position; the position goes through JSON, as it does in an intention."""
     position = position or {}
     takes = []
@@ -52,7 +52,7 @@ def text(references: Any) -> str:
     return "".join(read_bytes(r).tobytes().decode() for r in references)
 
 
-def flat(takes: Any) -> list[Reference]:
+def flat(takes: Any) -> list[FileSplit]:
     return [r for references in takes for r in references]
 
 
@@ -154,7 +154,7 @@ def test_big_ranges_are_cut_for_several_tasks(tmp_path: Path) -> None:
 def test_references_are_json(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(line(1))
     (reference,), _ = source(tmp_path / "a.nt", tmp_path).take({}, 5)
-    assert msgspec.json.decode(msgspec.json.encode(reference), type=Reference) == reference
+    assert msgspec.json.decode(msgspec.json.encode(reference), type=FileSplit) == reference
     assert (reference.stream, reference.partition, reference.name, reference.format) == (
         "s",
         "s",

@@ -6,7 +6,7 @@ import pytest
 
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.sources.kafka.sasl import authenticate
-from levada.connectors.sources.kafka.wire_protocol import Trouble
+from levada.connectors.sources.kafka.wire_protocol import BrokerError
 
 # RFC 7677, 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -51,13 +51,13 @@ def test_what_a_server_says_is_judged() -> None:
         ([CHALLENGE, "e=invalid-proof"], "refuses the login: invalid-proof"),
         (["hello"], "its answer is no SCRAM"),
     ):
-        with pytest.raises(Trouble, match=reason) as caught:
+        with pytest.raises(BrokerError, match=reason) as caught:
             talk("scram-sha-256", *answers)
         assert "pencil" not in str(caught.value)
 
 
 def test_names_with_signs_of_the_protocol() -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(BrokerError):
         talk("scram-sha-512", "e=unknown-user", user="a,b=c")
     said: list[bytes] = []
 
@@ -65,6 +65,6 @@ def test_names_with_signs_of_the_protocol() -> None:
         said.append(message)
         return b"e=unknown-user"
 
-    with pytest.raises(Trouble):
+    with pytest.raises(BrokerError):
         authenticate(config("scram-sha-512", "a,b=c"), say, NONCE)
     assert said == [f"n,,n=a=2Cb=3Dc,r={NONCE}".encode()]

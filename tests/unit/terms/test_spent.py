@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from levada.core.expression_budget import FEW, Charge, Spent
+from levada.core.expression_budget import FEW, Charge, ExpressionBudget
 from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
 from levada.errors import ExcessError
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 
 ROWS = 1000
 COLUMN = 8 * ROWS  # bytes
@@ -26,7 +26,7 @@ def frame(op: int = 0, columns: int = 1) -> Frame:
 
 
 def test_columns_are_charged_once_and_until_they_are_dropped() -> None:
-    spent, rows = Spent(), frame(columns=2)
+    spent, rows = ExpressionBudget(), frame(columns=2)
     spent.hold(1, rows)
     more = rows.with_(y=np.zeros(ROWS, np.int64))
     spent.hold(2, more)
@@ -42,7 +42,7 @@ def test_columns_are_charged_once_and_until_they_are_dropped() -> None:
 
 
 def test_a_chain_of_operators_that_copy_all_rows_is_charged_for_what_lives() -> None:
-    spent, rows = Spent(QueryLimits(made=5 * COLUMN)), frame()
+    spent, rows = ExpressionBudget(QueryLimits(made=5 * COLUMN)), frame()
     for node in range(50):
         rows = rows.take(np.arange(ROWS))
         spent.hold(node, rows)
@@ -55,7 +55,7 @@ def test_a_chain_of_operators_that_copy_all_rows_is_charged_for_what_lives() -> 
 
 
 def test_few_rows_cost_no_look() -> None:
-    spent = Spent(QueryLimits(made=1))
+    spent = ExpressionBudget(QueryLimits(made=1))
     spent.hold(1, Frame({"op": np.zeros(FEW - 1, np.int32)}, FEW - 1))
     assert spent.now("made") == 0
 
@@ -67,7 +67,7 @@ def test_queries_are_looked_at_once_for_each_part_that_the_heaviest_has_left() -
         looks.append(list(charges))
         return limit / 2, -1, -1
 
-    spent = Spent(QueryLimits(made=4 * COLUMN), heaviest=heaviest)
+    spent = ExpressionBudget(QueryLimits(made=4 * COLUMN), heaviest=heaviest)
     kept = [frame(op=i) for i in range(20)]
     for node, rows in enumerate(kept):
         spent.hold(node, rows)
@@ -79,7 +79,7 @@ def test_queries_are_looked_at_once_for_each_part_that_the_heaviest_has_left() -
 
 
 def test_what_is_asked_for_counts_before_it_is_made() -> None:
-    spent, rows = Spent(QueryLimits(made=3 * COLUMN)), frame()
+    spent, rows = ExpressionBudget(QueryLimits(made=3 * COLUMN)), frame()
     spent.hold(1, rows)
     spent.ask(1, COLUMN, lambda: rows["op"])
     with pytest.raises(ExcessError, match="bytes of rows"):
@@ -88,7 +88,7 @@ def test_what_is_asked_for_counts_before_it_is_made() -> None:
 
 
 def test_texts_are_charged_until_they_are_released() -> None:
-    pool = Pool(0)
+    pool = TermLookup(0)
     for turn in (1, 2):
         pool.spent.turn = turn
         pool.identify(pl.Series([f'"{turn} {i}"' for i in range(1000)]))
@@ -102,7 +102,7 @@ def test_texts_are_charged_until_they_are_released() -> None:
 
 
 def test_rows_without_members_are_charged_to_their_operator() -> None:
-    spent = Spent(QueryLimits(made=1 << 20))
+    spent = ExpressionBudget(QueryLimits(made=1 << 20))
     rows = Frame({"v": np.zeros(1000, np.int64)}, 1000)
     spent.hold(7, rows)
     assert spent.by_node("made") == {7: 8000}
@@ -121,7 +121,7 @@ def test_columns_that_share_an_array_are_charged_to_their_own_members(start: int
     blob = np.zeros(start + 2 * COLUMN, np.uint8)
     blob[start : start + COLUMN] = op.view(np.uint8)
     views = [blob[start + i * COLUMN : start + (i + 1) * COLUMN].view(np.int64) for i in (0, 1)]
-    spent = Spent(QueryLimits(made=COLUMN), heaviest=heaviest)
+    spent = ExpressionBudget(QueryLimits(made=COLUMN), heaviest=heaviest)
     with pytest.raises(ExcessError):
         spent.hold(7, Frame({"op": views[0], "x": views[1]}, ROWS))
     assert spent.by_node("made") == {7: 2 * COLUMN}
@@ -132,7 +132,7 @@ def test_columns_that_share_an_array_are_charged_to_their_own_members(start: int
 
 
 def test_columns_are_followed_only_where_they_could_be_too_much() -> None:
-    spent, kept = Spent(QueryLimits(made=10 * COLUMN)), [frame() for _ in range(4)]
+    spent, kept = ExpressionBudget(QueryLimits(made=10 * COLUMN)), [frame() for _ in range(4)]
     for node, rows in enumerate(kept):
         spent.hold(node, rows)
     spent.hold(9, frame())
@@ -154,7 +154,7 @@ def test_the_seconds_of_members_are_by_their_rows() -> None:
         looked.extend(charges)
         return limit, -1, -1
 
-    spent = Spent(QueryLimits(cpu=25), clock=lambda: next(seconds), heaviest=heaviest)
+    spent = ExpressionBudget(QueryLimits(cpu=25), clock=lambda: next(seconds), heaviest=heaviest)
     spent.turn = 3
     for op in ([0, 0, 2, 0], [1], [0, 0, 0, 0]):
         account = spent.account(np.array(op, np.int32))

@@ -65,8 +65,8 @@ def test_static_graphs_are_there_and_queries_that_say_nothing_too() -> None:
 def test_rows_with_null_and_options_of_a_query() -> None:
     rows = [Row(1000, (1, 2.5)), Row(1500, (2, None)), Row(2500, (1, 4.0))]
     batch = [
-        levada.Asked("Istream(Select A.k, A.v From A [Range 1 s])", "q", "cql"),
-        levada.Asked(TEXT, "change", options=levada.QueryOptions(report="change")),
+        levada.QueryRequest("Istream(Select A.k, A.v From A [Range 1 s])", "q", "cql"),
+        levada.QueryRequest(TEXT, "change", options=levada.QueryOptions(report="change")),
     ]
     found = run_stepped(
         batch, {"A": rows, S: ELEMENTS}, schemas={"A": {"k": "integer", "v": "double"}}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.event_time import MAX, MIN, Times, Window, WindowKind
-from levada.operators.windowing.element_times import Seen, retain
+from levada.operators.windowing.element_times import EventTimes, retain
 from levada.operators.windowing.report_times import Reports, instants, next_report
 from levada.plan.execution.report_schedules import Schedule
 from levada.testing.reference import report_times
@@ -71,7 +71,7 @@ def found(
     schedule = Schedule(
         tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every
     )
-    return instants(schedule, {0: Seen.of(times)}, low, high, ended=high >= MAX)
+    return instants(schedule, {0: EventTimes.of(times)}, low, high, ended=high >= MAX)
 
 
 @given(queries, moments, st.booleans())
@@ -104,7 +104,11 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
             low = high
         known = known[
             retain(
-                Seen.of(known), [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every
+                EventTimes.of(known),
+                [w for w in query if w.kind is not K.CLOCK],
+                MIN,
+                watermark,
+                every,
             )
         ]
     assert together == found(query, times, MIN, MAX, every).times.tolist()

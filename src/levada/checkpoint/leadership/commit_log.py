@@ -71,15 +71,15 @@ class Driver:
         return f"process {self.pid} on {self.host}, at {when:%Y-%m-%dT%H:%M:%SZ}"
 
 
-class TurnError(CheckpointError):
+class ElectionLostError(CheckpointError):
     """Who waited for its turn has not got it: somebody has committed since."""
 
 
-class Reign:
+class Leadership:
     """The reign of one driver over the checkpoint in ``root``, from its takeover on. ``last``: the
     last manifest, its own or one of before. ``mirror``: where the folder is kept, if that is an
     object store: then its numbers count. ``behind``: of one that has waited, the newest number
-    when it was its turn; of several that have, one gets it. Raises ``TurnError``.
+    when it was its turn; of several that have, one gets it. Raises ``ElectionLostError``.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Reign:
             self._mirror.restore()
         at, entry = newest(self._root) or (0, None)
         if self._behind not in (None, at):
-            raise TurnError(f"Another engine is at work on the checkpoint {self._root}.")
+            raise ElectionLostError(f"Another engine is at work on the checkpoint {self._root}.")
         reign = epoch = of = 0
         if isinstance(entry, Manifest):
             reign, epoch, of = entry.reign, entry.epoch, at

@@ -44,7 +44,7 @@ class Away(msgspec.Struct, frozen=True):
     why: str
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class Heartbeat(msgspec.Struct, frozen=True):
     """The ``count``-th of a reign; ``left``: the last one; ``away``: what it waits for; ``clock``:
     the last step of the engine's clock, in a sentence.
     """
@@ -65,7 +65,7 @@ class Waiting(msgspec.Struct, frozen=True):
     count: int = 0
 
 
-class Unchanged:
+class StabilityTimer:
     """How long a content has stayed the same, by one's own clock (s)."""
 
     def __init__(self, clock: Clock) -> None:
@@ -79,19 +79,19 @@ class Unchanged:
         return now - self._since
 
 
-class Watch:
+class LeaderWatch:
     """Watches an engine's pulse, to take over when it has been silent for ``lease`` seconds, or
     has left; from one that has taken over since, a pulse is awaited for as long.
     """
 
     def __init__(self, root: Path, lease: float, clock: Clock) -> None:
         self._root, self._lease = root, lease
-        self._seen, self._reigns = Unchanged(clock), Unchanged(clock)
+        self._seen, self._reigns = StabilityTimer(clock), StabilityTimer(clock)
 
     def is_due(self) -> bool:
         """Whether it is time to take over."""
         data = read(self._root / FILE)
-        pulse, silent = _decoded(data, Pulse), self._seen.look(data) >= self._lease
+        pulse, silent = _decoded(data, Heartbeat), self._seen.look(data) >= self._lease
         if pulse is None or not (silent or pulse.left):
             return silent
         last = last_takeover(self._root)
@@ -119,12 +119,12 @@ class Sign:
             self._path.unlink(missing_ok=True)
 
 
-def read_pulse(root: Path) -> Pulse | None:
+def read_pulse(root: Path) -> Heartbeat | None:
     """The last pulse; None: no engine has run yet."""
-    return _decoded(read(root / FILE), Pulse)
+    return _decoded(read(root / FILE), Heartbeat)
 
 
-def write_pulse(root: Path, pulse: Pulse) -> None:
+def write_pulse(root: Path, pulse: Heartbeat) -> None:
     """The next pulse. Raises ``OSError``."""
     put(root / FILE, seal(msgspec.json.encode(pulse)))
 
@@ -169,4 +169,4 @@ def _decoded(data: bytes, kind: type[T]) -> T | None:
     return None
 
 
-prepared(Pulse, Waiting)
+prepared(Heartbeat, Waiting)

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from levada.checkpoint.file_read_log import logs_of
-from levada.checkpoint.manifest import Intention, Manifest, read_manifest
+from levada.checkpoint.manifest import EpochIntent, Manifest, read_manifest
 from levada.core.checksummed_files import read_sealed
 from levada.core.durable_files import HIDDEN
 from levada.errors import CheckpointError
@@ -77,8 +77,8 @@ def _epoch(name: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _ahead(root: Path) -> Intention | None:
+def _ahead(root: Path) -> EpochIntent | None:
     """The open intention, if it is there and whole."""
     with suppress(CheckpointError, msgspec.MsgspecError):
-        return msgspec.json.decode(read_sealed(root / "intentions" / "open"), type=Intention)
+        return msgspec.json.decode(read_sealed(root / "intentions" / "open"), type=EpochIntent)
     return None

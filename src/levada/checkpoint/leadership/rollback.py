@@ -4,7 +4,7 @@
 Commits are one sequence, so going back is a commit, too: the manifest of epoch E - 1 takes the next
 number. The intention of E, which is kept as ``intentions/done`` until the next one is (until E is
 published: as ``intentions/publishing-E``), becomes the open one again, with references that must be
-what they were (``Reference.sure``). So the next start does E again, from the same references on the
+what they were (``FileSplit.sure``). So the next start does E again, from the same references on the
 same state, and what it publishes is what it has published, under the same names and report times;
 only then something new is read.
 
@@ -28,11 +28,11 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.file_read_log import check as check_log
 from levada.checkpoint.file_read_log import logs_of
 from levada.checkpoint.leadership.commit_log import check_newest, newest
-from levada.checkpoint.manifest import PUBLISHING, Intention, Manifest, read_manifest
+from levada.checkpoint.manifest import PUBLISHING, EpochIntent, Manifest, read_manifest
 from levada.checkpoint.object_store.folder_mirror import kept_at
 from levada.connectors.sources.fingerprint import check_same
 from levada.connectors.sources.read_split import read_range
-from levada.connectors.sources.splits import AnyReference, MadeReference, Reference
+from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit
 from levada.core.checkpoint_facts import facts_of
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksummed_files import read_sealed, seal
@@ -59,7 +59,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
                 hint="What older manifests name is deleted.",
             )
         _check(root, before, intention)
-        sure = [_sure(r) if isinstance(r, Reference) else r for r in intention.references]
+        sure = [_sure(r) if isinstance(r, FileSplit) else r for r in intention.references]
         again = msgspec.structs.replace(intention, references=sure)
         (root / TOLD).touch(file_mode(root))  # there is nothing to be found out about it
         replace_file(root / OPEN, seal(msgspec.json.encode(again)))
@@ -90,13 +90,13 @@ def offer(root: Path) -> str:
     return ""
 
 
-def offering(root: Path, error: DamagedError) -> DamagedError:
+def with_rollback_hint(root: Path, error: DamagedError) -> DamagedError:
     """The error, with what to do about it if something can be done."""
     hint = offer(root)
     return DamagedError(error.message, hint=hint) if hint else error
 
 
-def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:
+def _before(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
     """The manifest before the last one, and what was done since."""
     try:
         before = read_manifest(root / "manifests" / str(last.epoch - 1))
@@ -108,7 +108,7 @@ def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:
     beside = (f"intentions/{path.name}" for path in (root / OPEN).parent.glob(PUBLISHING))
     for name in (OPEN, DONE, *beside):
         with suppress(CheckpointError, msgspec.MsgspecError):
-            intention = msgspec.json.decode(read_sealed(root / name), type=Intention)
+            intention = msgspec.json.decode(read_sealed(root / name), type=EpochIntent)
             if intention.epoch == last.epoch:
                 return before, _as_read(intention, last)
     raise CheckpointError(
@@ -117,18 +117,18 @@ def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:
     )
 
 
-def _as_read(intention: Intention, last: Manifest) -> Intention:
+def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:
     """An intention with the hashes of what tasks have read of its references."""
     read = {(stream, m.name, m.start): m.digest for stream, own in last.pieces.items() for m in own}
     references = list[AnyReference]()
     for r in intention.references:
-        if isinstance(r, Reference) and (digest := read.get((r.stream, r.name, r.start))):
+        if isinstance(r, FileSplit) and (digest := read.get((r.stream, r.name, r.start))):
             r = msgspec.structs.replace(r, pieces=((r.start, r.stop, digest),))
         references.append(r)
     return msgspec.structs.replace(intention, references=references)
 
 
-def _check(root: Path, before: Manifest, intention: Intention) -> None:
+def _check(root: Path, before: Manifest, intention: EpochIntent) -> None:
     """Raises ``CheckpointError`` unless the epoch can be done again."""
     facts = facts_of(root)
     items = dict.fromkeys([*verify.named(root, facts, before), *verify.of(root, facts, intention)])
@@ -151,18 +151,18 @@ def _check(root: Path, before: Manifest, intention: Intention) -> None:
         ) from error
 
 
-def _read_again(before: Manifest, intention: Intention) -> Iterator[str]:
+def _read_again(before: Manifest, intention: EpochIntent) -> Iterator[str]:
     """Results that are still to be published, or that queries have made for others."""
     for held in before.held:
         yield from held.segments
     for reference in intention.references:
-        if isinstance(reference, MadeReference):
+        if isinstance(reference, DerivedSplit):
             yield from reference.segments
 
 
 def _check_reference(reference: AnyReference) -> None:
     """Raises ``SourceError`` if a file is not what was read of it; brokers are not asked."""
-    if isinstance(reference, Reference):
+    if isinstance(reference, FileSplit):
         text = reference.format != "parquet"
         stop = reference.stop if text else 0
         check_same(
@@ -170,5 +170,5 @@ def _check_reference(reference: AnyReference) -> None:
         )
 
 
-def _sure(reference: Reference) -> Reference:
+def _sure(reference: FileSplit) -> FileSplit:
     return msgspec.structs.replace(reference, sure=True)

@@ -61,7 +61,7 @@ from levada.core.frozen import frozen
 from levada.core.integer_options import check_partitions
 from levada.core.names import check_query_name, check_stream_name, is_iri
 from levada.core.query_limits import MOST_ROWS
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import UsageError
 from levada.language.dialects.detect import DIALECTS, dialect_of, dialect_of_ending
 from levada.plan.execution.join_kinds import JoinForm
@@ -277,12 +277,14 @@ def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
     if not isinstance(value, Mapping) or "each" not in value:
         inside(place, lambda: check_query_name(name))
         return [_query(base, name, value)]
-    from levada.engine.templates.query_per_row import Each  # here: few files have tables
+    from levada.engine.templates.query_per_row import (
+        RowQueryTemplate,  # here: few files have tables
+    )
 
     table = _path(base, at(place, "each"), value["each"])
     one = _query(base, name, {key: said for key, said in value.items() if key != "each"})
-    each = Each(one.text, name, one.dialect)
-    asked = cast(list[Asked], inside(place, lambda: each.asked(table, QueryOptions(), str)))
+    each = RowQueryTemplate(one.text, name, one.dialect)
+    asked = cast(list[QueryRequest], inside(place, lambda: each.asked(table, QueryOptions(), str)))
     return [replace(one, name=query.name, text=query.text) for query in asked]
 
 

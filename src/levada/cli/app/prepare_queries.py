@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING
 from levada.cli.app.app_file import App
 from levada.connectors.config.stream_config import StreamConfig
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.ontology import ontology_files
 from levada.engine.query_dependencies import maker_of
 from levada.engine.query_pipeline import Prepared, prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.errors import LevadaError
 from levada.plan.execution.join_kinds import join_form_of
 from levada.plan.sharing.sharing_modes import Planning
-from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.static_graphs import StaticGraphs
 
 if TYPE_CHECKING:
     from levada.plan.statistics.statistics import Run
 
 
-def queries_of(app: App) -> list[Asked]:
+def queries_of(app: App) -> list[QueryRequest]:
     """The queries that the application asks, each with the options that hold for it."""
     return [
-        Asked(query.text, query.name, query.dialect, app.query_options(query))
+        QueryRequest(query.text, query.name, query.dialect, app.query_options(query))
         for query in app.queries
     ]
 
 
-def known_to(app: App) -> Known:
+def known_to(app: App) -> NameScope:
     """What the application's queries can name. A Parquet stream without a schema is asked for its
     own. Raises ``UsageError``, ``SourceError``.
     """
@@ -51,7 +51,7 @@ def known_to(app: App) -> Known:
     registry = Registry(ontology_files(app.options.ontology), planning=planning)
     for config in app.streams:
         registry.add_stream(settled(config))
-    statics = Statics(Path())
+    statics = StaticGraphs(Path())
     for file in app.static:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
     registry.name_static(statics.files)
@@ -89,7 +89,7 @@ def settled(config: StreamConfig) -> StreamConfig:
     return with_columns(config)
 
 
-def prepare_app(app: App, known: Known) -> list[Prepared]:
+def prepare_app(app: App, known: NameScope) -> list[Prepared]:
     """The application's queries. One whose text cannot be read makes no stream; its error comes
     when a stage of it is asked for.
     """
@@ -102,7 +102,7 @@ def prepare_app(app: App, known: Known) -> list[Prepared]:
     return queries
 
 
-def _assume_streams(queries: Iterable[Prepared], known: Known) -> None:
+def _assume_streams(queries: Iterable[Prepared], known: NameScope) -> None:
     """Streams of RDF, for all names of streams that no query makes."""
     readable = (query for query in queries if query.asked.name in known.queries)
     names = {window.stream for query in readable for window in query.algebra.windows}

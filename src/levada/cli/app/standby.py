@@ -15,11 +15,11 @@ from pathlib import Path
 from levada.checkpoint.checkpoint_folder import Checkpoint, catalog_of, newest_manifest
 from levada.checkpoint.leadership.commit_log import (
     Driver,
-    TurnError,
+    ElectionLostError,
     last_takeover,
     newest_number,
 )
-from levada.checkpoint.leadership.heartbeat import INTERVAL, Sign, Watch
+from levada.checkpoint.leadership.heartbeat import INTERVAL, LeaderWatch, Sign
 from levada.checkpoint.leadership.new_checkpoint import check_free
 from levada.checkpoint.request_files import read_ledger
 from levada.cli.app.app_file import App
@@ -27,7 +27,7 @@ from levada.cli.app.signals import Stopped
 from levada.core.atomic_file import make_folders
 from levada.core.checkpoint_facts import facts_of
 from levada.core.names import is_derived
-from levada.engine.driver.epoch_pacing import wall
+from levada.engine.driver.epoch_pacing import wall_clock_ms
 from levada.engine.engine import Engine
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import check_streams
@@ -45,7 +45,7 @@ def take_turn(
     """
     wait = partial(await_turn, accept_changes=accept_changes)
     while (at := wait(engine.root, engine._registry, lease, stopped)) is not None:
-        with suppress(TurnError):
+        with suppress(ElectionLostError):
             return engine._open(locked=False, behind=at)
     return None
 
@@ -60,7 +60,7 @@ def await_turn(
     make_folders(root)
     check_same(root, registry, accept_changes=accept_changes)
     _tell(root, lease)
-    watch, sign = Watch(root, lease, time.monotonic), _sign(root)
+    watch, sign = LeaderWatch(root, lease, time.monotonic), _sign(root)
     signed = -INTERVAL
     try:
         while True:
@@ -80,7 +80,7 @@ def await_turn(
 
 
 def _sign(root: Path) -> Sign:
-    return Sign(root, Driver(platform.node(), os.getpid(), wall()))
+    return Sign(root, Driver(platform.node(), os.getpid(), wall_clock_ms()))
 
 
 def _tell(root: Path, lease: float) -> None:

@@ -23,7 +23,7 @@ from levada.connectors.config.input_formats import PACKED, TABLES, format_of
 from levada.connectors.config.row_mapping import ROW
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import AUTO
-from levada.connectors.ingest.tables.schema_inference import Sniffed, sniff
+from levada.connectors.ingest.tables.schema_inference import InferredSchema, sniff
 from levada.connectors.sources.decompression import open_
 from levada.errors import MissingError, SourceError, UsageError
 
@@ -69,12 +69,12 @@ def _name(path: Path) -> str:
     return word if _PLAIN.fullmatch(word) else f"s_{word}"
 
 
-def option(found: Sniffed, path: Path) -> str:
+def option(found: InferredSchema, path: Path) -> str:
     """The value of ``--stream``; what is so by default is left out."""
     return _option(found, path, "schema", ";".join(f"{n}:{kind}" for n, kind in found.schema))
 
 
-def _option(found: Sniffed, path: Path, key: str, value: str) -> str:
+def _option(found: InferredSchema, path: Path, key: str, value: str) -> str:
     """The value of ``--stream`` with a schema or a mapping."""
     options = {
         "format": found.format if format_of(path.name) is None else "",
@@ -90,7 +90,7 @@ def _option(found: Sniffed, path: Path, key: str, value: str) -> str:
     return f"{_name(path)}={path}{said}"
 
 
-def mapping_of(found: Sniffed, path: Path) -> str:
+def mapping_of(found: InferredSchema, path: Path) -> str:
     """A mapping file: a triple for each column, of a subject for each row."""
     base = f"http://example.org/{_name(path)}"
     columns = {name: kind for name, kind in found.types.items() if name and name != ROW}
@@ -113,7 +113,7 @@ def _yaml(text: str) -> str:
     return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _told(found: Sniffed) -> Iterator[RenderableType]:
+def _told(found: InferredSchema) -> Iterator[RenderableType]:
     """The columns, and what is not certain."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("column", "type", "first value", ""):

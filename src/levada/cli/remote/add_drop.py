@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from levada.checkpoint.request_files import Asking, Going, Request
+from levada.checkpoint.request_files import OutputSpec, QuerySpec, Request
 from levada.cli.app.app_file import To, read_query
 from levada.cli.argument_parsing import parse_outputs
 from levada.cli.cql_scripts import statements
@@ -44,13 +44,13 @@ def add(
         for one in goings:  # what is wrong is told before anybody asks, or writes a secret
             Destination(one.url, one.said).target(query, "")
     asked = [
-        Asking(at, query.text, query.dialect, said, outputs[at])
+        QuerySpec(at, query.text, query.dialect, said, outputs[at])
         for at, query in zip(names, found, strict=True)
     ]
     tell(checkpoint, Request(new_id(), asked))
 
 
-def going(to: To) -> Going:
+def going(to: To) -> OutputSpec:
     """An output as the engine's process understands it, which may run in another folder.
 
     >>> going(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
@@ -61,7 +61,7 @@ def going(to: To) -> Going:
         said[key] = os.path.abspath(os.path.expanduser(said[key]))
     if "password" in said:
         said["password"] = password_place(said["password"])
-    return Going(to.url, said)
+    return OutputSpec(to.url, said)
 
 
 def drop(checkpoint: Path, names: Sequence[str]) -> None:

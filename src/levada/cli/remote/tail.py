@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
-from levada.checkpoint.reader_leases import Sign
+from levada.checkpoint.reader_leases import ReaderLease
 from levada.checkpoint.request_files import engine_runs
 from levada.cli.app.signals import stopped_by_signals
 from levada.connectors.serialization.result_formats import Format, check_fits, check_stdout
@@ -70,7 +70,7 @@ def tail(
     """Writes results until the engine ends (with ``wait``: until Ctrl-C), or the queries do."""
     with (
         stopped_by_signals(None) as stopped,
-        closing(Sign(checkpoint, _name(), time.monotonic)) as sign,
+        closing(ReaderLease(checkpoint, _name(), time.monotonic)) as sign,
     ):
         own = Tail(Reader(checkpoint, sign, from_start=from_start), names, form)
         own.check()

@@ -85,7 +85,7 @@ def serve(app: App, wish: Wish) -> int:
     from levada.checkpoint.result_index import Keep
     from levada.cli.app.run_app import run_app
     from levada.language.warnings.warning import QuerySlip
-    from levada.server.run_server import Beside, bound, shown_address
+    from levada.server.run_server import ServerSupervisor, bound, shown_address
 
     Keep.of(wish.keep)
     limits = ",".join(filter(None, (SERVED, app.options.limits)))
@@ -101,7 +101,7 @@ def serve(app: App, wish: Wish) -> int:
         overwrite=wish.overwrite, progress=wish.progress, keep=wish.keep, published=published,
         endless=True, accept_changes=wish.accept_changes,
     )  # fmt: skip
-    with Beside(settings, made, _say).running():
+    with ServerSupervisor(settings, made, _say).running():
         return run_with(run_app, app, mode).exit_code
 
 

@@ -29,10 +29,10 @@ from levada.connectors.ingest.lateness import (
     NO_TIME,
     TWO_TIMES,
     WRONG_TIME,
+    AdmissionBounds,
     Dead,
-    Gate,
+    ElementFates,
     Late,
-    Verdict,
     admit,
     clock_times,
     file_time,
@@ -41,7 +41,7 @@ from levada.connectors.ingest.lateness import (
 )
 from levada.connectors.ingest.parse.ntriples import TermColumn, Triples
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bools
 from levada.core.event_time import MAX, MIN
 from levada.core.frozen import frozen
@@ -114,7 +114,7 @@ class _Said:
 def elements_of(
     triples: Triples,
     config: StreamConfig,
-    reference: Reference,
+    reference: FileSplit,
     *,
     late_below: int,
     future_above: int,
@@ -130,7 +130,7 @@ def elements_of(
     if it is known (``descriptions``).
     """
     message = None if messages is None else messages.number(triples.line)
-    gate = Gate.of(config, reference, late_below, future_above)
+    gate = AdmissionBounds.of(config, reference, late_below, future_above)
     groups = _groups(triples, config, reference, message, number)
     if config.time_kind in ("timestamp", "arrival"):
         own = None if messages is None else messages.times[message]
@@ -166,7 +166,7 @@ def elements_of(
 def _groups(
     triples: Triples,
     config: StreamConfig,
-    reference: Reference,
+    reference: FileSplit,
     message: Times | None,
     number: npt.NDArray[np.int32] | None,
 ) -> _Groups:
@@ -211,7 +211,7 @@ def _spread(values: npt.NDArray[_T], groups: _Groups) -> npt.NDArray[_T]:
 # -- times --
 
 
-def _said(triples: Triples, config: StreamConfig, reference: Reference, seed: int) -> _Said:
+def _said(triples: Triples, config: StreamConfig, reference: FileSplit, seed: int) -> _Said:
     match config.time_kind:
         case "column":
             return _Said(triples.time, np.ones(triples.n, np.bool_), all=True)
@@ -284,7 +284,7 @@ class _Texts:
         self,
         triples: Triples,
         groups: _Groups,
-        reference: Reference,
+        reference: FileSplit,
         messages: Messages | None,
         *,
         apart: bool,
@@ -325,7 +325,7 @@ class _Texts:
 
 
 def _dead(
-    triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts, future: str
+    triples: Triples, verdict: ElementFates, reasons: dict[int, str], texts: _Texts, future: str
 ) -> list[Dead]:
     """Lines that did not parse and elements that may not enter, by their place in the file."""
     places = texts.at(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.splits import AnyReference, Reference
+from levada.connectors.sources.splits import AnyReference, FileSplit
 from levada.core.array_types import Bools
 from levada.core.durations import UNITS, shown_duration
 from levada.core.event_time import MAX, MIN, distinct
@@ -63,7 +63,7 @@ class Late:
 
 
 @frozen
-class Gate:
+class AdmissionBounds:
     """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of
     late and future.
     """
@@ -83,8 +83,8 @@ class Gate:
 
     @classmethod
     def of(
-        cls, config: StreamConfig, reference: Reference, late_below: int, future_above: int
-    ) -> Gate:
+        cls, config: StreamConfig, reference: FileSplit, late_below: int, future_above: int
+    ) -> AdmissionBounds:
         """The gate of a stream for a reference."""
         start = MIN if config.from_ is None else config.from_
         stop = MAX if config.to is None else config.to
@@ -101,7 +101,7 @@ class Gate:
 
 
 @frozen
-class Verdict:
+class ElementFates:
     """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count
     for the limit.
 
@@ -127,7 +127,7 @@ def future(ahead: int) -> str:
     return f"its time is more than {said} ahead of the clock (future)"
 
 
-def clock_times(config: StreamConfig, times: Times | None, n: int, gate: Gate) -> Times:
+def clock_times(config: StreamConfig, times: Times | None, n: int, gate: AdmissionBounds) -> Times:
     """The times of ``n`` rows that a clock has said: of messages their own ``times``, if they have
     some, else that of the epoch that reads them. What arrives is never late: up to where a
     heartbeat has said that all is there it comes at that instant.
@@ -140,16 +140,17 @@ def clock_times(config: StreamConfig, times: Times | None, n: int, gate: Gate) -
     return np.maximum(times, gate.late_below)
 
 
-def admit(ts: Times, gate: Gate) -> Verdict:
+def admit(ts: Times, gate: AdmissionBounds) -> ElementFates:
     """The fate of elements with times ``ts``, in order of reading; MIN: without a time.
 
-    >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), Gate(late_below=10, future_above=50))
+    >>> bounds = AdmissionBounds(late_below=10, future_above=50)
+    >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), bounds)
     >>> verdict.keep.tolist(), verdict.late.tolist(), verdict.max_ts
     ([False, True, False, False, True], [True, False, False, False, False], 30)
     """
     if gate.limit is None and len(ts) and gate.passes(int(ts.min()), int(ts.max())):
         none = np.zeros(len(ts), np.bool_)
-        return Verdict(~none, none, none, len(ts), int(ts.max()), _distinct(ts))
+        return ElementFates(~none, none, none, len(ts), int(ts.max()), _distinct(ts))
     inside = (ts > MIN) & (ts >= gate.start) & (ts < gate.stop)
     if gate.limit is not None:
         inside &= np.cumsum(inside) <= gate.limit
@@ -158,10 +159,12 @@ def admit(ts: Times, gate: Gate) -> Verdict:
     late = read & (ts < gate.late_below)
     keep = read & ~late
     max_ts = int(ts.max(initial=MIN, where=read))
-    return Verdict(keep, late, future, int(np.count_nonzero(inside)), max_ts, _distinct(ts[keep]))
+    return ElementFates(
+        keep, late, future, int(np.count_nonzero(inside)), max_ts, _distinct(ts[keep])
+    )
 
 
-def leading(ts: Times, verdict: Verdict) -> Times:
+def leading(ts: Times, verdict: ElementFates) -> Times:
     """The row with the greatest time that the watermark sees; empty if it sees none."""
     if verdict.max_ts == MIN:
         return ts[:0]
@@ -217,7 +220,7 @@ def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = 
 
 
 def some_reasons(
-    reference: Reference, dead: Iterable[Dead], *, messages: bool = False
+    reference: FileSplit, dead: Iterable[Dead], *, messages: bool = False
 ) -> list[str]:
     """A few dead letters of a reference, each for another reason, and where they stand."""
     found: dict[str, str] = {}

@@ -18,14 +18,14 @@ import numpy as np
 from levada.connectors.sources.file_errors import is_of_data, reason
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
-from levada.connectors.sources.source_reader import Read
+from levada.connectors.sources.source_reader import SplitContent
 from levada.core.array_types import Bytes, Longs
 from levada.errors import LevadaError
 
 _T = TypeVar("_T")
 
 
-def read_apart(read: Callable[[], Read], work: Callable[[Read], _T]) -> _T:
+def read_apart(read: Callable[[], SplitContent], work: Callable[[SplitContent], _T]) -> _T:
     """Returns what ``work`` makes of what ``read`` gives, which is called again after a fault:
     ``work`` may write into it.
     """
@@ -46,7 +46,9 @@ def _is_of_message(error: BaseException) -> bool:
     return is_of_data(error) and not isinstance(error, LevadaError)
 
 
-def _faults(found: Read, work: Callable[[Read], _T], low: int, high: int) -> dict[int, str]:
+def _faults(
+    found: SplitContent, work: Callable[[SplitContent], _T], low: int, high: int
+) -> dict[int, str]:
     """Why messages of ``low:high`` raise, each alone."""
     if low == high:
         return {}
@@ -65,7 +67,7 @@ def _faults(found: Read, work: Callable[[Read], _T], low: int, high: int) -> dic
     return _faults(found, work, low, middle) | _faults(found, work, middle, high)
 
 
-def _blank(found: Read, faults: Mapping[int, str]) -> Read:
+def _blank(found: SplitContent, faults: Mapping[int, str]) -> SplitContent:
     """A copy in which these messages have no text, and their faults are said beside them."""
     messages, data = found.messages, found.text
     assert messages is not None and data is not None, "it is made of messages"
@@ -84,4 +86,4 @@ def _blank(found: Read, faults: Mapping[int, str]) -> Read:
     if isinstance(rows, CsvChunk | JsonChunk):
         rows = replace(rows, data=text)
     reference = msgspec.structs.replace(found.reference, stop=found.reference.start + len(text))
-    return Read(text, rows, reference, blank)
+    return SplitContent(text, rows, reference, blank)

@@ -25,7 +25,7 @@ from levada.connectors.config.input_formats import TABLES
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.message_headers import Header, beside, header_columns
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.connectors.sources.spooled_files import parquet_of, read_spooled
 from levada.core.array_types import Bytes, Longs
 from levada.errors import FileFault
@@ -99,7 +99,7 @@ def files_of(config: StreamConfig) -> StreamConfig:
     )  # fmt: skip
 
 
-def read_log(reference: Reference, config: StreamConfig) -> tuple[Bytes, Messages]:
+def read_log(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, Messages]:
     """The messages of a range of rows, a newline behind each. Raises ``FileFault``, and
     ``CheckpointError`` for a damaged file.
     """

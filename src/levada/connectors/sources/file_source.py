@@ -54,9 +54,9 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_errors import shown
 from levada.connectors.sources.file_listing import Listing, is_glob
 from levada.connectors.sources.file_splits import Position, Taken, references_of, rows_behind
-from levada.connectors.sources.file_splitter import Cutter, FileRange, SourceFile
+from levada.connectors.sources.file_splitter import FileRange, FileSplitter, SourceFile
 from levada.connectors.sources.fingerprint_store import Fingerprints
-from levada.connectors.sources.splits import Measured, Reference
+from levada.connectors.sources.splits import FileSplit, Measured
 from levada.connectors.sources.spooled_files import is_next
 from levada.errors import FileFault, MissingError, SourceError
 
@@ -80,7 +80,7 @@ class FileSource:
         self.away = ""
         self._told: set[str] = set()
         self._begun = False
-        self._cutter = Cutter(config, scratch)
+        self._cutter = FileSplitter(config, scratch)
         self._prints = Fingerprints(self._cutter)
         self._files: dict[str, SourceFile] = {}
         self._names: list[str] = []
@@ -132,7 +132,7 @@ class FileSource:
         for file in self._files.values():
             file.finished = True
 
-    def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
+    def take(self, position: Position, rows: int) -> tuple[list[FileSplit], Position]:
         """The references of the next elements, at most ``rows``, and the position behind them."""
         old = position
         taken, position, moved = self._take(position, rows)
@@ -146,7 +146,7 @@ class FileSource:
         return references_of(taken, position, self._cutter, prints), after
 
     def complete(
-        self, position: Position, references: Sequence[Reference], measured: Sequence[Measured]
+        self, position: Position, references: Sequence[FileSplit], measured: Sequence[Measured]
     ) -> None:
         """Adds to the position behind these references what tasks have measured of them."""
         prints: dict[str, str] = position.get("fingerprints", {})

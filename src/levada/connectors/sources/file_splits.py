@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from levada.connectors.sources.decompression import is_packed
-from levada.connectors.sources.file_splitter import WINDOW, Cutter, FileRange, SourceFile
+from levada.connectors.sources.file_splitter import WINDOW, FileRange, FileSplitter, SourceFile
 from levada.connectors.sources.fingerprint import hashed_ranges, last_piece
-from levada.connectors.sources.splits import Piece, Reference, document_id
+from levada.connectors.sources.splits import FileSplit, Piece, document_id
 
 Position = dict[str, Any]
 Taken = tuple[SourceFile, FileRange]
 
 
 def references_of(
-    taken: list[Taken], position: Position, cutter: Cutter, prints: Mapping[str, str]
-) -> list[Reference]:
+    taken: list[Taken], position: Position, cutter: FileSplitter, prints: Mapping[str, str]
+) -> list[FileSplit]:
     """The references of what was taken at a position, in order; ``prints``: the fingerprints of
     the files, by name.
     """
@@ -39,7 +39,7 @@ def references_of(
         partition = config.name if config.files == "sequence" else file.name
         index = counts[partition] = counts.get(partition, -1) + 1
         references.append(
-            Reference(
+            FileSplit(
                 stream=config.name,
                 partition=partition,
                 name=file.name,

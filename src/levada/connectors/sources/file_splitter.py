@@ -103,7 +103,7 @@ class SourceFile:
         return place >= self.size and complete_at_end(self.name) > MIN
 
 
-class Cutter:
+class FileSplitter:
     """Cuts the files of one stream."""
 
     def __init__(self, config: StreamConfig, scratch: Path) -> None:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from levada.connectors.sources.splits import Piece, Reference
+from levada.connectors.sources.splits import FileSplit, Piece
 from levada.core.array_types import Bytes
 from levada.errors import FileFault, LevadaError, SourceError
 
@@ -183,7 +183,7 @@ def last_piece(text: str, start: int) -> tuple[Piece, ...]:
     return ((edge, known.read, known.rest),) if start <= edge < known.read else ()
 
 
-def hash_blocks(reference: Reference, data: Bytes) -> str:
+def hash_blocks(reference: FileSplit, data: Bytes) -> str:
     """The hashes of the blocks that a reference names; those at its ends, which are not all in its
     ``data``, are read. ``data`` of rows of Parquet: none.
     """
@@ -251,7 +251,7 @@ def _part(file: int, start: int, stop: int) -> bytes:
     return b""
 
 
-def changed(reference: Reference, how: str) -> LevadaError:
+def changed(reference: FileSplit, how: str) -> LevadaError:
     """The error of a file that is not as it was found, in a sentence."""
     said = f"The file {reference.path} {how}"
     if reference.sure:
@@ -262,7 +262,7 @@ def changed(reference: Reference, how: str) -> LevadaError:
     return fault
 
 
-def check_same(reference: Reference, data: Bytes | None) -> None:
+def check_same(reference: FileSplit, data: Bytes | None) -> None:
     """Raises ``FileFault`` if the file of a reference is not the one that is meant, or another was
     written into it than was found; ``data``: what was read of it (None: that is not known). A file
     that is gone is for its reader to tell, and so is one that is too short.
@@ -285,7 +285,7 @@ def check_same(reference: Reference, data: Bytes | None) -> None:
             raise changed(reference, "was replaced by another")
 
 
-def _rewritten(reference: Reference, size: int, data: Bytes | None) -> str | None:
+def _rewritten(reference: FileSplit, size: int, data: Bytes | None) -> str | None:
     """What is another in a file of now ``size`` bytes, whose beginning is as it was: something in
     what was read; of Parquet, which does not grow, how long it is.
     """

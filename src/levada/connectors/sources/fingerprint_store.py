@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.file_splits import Position, Taken
-from levada.connectors.sources.file_splitter import Cutter, SourceFile
+from levada.connectors.sources.file_splitter import FileSplitter, SourceFile
 from levada.connectors.sources.fingerprint import Fingerprint, opened
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.errors import FileFault
 
 
 class Fingerprints:
     """The fingerprints of one stream's files, made and compared."""
 
-    def __init__(self, cutter: Cutter) -> None:
+    def __init__(self, cutter: FileSplitter) -> None:
         self.config = cutter.config
         self._cutter = cutter
         self._compared: dict[str, tuple[str, tuple[int, int], bool]] = {}
@@ -94,7 +94,7 @@ class Fingerprints:
         with opened(path) as text:
             return found.is_of(text, file.number, size)
 
-    def complete(self, name: str, text: str, own: Sequence[Reference], digests: str) -> str:
+    def complete(self, name: str, text: str, own: Sequence[FileSplit], digests: str) -> str:
         """A fingerprint for which tasks have hashed blocks, with these; ``own``: the references to
         the file.
         """

@@ -50,7 +50,7 @@ def complete_at_end(name: str) -> int:
 
 
 @dataclass(slots=True)
-class Beside:
+class MessageHeaders:
     """What the headers of n messages say. ``formats``: of each message, "" for the stream's own;
     empty if none says any. ``complete``: the greatest watermark (ms; MIN: none), said at the offset
     ``complete_at``. ``wrong``: offsets, and what is wrong with a header there.
@@ -75,11 +75,11 @@ class Beside:
 
 def beside(
     headers: Iterable[tuple[int, Sequence[Header]]], taken: Sequence[int], *, rdf: bool
-) -> Beside:
+) -> MessageHeaders:
     """What headers say, by the offsets of their messages, of which ``taken`` have a text, in order;
     messages without headers may be left out. ``rdf``: whether they may name a format.
     """
-    found, formats = Beside(), dict[int, str]()
+    found, formats = MessageHeaders(), dict[int, str]()
     for offset, all_ in headers:
         for name, value in all_ or ():
             found.hear(offset, name, value)

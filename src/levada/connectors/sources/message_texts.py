@@ -12,7 +12,7 @@ from dataclasses import field
 import numpy as np
 import polars as pl
 
-from levada.connectors.sources.message_headers import Beside
+from levada.connectors.sources.message_headers import MessageHeaders
 from levada.core.array_types import Bytes, Longs
 from levada.core.frozen import frozen
 
@@ -36,7 +36,7 @@ class Messages:
     nulls: int = 0
     lost: tuple[Loss, ...] = ()
     topics: pl.Series | None = None
-    beside: Beside = field(default_factory=Beside)
+    beside: MessageHeaders = field(default_factory=MessageHeaders)
     columns: Mapping[str, pl.Series] = field(default_factory=dict)
 
     def __len__(self) -> int:

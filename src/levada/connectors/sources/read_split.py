@@ -25,7 +25,7 @@ from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.fingerprint import altered, changed, check_same, hash_blocks
 from levada.connectors.sources.json_lines import NOT_LINES, file_spans_lines
 from levada.connectors.sources.parquet_files import read_rows
-from levada.connectors.sources.splits import Measured, Reference
+from levada.connectors.sources.splits import FileSplit, Measured
 from levada.connectors.sources.spooled_files import damaged, read_spooled
 from levada.core.array_types import Bytes
 from levada.core.frozen import frozen
@@ -108,7 +108,7 @@ def line_end(path: str, at: int, size: int) -> int | None:
     return None
 
 
-def read_bytes(reference: Reference, *, document: bool = False, spooled: bool = False) -> Bytes:
+def read_bytes(reference: FileSplit, *, document: bool = False, spooled: bool = False) -> Bytes:
     """The text of a reference to a text format, whole elements; with room for what parsing adds.
     Raises ``FileFault``, also for an element that is too long and no document, and
     ``CheckpointError`` for a damaged file of a spool.
@@ -127,7 +127,7 @@ def read_bytes(reference: Reference, *, document: bool = False, spooled: bool = 
     return data
 
 
-def read_lines(reference: Reference, config: StreamConfig) -> tuple[Bytes, LineCounts, Reference]:
+def read_lines(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, LineCounts, FileSplit]:
     """The text of a reference to a format of lines, as ``read_bytes``, in which newlines end lines;
     its counts; and the reference with what the driver has not counted.
     """
@@ -156,7 +156,7 @@ def read_lines(reference: Reference, config: StreamConfig) -> tuple[Bytes, LineC
 
 
 @contextmanager
-def _there(reference: Reference) -> Iterator[None]:
+def _there(reference: FileSplit) -> Iterator[None]:
     """What cannot be read within, of a file that is not the one that is meant, or not there any
     more, is a ``FileFault``. It is looked at afterwards, so no other one comes between.
     """
@@ -168,7 +168,7 @@ def _there(reference: Reference) -> Iterator[None]:
         raise
 
 
-def _check_there(reference: Reference) -> None:
+def _check_there(reference: FileSplit) -> None:
     """Raises ``FileFault`` if the file was deleted: it is gone for good, however often the epoch is
     run. Where its folder is gone, too (as of a disk that is not mounted), or what is unpacked, that
     is not known.
@@ -247,7 +247,7 @@ def _is_open(header: Bytes, separator: str) -> bool:
     return int(scan_records(header, ord(separator)).fault[0]) == OPEN_QUOTE
 
 
-def hashed_as_read(reference: Reference) -> Reference:
+def hashed_as_read(reference: FileSplit) -> FileSplit:
     """A reference to rows with the hashes of the blocks of their file, where it names some."""
     blocks = hash_blocks(reference, np.empty(0, np.uint8))
     if not blocks:
@@ -256,7 +256,7 @@ def hashed_as_read(reference: Reference) -> Reference:
     return msgspec.structs.replace(reference, measured=measured)
 
 
-def read_json(reference: Reference, config: StreamConfig) -> tuple[JsonChunk, Reference]:
+def read_json(reference: FileSplit, config: StreamConfig) -> tuple[JsonChunk, FileSplit]:
     """The lines of a reference to NDJSON, and the reference, as of ``read_lines``."""
     if not config.settled:
         _check_lines(reference)
@@ -264,7 +264,7 @@ def read_json(reference: Reference, config: StreamConfig) -> tuple[JsonChunk, Re
     return JsonChunk(data), reference
 
 
-def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | pa.Table:
+def read_tuples(reference: FileSplit, config: StreamConfig) -> CsvChunk | pa.Table:
     """The rows of a reference to a table: CSV as bytes, Parquet as a table."""
     if reference.format == "parquet":
         with _there(reference):
@@ -286,7 +286,7 @@ def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | pa.Tab
     return CsvChunk(header.columns, data, config.separator)
 
 
-def _check_lines(reference: Reference) -> None:
+def _check_lines(reference: FileSplit) -> None:
     """Raises ``FileFault`` for a file of NDJSON that is not written by lines."""
     with _there(reference):
         if not file_spans_lines(reference.path):

@@ -15,7 +15,7 @@ from levada.connectors.config.input_formats import LINES, TABLES
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.feed_log import read_log
 from levada.connectors.sources.kafka.kafka_reader import KafkaReader
-from levada.connectors.sources.message_headers import Beside, complete_at_end
+from levada.connectors.sources.message_headers import MessageHeaders, complete_at_end
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import (
     CsvChunk,
@@ -26,7 +26,7 @@ from levada.connectors.sources.read_split import (
     read_lines,
     read_tuples,
 )
-from levada.connectors.sources.splits import KafkaReference, Reference
+from levada.connectors.sources.splits import FileSplit, OffsetSplit
 from levada.core.array_types import Bytes
 from levada.core.event_time import MIN
 from levada.core.frozen import frozen
@@ -35,7 +35,7 @@ _R = TypeVar("_R", contravariant=True)
 
 
 @frozen
-class Read:
+class SplitContent:
     """The content of a reference: the text of RDF, or the rows of a table; the reference with the
     task's counts; the messages of which the text is made (None: it is one text); and the line ends
     of a text, if they were counted.
@@ -43,39 +43,39 @@ class Read:
 
     text: Bytes | None
     rows: CsvChunk | JsonChunk | pa.Table | None
-    reference: Reference
+    reference: FileSplit
     messages: Messages | None = None
     line_ends: int | None = None
 
 
-class Reader(Protocol[_R]):
+class SourceReader(Protocol[_R]):
     """What reads references of one kind."""
 
-    def read(self, reference: _R, config: StreamConfig) -> Read:
+    def read(self, reference: _R, config: StreamConfig) -> SplitContent:
         """The elements of a reference, all of them. Raises ``SourceError``."""
 
 
 class FileReader:
     """Ranges of files."""
 
-    def read(self, reference: Reference, config: StreamConfig) -> Read:
+    def read(self, reference: FileSplit, config: StreamConfig) -> SplitContent:
         """The bytes or rows of a range."""
         if config.format == "ndjson":
-            return Read(None, *read_json(reference, config))
+            return SplitContent(None, *read_json(reference, config))
         if config.format in TABLES:
             rows = read_tuples(reference, config)
-            return Read(None, rows, hashed_as_read(reference))
+            return SplitContent(None, rows, hashed_as_read(reference))
         if reference.format not in LINES:
             text = read_bytes(reference, document=config.whole_files, spooled=config.settled)
-            return Read(text, None, reference)
+            return SplitContent(text, None, reference)
         text, counts, reference = read_lines(reference, config)
-        return Read(text, None, reference, line_ends=counts.newlines + counts.returns)
+        return SplitContent(text, None, reference, line_ends=counts.newlines + counts.returns)
 
 
 class TopicReader:
     """Ranges of offsets."""
 
-    def read(self, reference: KafkaReference, config: StreamConfig) -> Read:
+    def read(self, reference: OffsetSplit, config: StreamConfig) -> SplitContent:
         """The messages of a range, those with a value."""
         data, messages = KafkaReader.of(config).read(reference)
         return _of_messages(data, messages, reference.text(len(data), config.format), config)
@@ -84,7 +84,7 @@ class TopicReader:
 class LogReader:
     """Ranges of what was logged."""
 
-    def read(self, reference: Reference, config: StreamConfig) -> Read:
+    def read(self, reference: FileSplit, config: StreamConfig) -> SplitContent:
         """The messages of a range."""
         data, messages = read_log(reference, config)
         assert config.feed is not None, "the stream is a feed"
@@ -95,43 +95,45 @@ class LogReader:
 
 
 def _of_messages(
-    data: Bytes, messages: Messages, reference: Reference, config: StreamConfig
-) -> Read:
+    data: Bytes, messages: Messages, reference: FileSplit, config: StreamConfig
+) -> SplitContent:
     rows: CsvChunk | JsonChunk | None = None
     if config.format == "csv":
         rows = CsvChunk(config.header, data, config.separator)
     elif config.format == "ndjson":
         rows = JsonChunk(data)
-    return Read(data, rows, reference, messages)
+    return SplitContent(data, rows, reference, messages)
 
 
-FromOutside = Reference | KafkaReference
+FromOutside = FileSplit | OffsetSplit
 """What comes from outside; what queries make is read where plans are known."""
 
 
-def beside_of(given: FromOutside, config: StreamConfig, messages: Messages | None) -> Beside:
+def beside_of(
+    given: FromOutside, config: StreamConfig, messages: Messages | None
+) -> MessageHeaders:
     """What is said beside the elements of a reference: by headers of its messages, or by who pushed
     its file, once that is read to its end.
     """
     if messages is not None:
         return messages.beside
     complete = complete_at_end(given.name) if config.settled else MIN
-    if complete == MIN or not isinstance(given, Reference):
-        return Beside()
+    if complete == MIN or not isinstance(given, FileSplit):
+        return MessageHeaders()
     whole = given.stop >= Path(given.path).stat().st_size
-    return Beside(complete=complete, complete_at=given.start) if whole else Beside()
+    return MessageHeaders(complete=complete, complete_at=given.start) if whole else MessageHeaders()
 
 
-_FILES: Reader[Reference] = FileReader()
-_TOPICS: Reader[KafkaReference] = TopicReader()
-_LOGS: Reader[Reference] = LogReader()
+_FILES: SourceReader[FileSplit] = FileReader()
+_TOPICS: SourceReader[OffsetSplit] = TopicReader()
+_LOGS: SourceReader[FileSplit] = LogReader()
 
 
-def read(reference: FromOutside, config: StreamConfig) -> Read:
+def read(reference: FromOutside, config: StreamConfig) -> SplitContent:
     """The elements of a reference. Raises ``SourceError``; ``FileFault`` if the reference itself is
     at fault, and all of it is a dead letter.
     """
-    if isinstance(reference, KafkaReference):
+    if isinstance(reference, OffsetSplit):
         return _TOPICS.read(reference, config)
     if config.feed is not None:
         return _LOGS.read(reference, config)

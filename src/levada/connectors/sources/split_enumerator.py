@@ -28,7 +28,7 @@ from levada.connectors.sources.splits import AnyReference
 from levada.errors import CheckpointError
 
 
-class Source(Protocol):
+class SplitEnumerator(Protocol):
     """The source of one stream, as the driver sees it.
 
     ``overtaken``, ``gone``, ``broken``: what is not read, by name, until it is told
@@ -73,14 +73,14 @@ class Source(Protocol):
         """The unpacked copies that may still be read."""
 
 
-def source_of(config: StreamConfig, scratch: Path) -> Source:
+def source_of(config: StreamConfig, scratch: Path) -> SplitEnumerator:
     """The source of a stream; ``scratch`` is a folder for unpacked copies."""
     if config.kafka is not None:
         return KafkaSource(config)
     return FileSource(config if config.feed is None else files_of(config), scratch)
 
 
-def check_grown(source: Source, position: Position) -> None:
+def check_grown(source: SplitEnumerator, position: Position) -> None:
     """Raises ``CheckpointError`` if there is data behind where the stream once ended."""
     source.discover(final=True)
     if not source.backlog(position):

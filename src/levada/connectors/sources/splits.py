@@ -20,7 +20,7 @@ Piece = tuple[int, int, str]
 class Measured(msgspec.Struct, array_like=True, frozen=True):
     """A task's measurements of a range: the name of its file, the place where the range begins, its
     ``elements`` (0: the driver has counted them), the hash of its bytes, and the hashes of its
-    ``blocks`` of the file (``Reference.hashed``), 16 characters each.
+    ``blocks`` of the file (``FileSplit.hashed``), 16 characters each.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Measured(msgspec.Struct, array_like=True, frozen=True):
     blocks: str = ""
 
 
-class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
+class FileSplit(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     """A range of whole elements of one file.
 
     ``partition`` is the source partition (the stream, or the file with ``files=parallel``),
@@ -78,7 +78,7 @@ class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
         return self.stop - self.start
 
 
-class MadeReference(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
+class DerivedSplit(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
     """What a query made in an epoch, as a stream, or a part of it: ``segments`` are files of the
     checkpoint with its results, ``name`` is the query's, and ``path`` the file of the plan that it
     was in.
@@ -103,15 +103,15 @@ class MadeReference(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
         """The stream is one partition."""
         return self.stream
 
-    def text(self, size: int, form: str) -> Reference:
+    def text(self, size: int, form: str) -> FileSplit:
         """The reference to ``size`` bytes of text that these results were written as."""
-        return Reference(
+        return FileSplit(
             self.stream, self.partition, self.name, self.path, form, 0, size, 0,
             self.document, self.elements,
         )  # fmt: skip
 
 
-class KafkaReference(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
+class OffsetSplit(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
     """The offsets ``start`` to ``stop`` (exclusive) of a partition of a topic, of which fewer may
     hold a message: transactions and compaction leave gaps. ``bytes_each``: what a message is
     guessed to have. ``document`` scopes blank nodes, together with a message's offset.
@@ -145,15 +145,15 @@ class KafkaReference(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind")
         """Bytes, guessed."""
         return self.elements * self.bytes_each
 
-    def text(self, size: int, form: str) -> Reference:
+    def text(self, size: int, form: str) -> FileSplit:
         """The reference to ``size`` bytes of text that the messages are."""
-        return Reference(
+        return FileSplit(
             self.stream, self.partition, self.name, "", form, 0, size, 0, self.document,
             self.elements,
         )  # fmt: skip
 
 
-AnyReference = Reference | MadeReference | KafkaReference
+AnyReference = FileSplit | DerivedSplit | OffsetSplit
 
 
 def document_id(stream: str, name: str, life: int = 0) -> int:

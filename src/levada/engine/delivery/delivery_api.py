@@ -18,7 +18,7 @@ from levada.engine.registry import Registry
 from levada.errors import UsageError
 
 
-class Delivers:
+class DeliveryApi:
     """An engine's outputs, and the index that they read."""
 
     temporary: bool

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.request_files import Going, Ledger, Sent
+from levada.checkpoint.request_files import Ledger, OutputSpec, Sent
 from levada.core.event_time import MAX
 from levada.engine.delivery.delivery_manager import Deliveries, Shape
 from levada.errors import UsageError
@@ -39,7 +39,7 @@ class Requested:
     def kept(self, before: Kept) -> None:
         self._ledger.outputs, self._new, self._ended = before
 
-    def check(self, query: Registered, to: Sequence[Going]) -> None:
+    def check(self, query: Registered, to: Sequence[OutputSpec]) -> None:
         """Whether the results can go there. Raises ``UsageError``."""
         shape = Shape.of(query)
         targets = [self._deliveries.target(shape, one.url, one.said).name for one in to]
@@ -47,7 +47,7 @@ class Requested:
             if name in targets[:i]:
                 raise UsageError(f"The results of {query.name} go to {name} already.")
 
-    def add(self, query: Registered, to: Sequence[Going], last: Manifest) -> None:
+    def add(self, query: Registered, to: Sequence[OutputSpec], last: Manifest) -> None:
         """The ledger has the outputs of a query that came after an epoch."""
         for one in to:
             sent = Sent(query.name, one, last.epoch)

@@ -1,8 +1,8 @@
 """What follows a commit: results go to sinks, readers are told, and what has been read goes.
 
 Where the next epoch runs in other processes the first two go on beside it
-(docs/decisions/0055-publication-beside-the-next-epoch.md): ``publish`` leaves them as a ``Rest``.
-All else is done on the loop's thread before the next epoch is decided.
+(docs/decisions/0055-publication-beside-the-next-epoch.md): ``publish`` leaves them as a
+``PendingPublication``. All else is done on the loop's thread before the next epoch is decided.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from functools import partial
 from levada.checkpoint.manifest import Manifest
 from levada.core.frozen import frozen
 from levada.engine.driver.stream_registry import Streams
-from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.spool_registry import Spools
 from levada.runtime.executor import Executor
-from levada.runtime.publication.async_publication import Rest
+from levada.runtime.publication.async_publication import PendingPublication
 from levada.runtime.publication.publication import Publication
 from levada.runtime.warmup_executor import all_here
 
@@ -31,13 +31,13 @@ class Publishing:
 
     publication: Publication
     executor: Executor
-    sourcing: Sourcing
+    sourcing: SourceCoordinator
     spools: Spools
     streams: Streams
     tell: Sequence[Tell]
     promises: bool
 
-    def publish(self, manifest: Manifest) -> Rest | None:
+    def publish(self, manifest: Manifest) -> PendingPublication | None:
         """Everything that an epoch made; what is left of it, if it goes on beside the next."""
         self.publication.checkpoint.reign.check()
         beside = not (self.promises or all_here(self.executor))
@@ -46,7 +46,7 @@ class Publishing:
         self.streams.settle(manifest.plan)
         finish = partial(self._finish, manifest, rest)
         if rest is not None:
-            return Rest(manifest.epoch, finish)
+            return PendingPublication(manifest.epoch, finish)
         finish()
         return None
 

@@ -9,7 +9,7 @@ from levada.engine.delivery.delivery_manager import Deliveries
 from levada.engine.registry import Registry
 from levada.runtime.driver.query_catalog import Registered
 from levada.runtime.driver.spool_registry import Spools
-from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.static_graphs import StaticGraphs
 
 Fits = Callable[[Registered, int], None]
 """Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""
@@ -22,7 +22,7 @@ class Inputs:
     """
 
     registry: Registry
-    statics: Statics
+    statics: StaticGraphs
     spools: Spools
     fits: Fits
     deliveries: Deliveries

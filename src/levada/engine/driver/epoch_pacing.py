@@ -13,10 +13,10 @@ from levada.core.query_limits import Memory, QueryLimits
 from levada.errors import UsageError
 from levada.runtime.cost_model.admission_control import ASKED, Admission
 from levada.runtime.cost_model.epoch_interval import Interval
-from levada.runtime.cost_model.memory_admission import Room
-from levada.runtime.cost_model.partition_count import GIVEN, Degrees, chosen_of
+from levada.runtime.cost_model.memory_admission import MemoryAdmission
+from levada.runtime.cost_model.partition_count import GIVEN, PartitionCountPolicy, chosen_of
 from levada.runtime.executor import Executor
-from levada.runtime.placement.task_placement import Placed
+from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.rebalancing.rebalancer import Balancing
 
 SHARE = 4
@@ -24,7 +24,7 @@ SHARE = 4
 
 
 @frozen
-class Tempo:
+class EpochPacing:
     """How epochs follow each other. ``interval``: the least time between the starts of two, ms
     (None: by their cost, ``runtime.cost_model.epoch_interval``);
     ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
@@ -44,10 +44,10 @@ class Tempo:
     keep_open: bool = False
     limits: QueryLimits = field(default_factory=QueryLimits)
     slices: str = ""
-    placed: Placed | None = None
+    placed: TaskPlacement | None = None
     balancing: Balancing | None = None
     cores: int = 0
-    follow: Callable[[Callable[[Placed], None]], None] | None = None
+    follow: Callable[[Callable[[TaskPlacement], None]], None] | None = None
     delay: int = 0
     bound: Bound | None = None
     degree: str = GIVEN
@@ -56,23 +56,29 @@ class Tempo:
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""
-        return Admission(self.epoch_rows, self.delay, self.interval or 0, Room(self.memory))
+        return Admission(
+            self.epoch_rows, self.delay, self.interval or 0, MemoryAdmission(self.memory)
+        )
 
-    def degrees(self, executor: Executor, last: Manifest | None) -> Degrees:
+    def degrees(self, executor: Executor, last: Manifest | None) -> PartitionCountPolicy:
         """What decides how many partitions there are, after the last epoch of the run before."""
         known, own = chosen_of(last), self.balancing
-        degrees = Degrees(self.degree, self.cores, executor, elapsed, balancing=own, known=known)
+        degrees = PartitionCountPolicy(
+            self.degree, self.cores, executor, elapsed, balancing=own, known=known
+        )
         degrees.pace.interval = Interval(self.interval)
         return degrees
 
 
-def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int | None, int]:
+def parse_pacing(epoch: int | str | None, delay: int | str | None) -> tuple[int | None, int]:
     """The least time between the starts of two epochs (None: by their cost) and the delay, ms.
     With a delay and no interval, a quarter of the delay, so that few elements do not cost an epoch
     each. Raises ``UsageError`` if no result could come within the delay.
 
-    >>> paced(None, "250ms"), paced("100ms", 250), paced(None, None), paced(0, None)
-    ((62, 250), (100, 250), (None, 0), (0, 0))
+    >>> parse_pacing(None, "250ms"), parse_pacing("100ms", 250)
+    ((62, 250), (100, 250))
+    >>> parse_pacing(None, None), parse_pacing(0, None)
+    ((None, 0), (0, 0))
     """
     if delay is None:
         return None if epoch is None else parse_duration(epoch), 0
@@ -92,7 +98,7 @@ def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int | None,
     return interval, within
 
 
-def wall() -> int:
+def wall_clock_ms() -> int:
     """The wall clock, in ms, without its steps (``core.clock``)."""
     return CLOCK()
 

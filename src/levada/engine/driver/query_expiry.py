@@ -20,7 +20,7 @@ from levada.runtime.driver.query_catalog import Registered
 FEW = 64  # ends that are kept unasked
 
 
-class Lives:
+class QueryExpiry:
     """The ends of the queries of a registry."""
 
     def __init__(self, registry: Registry) -> None:

@@ -25,7 +25,7 @@ from levada.errors import ExcessError, UsageError
 from levada.operators.windowing.report_count_bound import MOST_OF_A_ROW, most_at_rate, too_often
 from levada.plan.execution.plan import Plan
 from levada.plan.sharing.sharing_modes import Sharing
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 
 _NO_ROWS = NONE.frame()
 
@@ -59,7 +59,7 @@ def check_state(limits: QueryLimits, sharing: Sharing) -> None:
         )
 
 
-class Totals:
+class QueryQuotas:
     """Counts what the limits speak of. ``_rows``: what queries have had of what was read at once,
     by node and member; ``_empty``: reports without rows.
     """
@@ -71,7 +71,7 @@ class Totals:
         self._before = self._known = 0  # elements
         self._behind = False
 
-    def over(self, epochs: Epochs, index: Index | None) -> dict[str, ExcessError]:
+    def over(self, epochs: EpochRunner, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
         manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")

@@ -21,7 +21,7 @@ from levada.errors import UsageError
 from levada.runtime.driver.spool_registry import Spools, StreamSource
 
 
-class NamesStreams:
+class StreamApi:
     """An engine's streams, by its registry and spools and, once it has been started, its driver."""
 
     root: Path

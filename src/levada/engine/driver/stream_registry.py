@@ -28,17 +28,17 @@ import xxhash
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import SETUPS, Setup, encode_setup
-from levada.checkpoint.request_files import Left, Named, read_ledger, write_ledger
+from levada.checkpoint.request_files import Named, RemovedStream, read_ledger, write_ledger
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_listing import check_regular
-from levada.connectors.sources.split_enumerator import Source, source_of
+from levada.connectors.sources.split_enumerator import SplitEnumerator, source_of
 from levada.connectors.spool.python_spool import PythonSpool
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import columns_of
 from levada.errors import UsageError
 from levada.plan.encoding.document import decode
 from levada.runtime.driver.query_catalog import Catalog
-from levada.runtime.driver.source_coordinator import Sourcing
+from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.spool_registry import Spools, StreamingFrame, StreamSource
 
 
@@ -51,7 +51,9 @@ class Streams:
         self.ledger = read_ledger(checkpoint.root)
         self._checkpoint, self._root, self._once = checkpoint, checkpoint.root, once
         self._registry, self._spools = registry, spools
-        self._sources: dict[str, Source] = {}  # of the streams that came since the last plan
+        self._sources: dict[
+            str, SplitEnumerator
+        ] = {}  # of the streams that came since the last plan
         self._known: set[str] = set()  # that the last plan has
         self._again: set[str] = set()  # restored, and not named by this run's program
         self._first = True
@@ -83,7 +85,7 @@ class Streams:
             kept = [folder for folder in left.folders if folder in live]
             for folder in set(left.folders) - set(kept):
                 shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
-            self.ledger.left[name] = Left(left.declared, kept)
+            self.ledger.left[name] = RemovedStream(left.declared, kept)
 
     def _keep_out(self) -> None:
         """Streams that the program declares again as they were when a request took them away."""
@@ -223,7 +225,7 @@ class Streams:
         ledger, before = self.ledger, (self.ledger.streams, dict(self.ledger.left))
         ledger.streams = [*ledger.streams, named]
         if (left := ledger.left.get(named.name)) is not None:
-            ledger.left[named.name] = Left("", left.folders)
+            ledger.left[named.name] = RemovedStream("", left.folders)
         try:
             if durably:
                 self._write()
@@ -275,11 +277,11 @@ class Streams:
             assert config is not None and declared is not None, "it was there"
             others = [named for named in ledger.streams if named.name != name]
             own = len(others) < len(ledger.streams)
-            before = ledger.left.get(name, Left())
+            before = ledger.left.get(name, RemovedStream())
             folder = [] if self._spools.of(name) is None else [_folder(config)]
             said = _identity(declared) if asked and not own else ""
             ledger.streams = others
-            ledger.left[name] = Left(said, [*before.folders, *folder])
+            ledger.left[name] = RemovedStream(said, [*before.folders, *folder])
             if not asked:  # else with the request
                 self._write()
             self._spools.leave(name)
@@ -288,7 +290,7 @@ class Streams:
 
     # -- between epochs --
 
-    def follow(self, catalog: Catalog, sourcing: Sourcing, plan: int) -> bool:
+    def follow(self, catalog: Catalog, sourcing: SourceCoordinator, plan: int) -> bool:
         """Has the catalog and the sources follow, under the registry's lock; whether there was
         anything. ``plan``: that of the last epoch.
         """
@@ -325,7 +327,7 @@ class Streams:
                 if left is None or name in self._registry.left:
                     continue
                 rest = [folder for folder in left.folders if folder not in folders]
-                self.ledger.left[name] = Left(left.declared, rest)
+                self.ledger.left[name] = RemovedStream(left.declared, rest)
                 if not rest and not left.declared:
                     del self.ledger.left[name]
             self._leaving = {}

@@ -17,26 +17,28 @@ import numpy as np
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.core.array_types import Ints, Shorts
 from levada.core.names import shown
-from levada.engine.placement.placement_options import Learning, Wish
+from levada.engine.placement.placement_options import LearnPlacementOption, PlacementOption
 from levada.errors import UsageError
 from levada.plan.execution.plan import Plan
 from levada.runtime.placement.task_graph import OUTPUT, STATIC
-from levada.runtime.placement.task_placement import Placed
+from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.preferred_locations import NOWHERE
 
 _TASK = re.compile(r"(\d+)\.(\d+)")
-Follow = Callable[[Callable[[Placed], None]], None]
+Follow = Callable[[Callable[[TaskPlacement], None]], None]
 """Has somebody told of each new placement."""
 
 
-def settle(
-    wish: Wish | Learning | None, checkpoint: Checkpoint, streams: Iterable[str] = ()
-) -> tuple[Placed | None, Follow | None]:
+def apply_placement(
+    wish: PlacementOption | LearnPlacementOption | None,
+    checkpoint: Checkpoint,
+    streams: Iterable[str] = (),
+) -> tuple[TaskPlacement | None, Follow | None]:
     """Has a checkpoint go by a placement: state moves with its groups; of one that is learned, also
     who tells of new ones. Raises UsageError if the placement is for other partitions; says what of
     it is for other streams, and which of ``streams`` it does not know.
     """
-    if isinstance(wish, Learning):
+    if isinstance(wish, LearnPlacementOption):
         from levada.engine.placement.learned_placement import (
             Learner,  # here: other runs need no placer
         )
@@ -49,7 +51,7 @@ def settle(
     return _settled(wish, checkpoint), None
 
 
-def _tell_odd(wish: Wish, streams: Sequence[str]) -> None:
+def _tell_odd(wish: PlacementOption, streams: Sequence[str]) -> None:
     """Says what a placement has that the run has not, and the reverse: it was made of another set
     of queries.
     """
@@ -73,7 +75,7 @@ def _tell_odd(wish: Wish, streams: Sequence[str]) -> None:
         )
 
 
-def tell_beyond(placed: Placed | None, plan: Plan | None) -> None:
+def warn_about_unknown_tasks(placed: TaskPlacement | None, plan: Plan | None) -> None:
     """Says which tasks a placement has of stages that a plan has not, and goes by the rest."""
     if placed is None or plan is None:
         return
@@ -88,7 +90,7 @@ def tell_beyond(placed: Placed | None, plan: Plan | None) -> None:
         )
 
 
-def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
+def _settled(wish: PlacementOption, checkpoint: Checkpoint) -> TaskPlacement:
     tables = checkpoint.tables
     parts = tables.load(tables.current).partitions
     _check(wish, checkpoint.root, parts)
@@ -98,7 +100,7 @@ def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
     nowhere = np.full(parts, NOWHERE, np.int32)
     table = tables.load(tables.current).partition
     machines = _majority(table, wish, parts) if grouped else nowhere
-    return Placed(
+    return TaskPlacement(
         Path(wish.path).name,
         wish.machines,
         wish.machine,
@@ -108,7 +110,7 @@ def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
     )
 
 
-def _check(wish: Wish, root: Path, parts: int) -> None:
+def _check(wish: PlacementOption, root: Path, parts: int) -> None:
     hint = "Place for as many, or start in an empty folder, with Engine(partitions=..)."
     tasks = [found for name in wish.machine if (found := _TASK.fullmatch(name))]
     beyond = next((t[0] for t in tasks if int(t[2]) >= parts), None)
@@ -126,7 +128,7 @@ def _check(wish: Wish, root: Path, parts: int) -> None:
         )
 
 
-def _table(wish: Wish, parts: int) -> tuple[Ints, Ints]:
+def _table(wish: PlacementOption, parts: int) -> tuple[Ints, Ints]:
     """The groups that are placed, and their partitions: those of machine m are m, m + k, m + 2k ..
     on k machines; its groups go to these in turn.
     """
@@ -140,7 +142,7 @@ def _table(wish: Wish, parts: int) -> tuple[Ints, Ints]:
     return moved.astype(np.int32), (machine + wish.machines * (turn % each)).astype(np.int32)
 
 
-def _majority(table: Shorts, wish: Wish, parts: int) -> Ints:
+def _majority(table: Shorts, wish: PlacementOption, parts: int) -> Ints:
     """The machine that most groups of each partition are on; where none is placed, in turn."""
     placed = wish.groups >= 0
     votes = np.zeros((parts, wish.machines), np.int64)

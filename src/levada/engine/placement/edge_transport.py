@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
-from levada.checkpoint.manifest import Carried, Manifest
+from levada.checkpoint.manifest import Manifest, TransportStats
 from levada.core.checkpoint_facts import facts_of
 from levada.core.frozen import frozen
 from levada.plan.execution.plan import Plan
@@ -54,7 +54,7 @@ class EdgeStatus:
     by_file: float = -1.0
 
 
-def carried_status(told: Carried | None) -> CarriedStatus | None:
+def carried_status(told: TransportStats | None) -> CarriedStatus | None:
     """What a manifest has; None: it is of an earlier version."""
     if told is None:
         return None
@@ -107,7 +107,7 @@ def edges_of(plan: Plan, manifest: Manifest) -> list[EdgeStatus]:
     return found
 
 
-def _state(told: Carried | None, hops: range) -> tuple[State, float]:
+def _state(told: TransportStats | None, hops: range) -> tuple[State, float]:
     """How rows get from stage to stage: one hop behind each of these."""
     stages = {} if told is None else told.stages
     _, filed, _, shuffled = _sum([stages.get(hop + 1, [0] * 4) for hop in hops])

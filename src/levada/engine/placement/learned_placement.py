@@ -26,10 +26,10 @@ from zlib import crc32
 import numpy as np
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.manifest import Lesson, Manifest
+from levada.checkpoint.manifest import LearningStep, Manifest
 from levada.core.array_types import Ints
 from levada.engine.placement.measured_send_graph import by_group, counted_by, known, still_there
-from levada.engine.placement.placement_options import LEARN, Wish, read_wish
+from levada.engine.placement.placement_options import LEARN, PlacementOption, read_wish
 from levada.errors import UsageError
 from levada.placement import placement_file as placements
 from levada.placement.annealing import attach
@@ -43,7 +43,7 @@ from levada.plan.execution.key_group_table import GroupTable
 from levada.runtime.placement import key_group_counters
 from levada.runtime.placement.key_group_counters import Block
 from levada.runtime.placement.send_graph import START
-from levada.runtime.placement.task_placement import Placed
+from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.preferred_locations import NOWHERE
 
 FILE = "placement.json"
@@ -76,12 +76,12 @@ class Learner:
         self._checkpoint = checkpoint
         self._last = _over(checkpoint.last)
         self._groups: Ints | None = None  # the machine of each group, once something is placed
-        self._prefer: Callable[[Placed], None] = lambda placed: None
-        self._lessons: list[Lesson] = []
+        self._prefer: Callable[[TaskPlacement], None] = lambda placed: None
+        self._lessons: list[LearningStep] = []
         self.now = self._begin(machines)
         checkpoint.tables.dealing = self.deal
 
-    def follow(self, prefer: Callable[[Placed], None]) -> None:
+    def follow(self, prefer: Callable[[TaskPlacement], None]) -> None:
         """Has somebody told of each new placement."""
         self._prefer = prefer
 
@@ -92,9 +92,9 @@ class Learner:
         if manifest is None or over == self._last:
             return None
         self._last = over
-        return self._learn(manifest, Lesson(over, epoch), table)
+        return self._learn(manifest, LearningStep(over, epoch), table)
 
-    def _begin(self, machines: int) -> Placed:
+    def _begin(self, machines: int) -> TaskPlacement:
         """What an earlier run on the checkpoint has learned; else everything in turn."""
         root, tables = self._checkpoint.root, self._checkpoint.tables
         table = tables.load(tables.current)
@@ -105,14 +105,16 @@ class Learner:
                 hint="Start in an empty folder, or with Engine(partitions=..).",
             )
         in_turn = tuple(p % machines for p in range(table.partitions))
-        placed = Placed(LEARN, machines, Uniform(machines), in_turn)
+        placed = TaskPlacement(LEARN, machines, Uniform(machines), in_turn)
         wish = read_wish(root / FILE) if (root / FILE).exists() else None
         if wish is None or wish.machines != machines:
             return placed
         self._groups = wish.groups
         return _with(wish, placed)
 
-    def _learn(self, manifest: Manifest, lesson: Lesson, table: GroupTable) -> GroupTable | None:
+    def _learn(
+        self, manifest: Manifest, lesson: LearningStep, table: GroupTable
+    ) -> GroupTable | None:
         """One step; what came of it is a lesson."""
         blocks, lesson.told = self._blocks(manifest, lesson.slice)
         if not blocks:
@@ -159,7 +161,7 @@ class Learner:
         ]
         return blocks, " ".join(told)
 
-    def _placed(self, blocks: list[Block]) -> tuple[Wish, Ints, SendGraph]:
+    def _placed(self, blocks: list[Block]) -> tuple[PlacementOption, Ints, SendGraph]:
         """Where a graph's tasks would best be, from where they are now."""
         graph = by_group(blocks, GROUPS)
         problem = Problem(graph, self.now.machines)
@@ -176,7 +178,11 @@ class Learner:
         readers = {name: at for name, at in named.items() if not is_group(name)}
         between = tuple(map(tuple, placements.told_between(graph, place, self.now.machines)))
         groups = finest(named, FILE)
-        return Wish(FILE, self.now.machines, groups, readers, between=between), place, graph
+        return (
+            PlacementOption(FILE, self.now.machines, groups, readers, between=between),
+            place,
+            graph,
+        )
 
     def _present(self, graph: SendGraph, groups: Ints) -> Ints:
         """The machine of each task now; -1 of groups of which nothing was known."""
@@ -189,7 +195,7 @@ class Learner:
             np.int32,
         )
 
-    def _tell(self, lesson: Lesson) -> None:
+    def _tell(self, lesson: LearningStep) -> None:
         self._lessons.append(lesson)
         self.now = replace(self.now, lessons=tuple(self._lessons))
         self._prefer(self.now)
@@ -205,14 +211,14 @@ def _searched(problem: Problem) -> Ints:
         return refined(replace(problem, bound=max(problem.bound, present(problem)) * (1 + 1e-9)))
 
 
-def _with(wish: Wish, placed: Placed) -> Placed:
+def _with(wish: PlacementOption, placed: TaskPlacement) -> TaskPlacement:
     """The preferences with a placement's readers."""
     machine = Uniform(wish.machines)
     machine.update(wish.machine)
     return replace(placed, machine=machine, between=wish.between)
 
 
-def _moved(wish: Wish, table: GroupTable) -> GroupTable:
+def _moved(wish: PlacementOption, table: GroupTable) -> GroupTable:
     """The table with each group that is on another machine in a partition of its own machine, in
     turn; partition p is on machine p modulo the machines.
     """
@@ -237,7 +243,7 @@ def _over(manifest: Manifest | None) -> str:
     return slices[-2] if len(slices) > 1 else ""
 
 
-def _share(fine: SendGraph, placed: Placed, table: GroupTable) -> float:
+def _share(fine: SendGraph, placed: TaskPlacement, table: GroupTable) -> float:
     """The part of the rows that cross machines by preferences and a table."""
     of = np.array(placed.partitions, np.int32)[table.partition]
     place = [

@@ -18,7 +18,7 @@ from levada.placement.send_graph import SendGraph
 from levada.plan.execution.plan import Plan
 from levada.runtime.placement import key_group_counters, send_graph
 from levada.runtime.placement.key_group_counters import Block
-from levada.runtime.placement.send_graph import Sent
+from levada.runtime.placement.send_graph import SentCounts
 
 
 def measured(root: Path, slice_: str | None) -> SendGraph:
@@ -137,7 +137,7 @@ def _slice(root: Path, slice_: str | None) -> tuple[Manifest, str]:
     return manifest, name
 
 
-def graph_of(sent: Sent) -> SendGraph:
+def graph_of(sent: SentCounts) -> SendGraph:
     """What was sent as a graph: a vertex for each task that was there, in the order of the flow."""
     receivers = {name: None for to in sent.links.values() for name in to}
     tasks = tuple(dict.fromkeys([*sorted(sent.cpu, key=flow_order), *receivers]))

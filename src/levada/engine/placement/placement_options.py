@@ -20,7 +20,7 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*")
 
 
 @frozen
-class Wish:
+class PlacementOption:
     """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
     ``machine``: of all other tasks by their names; ``predicted``: the share that is to cross
     machines (-1: it is not said); ``between``: what each is to send to each (() as well).
@@ -40,7 +40,7 @@ class Wish:
         return self.machines * math.ceil(cores / self.machines)
 
 
-def read_wish(place: str | os.PathLike[str]) -> Wish | None:
+def read_wish(place: str | os.PathLike[str]) -> PlacementOption | None:
     """What ``place`` asks for: a file, or nothing ("", off); nothing, too, where the file says that
     no placement helps, which is told. Raises UsageError.
     """
@@ -59,11 +59,13 @@ def read_wish(place: str | os.PathLike[str]) -> Wish | None:
             stacklevel=2,
         )
         return None
-    return Wish(str(path), found.machines, groups, others, found.predicted, found.between)
+    return PlacementOption(
+        str(path), found.machines, groups, others, found.predicted, found.between
+    )
 
 
 @frozen
-class Learning:
+class LearnPlacementOption:
     """The wish that a run learns its placement on so many machines."""
 
     machines: int
@@ -73,7 +75,7 @@ class Learning:
         return self.machines * math.ceil(cores / self.machines)
 
 
-def read_learning(place: str | os.PathLike[str], master: str) -> Learning | None:
+def read_learning(place: str | os.PathLike[str], master: str) -> LearnPlacementOption | None:
     """What ``place`` says of learning: ``learn``, on as many machines as a local cluster has
     executors; or ``learn:N``. None: it says something else. Raises UsageError.
 
@@ -96,9 +98,11 @@ def read_learning(place: str | os.PathLike[str], master: str) -> Learning | None
             f"A placement on {said!r} machines cannot be learned.",
             hint="Say two or more, such as learn:4; on one there is nothing to learn.",
         )
-    return Learning(int(said))
+    return LearnPlacementOption(int(said))
 
 
-def wish_of(place: str | os.PathLike[str], master: str) -> Wish | Learning | None:
+def parse_placement_option(
+    place: str | os.PathLike[str], master: str
+) -> PlacementOption | LearnPlacementOption | None:
     """What ``place`` asks for: that it is learned, a file, or nothing. Raises UsageError."""
     return read_learning(place, master) or read_wish(place)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from levada.core.integer_options import AUTO, CORES, Partitions
-from levada.engine.placement.placement_options import Learning, Wish
+from levada.engine.placement.placement_options import LearnPlacementOption, PlacementOption
 from levada.errors import UsageError
 from levada.runtime.cost_model.partition_count import CORES as CORES_FOLLOWED
 from levada.runtime.cost_model.partition_count import GIVEN, LOAD, MODEL, PLACEMENT
@@ -20,7 +20,7 @@ Wanted = str | bool | Mapping[str, Any] | BalanceOptions | None
 
 def balancing_of(
     wanted: Wanted,
-    wish: Wish | Learning | None,
+    wish: PlacementOption | LearnPlacementOption | None,
     partitions: Partitions,
     master: str,
     interval: int,
@@ -57,7 +57,9 @@ def _check_number(options: BalanceOptions, partitions: Partitions) -> None:
 
 
 def degree_by(
-    partitions: Partitions, wish: Wish | Learning | None, balancing: Balancing | None
+    partitions: Partitions,
+    wish: PlacementOption | LearnPlacementOption | None,
+    balancing: Balancing | None,
 ) -> str:
     """Who says how many partitions there are while a run goes on.
 
@@ -71,8 +73,8 @@ def degree_by(
     return {AUTO: MODEL, CORES: CORES_FOLLOWED}.get(str(partitions), GIVEN)
 
 
-def _placing(wish: Wish | Learning | None) -> str:
+def _placing(wish: PlacementOption | LearnPlacementOption | None) -> str:
     """What says where groups are; "" if nothing does."""
-    if isinstance(wish, Learning):
+    if isinstance(wish, LearnPlacementOption):
         return "What a run learns"
     return wish.path if wish is not None and (wish.groups >= 0).any() else ""

@@ -22,7 +22,7 @@ from levada.core.frozen import frozen
 from levada.engine.placement.measured_send_graph import flow_order
 from levada.plan.execution.plan import Plan
 from levada.runtime.placement import send_graph
-from levada.runtime.placement.send_graph import Links, Sent
+from levada.runtime.placement.send_graph import Links, SentCounts
 from levada.runtime.placement.task_graph import OUTPUT, STATIC
 
 SKEWED = 1.25
@@ -115,7 +115,7 @@ def read_flows(root: Path) -> FlowsStatus | None:
     return flows_of(name, sent, plan_of(root, facts_of(root), manifest.plan), manifest)
 
 
-def flows_of(slice_: str, sent: Sent, plan: Plan, manifest: Manifest) -> FlowsStatus:
+def flows_of(slice_: str, sent: SentCounts, plan: Plan, manifest: Manifest) -> FlowsStatus:
     """What was sent, by a plan's names."""
     tasks = _tasks(sent)
     return FlowsStatus(
@@ -150,7 +150,7 @@ def stage_of(task: str) -> str:
     return f"stage {stage}" if stage else READING
 
 
-def _tasks(sent: Sent) -> list[Load]:
+def _tasks(sent: SentCounts) -> list[Load]:
     """Of those that read the rows that they sent, of the others those that they got."""
     rows = Counter[str]()
     for source, to in sent.links.items():
@@ -179,7 +179,7 @@ def _by(part: float, whole: float, otherwise: float) -> float:
     return part / whole if whole else otherwise
 
 
-def _bottleneck(tasks: Sequence[Load], sent: Sent, plan: Plan) -> Bottleneck | None:
+def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottleneck | None:
     total = sum(sent.cpu.values())
     if not tasks or not total:
         return None

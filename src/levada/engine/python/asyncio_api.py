@@ -6,13 +6,13 @@ import asyncio
 from abc import abstractmethod
 from typing import Self
 
-from levada.engine.python.publish_signal import Bell, set_or_later
+from levada.engine.python.publish_signal import PublishSignal, set_or_later
 
 
-class Awaited:
+class AsyncioApi:
     """What an engine adds for asyncio."""
 
-    _bell: Bell
+    _bell: PublishSignal
 
     @property
     @abstractmethod

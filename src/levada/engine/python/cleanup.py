@@ -12,7 +12,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 
-def hold(engine: object, temporary: Path | None) -> tuple[ExitStack, weakref.finalize[..., object]]:
+def register_cleanup(
+    engine: object, temporary: Path | None
+) -> tuple[ExitStack, weakref.finalize[..., object]]:
     """What is to be freed, the last first, and the call that does so if nobody else has; it removes
     the folder ``temporary`` at the end.
     """

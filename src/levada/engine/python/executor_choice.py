@@ -15,7 +15,7 @@ from levada.checkpoint.object_store.local_state_cache import bytes_of
 from levada.engine.registry import Registry
 from levada.errors import EngineError, UsageError
 from levada.runtime.driver.spool_registry import Spools
-from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.executor import Executor, LocalExecutor
 from levada.runtime.spark.cpu_pinning import Processors
 from levada.runtime.spark.spark_settings import running_context, shares_host
@@ -45,12 +45,12 @@ def executor_of(
     if spark is False:
         return LocalExecutor()
     if spark is not None:
-        from levada.runtime.spark.executor_checks import Sight
+        from levada.runtime.spark.executor_checks import ExecutorChecks
         from levada.runtime.spark.spark_executor import SparkExecutor
 
         found = SparkExecutor(spark, bound=bound)
         if kept and found.homes is not None:
-            found.sight = Sight(spark, found, root, read)
+            found.sight = ExecutorChecks(spark, found, root, read)
         return found
     from levada.runtime.spark.spark_startup import start_late
 
@@ -130,7 +130,7 @@ def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> Non
         )
 
 
-def paths_read(registry: Registry, statics: Statics) -> list[str]:
+def paths_read(registry: Registry, statics: StaticGraphs) -> list[str]:
     """The files and folders that are there by now, of streams and static data."""
     paths = [config.path for config in registry.streams.values()]
     paths += [file.path for file in statics.files]

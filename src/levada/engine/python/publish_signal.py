@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 LOOK = 0.05  # s
 
 
-class Bell:
+class PublishSignal:
     """Of one engine."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.file_listing import list_files
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.source_reader import read
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Longs, Words
 from levada.core.event_time import MAX, MIN
 from levada.core.frozen import frozen
@@ -37,7 +37,7 @@ TRIPLE = ("s", "p", "o")
 
 
 @frozen
-class FirstRows:
+class RowSample:
     """Rows in the order in which they stand: their times (ms), and of each column hashes; 0 is no
     value.
     """
@@ -51,7 +51,7 @@ class FirstRows:
         return max(int(self.ts.max()) - int(self.ts.min()), 1) / 1000
 
 
-def first_rows(config: StreamConfig) -> FirstRows | None:
+def first_rows(config: StreamConfig) -> RowSample | None:
     """The first rows of a stream; None: there are none, or it is not one that is looked at."""
     outside = config.kafka is not None or config.feed is not None or config.settled
     if outside or config.documents or config.undecided or config.mapping is not None:
@@ -70,12 +70,12 @@ def first_rows(config: StreamConfig) -> FirstRows | None:
     return _together([part for part in parts if len(part.ts)])
 
 
-def _rows(config: StreamConfig, reference: Reference) -> FirstRows:
+def _rows(config: StreamConfig, reference: FileSplit) -> RowSample:
     found = read(reference, config)
     if config.tabular:
         assert found.rows is not None, "a table has rows"
         rows = tuples_of(found.rows, config, reference, late_below=MIN, future_above=MAX)
-        return FirstRows(rows.ts, {name: _hashes(c) for name, c in rows.columns.items()})
+        return RowSample(rows.ts, {name: _hashes(c) for name, c in rows.columns.items()})
     assert found.text is not None, "RDF is text"
     triples = parse(
         found.text, quads=reference.format == "nq", timed=config.timed, seed=SEED,
@@ -86,7 +86,7 @@ def _rows(config: StreamConfig, reference: Reference) -> FirstRows:
     )
     keep = elements.keep
     terms = zip(TRIPLE, (triples.s, triples.p, triples.o), strict=True)
-    return FirstRows(elements.ts[keep], {name: term.x[keep] for name, term in terms})
+    return RowSample(elements.ts[keep], {name: term.x[keep] for name, term in terms})
 
 
 def _hashes(column: TupleColumn) -> Words:
@@ -99,11 +99,11 @@ def _hashes(column: TupleColumn) -> Words:
     return np.where(column.kind == Kind.UNBOUND, np.uint64(0), found.astype(np.uint64))
 
 
-def _together(parts: Sequence[FirstRows]) -> FirstRows | None:
+def _together(parts: Sequence[RowSample]) -> RowSample | None:
     if not parts:
         return None
     names = parts[0].columns
     columns = {
         name: np.concatenate([part.columns[name] for part in parts])[:ROWS] for name in names
     }
-    return FirstRows(np.concatenate([part.ts for part in parts])[:ROWS], columns)
+    return RowSample(np.concatenate([part.ts for part in parts])[:ROWS], columns)

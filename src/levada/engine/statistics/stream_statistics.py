@@ -16,20 +16,20 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.core.array_types import Bools, Words
 from levada.core.expressions import Var
 from levada.core.query_model import TriplePattern
-from levada.engine.statistics.sample_rows import SEED, TRIPLE, FirstRows, first_rows
+from levada.engine.statistics.sample_rows import SEED, TRIPLE, RowSample, first_rows
 from levada.kernels.terms.term_ids import identify_one
-from levada.plan.statistics.statistics import Look, Run, Values
+from levada.plan.statistics.statistics import RowStatistics, Run, Values
 
 LEAST = 20  # rows of which something can be said
 
 
-class Looked:
+class SampledStatistics:
     """What is known of ``streams``, as they are when they are first asked for."""
 
     def __init__(self, streams: Mapping[str, StreamConfig], partitions: int = 1) -> None:
         self.partitions = partitions
         self._streams = streams
-        self._first: dict[str, tuple[StreamConfig, FirstRows | None]] = {}
+        self._first: dict[str, tuple[StreamConfig, RowSample | None]] = {}
         self._run: Mapping[str, Run] = {}
 
     def see(self, run: Mapping[str, Run], partitions: int) -> None:
@@ -38,7 +38,7 @@ class Looked:
         """
         self._run, self.partitions = run, partitions
 
-    def triples(self, stream: str, pattern: TriplePattern) -> Look | None:
+    def triples(self, stream: str, pattern: TriplePattern) -> RowStatistics | None:
         """What is known of the triples that match a pattern; None: too few were seen."""
         rows = self._rows(stream)
         if rows is None or TRIPLE[0] not in rows.columns:
@@ -54,7 +54,7 @@ class Looked:
                 names[place.name] = column
         return self._look(stream, rows, names, keep)
 
-    def tuples(self, stream: str) -> Look | None:
+    def tuples(self, stream: str) -> RowStatistics | None:
         """What is known of the rows of a tuple stream; None: too few were seen."""
         rows = self._rows(stream)
         if rows is None or not self._streams[stream].tabular:
@@ -64,7 +64,7 @@ class Looked:
             stream, rows, {**rows.columns, "#time": times}, np.ones(len(rows.ts), np.bool_)
         )
 
-    def _rows(self, stream: str) -> FirstRows | None:
+    def _rows(self, stream: str) -> RowSample | None:
         config = self._streams.get(stream)
         if config is None:
             return None
@@ -73,14 +73,14 @@ class Looked:
         return self._first[stream][1]
 
     def _look(
-        self, stream: str, rows: FirstRows, names: Mapping[str, Words], keep: Bools
-    ) -> Look | None:
+        self, stream: str, rows: RowSample, names: Mapping[str, Words], keep: Bools
+    ) -> RowStatistics | None:
         if (many := int(keep.sum())) < LEAST:
             return None
         values = {name: _values(column[keep]) for name, column in names.items()}
-        return Look(self._rate(stream, rows) * many / len(rows.ts), values)
+        return RowStatistics(self._rate(stream, rows) * many / len(rows.ts), values)
 
-    def _rate(self, stream: str, rows: FirstRows) -> float:
+    def _rate(self, stream: str, rows: RowSample) -> float:
         """Rows of a stream in a second of event time."""
         read, last = self._run.get(stream, (0, 0))
         seconds = (last - int(rows.ts.min())) / 1000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest, read_manifest
-from levada.checkpoint.reader_leases import Sign, epochs_there
+from levada.checkpoint.reader_leases import ReaderLease, epochs_there
 from levada.checkpoint.request_files import read_ledger
 from levada.connectors.serialization.serialize import Batch
 from levada.core.checkpoint_facts import facts_of
@@ -28,7 +28,7 @@ EpochResults = tuple[int, list[tuple[QueryPlan, Batch]]]
 class Reader:
     """Reads the epochs of a checkpoint from now on, or from the first that is kept."""
 
-    def __init__(self, root: Path, sign: Sign, *, from_start: bool) -> None:
+    def __init__(self, root: Path, sign: ReaderLease, *, from_start: bool) -> None:
         self._root, self._facts, self._sign = root, facts_of(root), sign
         self.missed = 0
         sign.needs(0)  # keeps all, until it is known what is there

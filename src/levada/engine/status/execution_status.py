@@ -9,7 +9,7 @@ from dataclasses import asdict, field
 
 import msgspec
 
-from levada.checkpoint.manifest import Costs, Delayed, Lesson
+from levada.checkpoint.manifest import Costs, Delayed, LearningStep
 from levada.core.frozen import frozen
 from levada.engine.status.partition_count_status import (
     DegreeStatus,
@@ -82,7 +82,7 @@ class CostsStatus:
 
 
 @frozen
-class LessonStatus:
+class LearningStepStatus:
     """A step of a placement that is learned: from a ``slice`` of event time, at an epoch; the share
     of rows that crossed machines ``before``, as ``predicted`` and ``measured`` (-1: not known);
     how many groups ``moved`` and how many ``readers``; what else is ``told``.
@@ -98,9 +98,9 @@ class LessonStatus:
     told: str
 
     @staticmethod
-    def of(lesson: Lesson) -> LessonStatus:
+    def of(lesson: LearningStep) -> LearningStepStatus:
         """As a manifest has it."""
-        return LessonStatus(**msgspec.structs.asdict(lesson))
+        return LearningStepStatus(**msgspec.structs.asdict(lesson))
 
 
 def sentences(costs: CostsStatus) -> Iterator[str]:
@@ -193,10 +193,10 @@ def candidates(costs: CostsStatus) -> Iterator[list[tuple[str, ...]]]:
         yield from filter(None, tables)
 
 
-def lessons(found: Sequence[LessonStatus]) -> Iterator[str]:
+def lessons(found: Sequence[LearningStepStatus]) -> Iterator[str]:
     """What the last steps of a placement that is learned came to.
 
-    >>> step = LessonStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")
+    >>> step = LearningStepStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")
     >>> print(*lessons([step]))  # doctest: +ELLIPSIS
     Learned from 2004-08-08: 900 groups and 3 readers moved at epoch 12; 75.0% of the rows ...
     """

@@ -27,12 +27,12 @@ from levada.engine.status.status import (
 from levada.engine.status.summary import Progress
 from levada.errors import UsageError
 from levada.plan.execution.plan import Plan
-from levada.runtime.driver.stream_progress import going_on
+from levada.runtime.driver.stream_progress import carry_over
 
 STARTING = "Levada is starting"
 
 
-class Told:
+class IntrospectionApi:
     """What an engine tells, by its registry and, once it has been started, its driver."""
 
     _registry: Registry
@@ -105,7 +105,7 @@ class Told:
         """What a run of before had counted of the streams that there are now."""
         if before is None or self._driver is None or self._driver.epochs.plan is None:
             return {}
-        records = going_on(before, self._driver.epochs.plan.streams).streams
+        records = carry_over(before, self._driver.epochs.plan.streams).streams
         return {shown(name): record for name, record in records.items()}
 
     def _records(self) -> dict[str, StreamRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from levada.checkpoint.rebalance_report import Balanced
+from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.core.frozen import frozen
 
 
@@ -61,6 +61,6 @@ class BalanceStatus:
     decided: tuple[DecisionStatus, ...]
 
 
-def balance_status(told: Balanced | None) -> BalanceStatus | None:
+def balance_status(told: RebalanceReport | None) -> BalanceStatus | None:
     """What a manifest tells of balance; None: nothing."""
     return None if told is None else msgspec.convert(msgspec.to_builtins(told), BalanceStatus)

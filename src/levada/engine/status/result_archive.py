@@ -27,7 +27,7 @@ import numpy as np
 from levada.checkpoint import state_files
 from levada.checkpoint.checkpoint_folder import plan_of
 from levada.checkpoint.manifest import read_manifest
-from levada.checkpoint.reader_leases import Sign, epochs_there
+from levada.checkpoint.reader_leases import ReaderLease, epochs_there
 from levada.checkpoint.result_index import Cursor, Entry, entry_of
 from levada.connectors.serialization.serialize import Batch
 from levada.core.checkpoint_facts import facts_of
@@ -40,7 +40,7 @@ from levada.plan.execution.plan import Plan, QueryPlan
 HELD = 1000  # epochs that a sign asks for, where there is no index
 
 
-class Found(NamedTuple):
+class ArchivedReports(NamedTuple):
     """Reports of a query in one epoch. ``ids``: those that are in the batch, ascending."""
 
     query: QueryPlan
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 class Archive:
     """The results that are there. ``sign`` is given where the reader may write."""
 
-    def __init__(self, root: Path, sign: Sign | None = None) -> None:
+    def __init__(self, root: Path, sign: ReaderLease | None = None) -> None:
         self._root, self._facts = root, facts_of(root)
         self._index = Cursor(root)
         self._manifests = Manifests(root, sign, partial(plan_of, root, self._facts))
@@ -111,7 +111,7 @@ class Archive:
                     return _first_of(entry, query)
         return None
 
-    def after(self, query: str, after: int | None, since: int = 0) -> Iterator[Found]:
+    def after(self, query: str, after: int | None, since: int = 0) -> Iterator[ArchivedReports]:
         """The reports behind an id (None: all that are kept), epoch by epoch; those that go
         meanwhile are left out.
         """
@@ -127,12 +127,12 @@ class Archive:
             epoch = entry.epoch
             yield entry
 
-    def latest(self, query: str, since: int = 0) -> Found | None:
+    def latest(self, query: str, since: int = 0) -> ArchivedReports | None:
         """The last report."""
         last = self.last(query, since)
         return None if last is None else self.one(query, last, since)
 
-    def one(self, query: str, report: int, since: int = 0) -> Found | None:
+    def one(self, query: str, report: int, since: int = 0) -> ArchivedReports | None:
         """The report of this id, if there is one, and it is kept."""
         for found in self.after(query, report - 1, since):
             if found.ids[0] != report:
@@ -154,7 +154,7 @@ class Archive:
                 at = bisect_right(entries, after, at, key=lambda entry: entry.last(query))
             return entries[at] if at < len(entries) else None
 
-    def read(self, entry: Entry, query: str, after: int | None = None) -> Found | None:
+    def read(self, entry: Entry, query: str, after: int | None = None) -> ArchivedReports | None:
         """A query's reports in an epoch, behind an id; None if they have gone. Raises
         ``CheckpointError`` for what is damaged.
         """
@@ -174,9 +174,9 @@ class Archive:
         whole = empty_batch(known, shown) if batch is None else with_empty(batch, shown)
         timeless = entry.queries[query][1] == TIMELESS
         if timeless:
-            return Found(known, entry, whole, [entry.epoch])
+            return ArchivedReports(known, entry, whole, [entry.epoch])
         part = whole if after is None else reports_after(whole, after)
-        return Found(known, entry, part, ids_of(part))
+        return ArchivedReports(known, entry, part, ids_of(part))
 
     def _open(self, name: str) -> tuple[Mapping[str, Frame], Any]:
         return state_files.map_(str(self._root), name)
@@ -188,7 +188,7 @@ FEW_GONE = 256  # entries of what is gone that wait to be dropped together
 class Manifests:
     """What is there of an engine that keeps no index."""
 
-    def __init__(self, root: Path, sign: Sign | None, plans: Callable[[int], Plan]) -> None:
+    def __init__(self, root: Path, sign: ReaderLease | None, plans: Callable[[int], Plan]) -> None:
         self._root, self._sign, self._plans = root, sign, plans
         self._last = 0
         self.first = 0
@@ -253,7 +253,7 @@ def one_report(batch: Batch, report: int) -> Batch:
     return _rows(batch, start, stop, batch.empty[batch.empty == report])
 
 
-def first_reports(found: Found, count: int) -> Found:
+def first_reports(found: ArchivedReports, count: int) -> ArchivedReports:
     """So many reports from the beginning."""
     if len(found.ids) <= count or found.ids == [found.entry.epoch]:
         return found
@@ -263,7 +263,7 @@ def first_reports(found: Found, count: int) -> Found:
     return found._replace(batch=_rows(found.batch, 0, stop, empty), ids=found.ids[:count])
 
 
-def replace_ids(found: Found, report: int) -> Found:
+def replace_ids(found: ArchivedReports, report: int) -> ArchivedReports:
     """One report of what was found."""
     if len(found.ids) == 1:
         return found

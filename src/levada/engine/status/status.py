@@ -32,12 +32,12 @@ from levada.core.names import is_derived, is_left, shown
 from levada.engine.delivery.delivery_lag import OutputStatus, outputs_of
 from levada.engine.placement.edge_transport import CarriedStatus, carried_status
 from levada.engine.python.notebook import rows_html
-from levada.engine.status.execution_status import CostsStatus, LessonStatus, named
+from levada.engine.status.execution_status import CostsStatus, LearningStepStatus, named
 from levada.engine.status.join_strategy_status import FormStatus, forms
 from levada.engine.status.query_charges import charges
 from levada.engine.status.rebalance_status import BalanceStatus, balance_status
 from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed, shares
-from levada.engine.status.summary import Ever, Progress, StreamCounts
+from levada.engine.status.summary import AllRunsTotals, Progress, StreamCounts
 from levada.engine.suspended_queries import Suspension, read_suspended, told
 from levada.errors import CheckpointError
 from levada.plan.execution.pattern_text import patterns_read, starved
@@ -93,7 +93,7 @@ class PlacedStatus:
     remote: int = 0
     read: int = 0
     executors: tuple[str, ...] = ()
-    lessons: tuple[LessonStatus, ...] = ()
+    lessons: tuple[LearningStepStatus, ...] = ()
     predicted: float = -1.0
     between: tuple[tuple[float, ...], ...] = ()
     blobs: int = 0
@@ -287,7 +287,7 @@ def _placed(told: Preferences | None) -> PlacedStatus | None:
         **whole
         | {
             "executors": tuple(told.executors),
-            "lessons": tuple(map(LessonStatus.of, told.lessons)),
+            "lessons": tuple(map(LearningStepStatus.of, told.lessons)),
             "between": tuple(map(tuple, told.between)),
         }
     )
@@ -337,7 +337,7 @@ def progress_of(
     """
     given = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
     w = {n: s.watermark for n, s in given.items()}
-    ever, past = _ever(manifest), Ever() if before is None else _ever(before)
+    ever, past = _ever(manifest), AllRunsTotals() if before is None else _ever(before)
     return Progress(
         ever.epochs - past.epochs,
         ever.elements - past.elements,
@@ -348,10 +348,10 @@ def progress_of(
     )
 
 
-def _ever(manifest: Manifest) -> Ever:
+def _ever(manifest: Manifest) -> AllRunsTotals:
     records = manifest.streams.items()
     elements = sum(s.elements for n, s in records if is_left(n) or not is_derived(n))
-    return Ever(manifest.epoch, elements, manifest.results)
+    return AllRunsTotals(manifest.epoch, elements, manifest.results)
 
 
 def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:

@@ -50,7 +50,7 @@ class StreamCounts:
 
 
 @frozen
-class Ever:
+class AllRunsTotals:
     """What all runs on a checkpoint have done together."""
 
     epochs: int = 0
@@ -71,7 +71,7 @@ class Progress:
     watermarks: Mapping[str, int] = field(default_factory=dict)
     holds_back: str | None = None
     awaits: str = ""
-    ever: Ever | None = None
+    ever: AllRunsTotals | None = None
 
     def line(self) -> str:
         """One line for people.
@@ -80,13 +80,13 @@ class Progress:
         'epoch 3 · 12,000 elements · 6,000/s · 7 results · at 1970-01-01T00:00:00Z · a holds back'
         >>> Progress(0, 0, 0, 2.0, awaits="Spark is starting").line()
         'Spark is starting'
-        >>> Progress(1, 4000, 0, 2.0, ever=Ever(8, 64000, 3)).line()
+        >>> Progress(1, 4000, 0, 2.0, ever=AllRunsTotals(8, 64000, 3)).line()
         'epoch 8 · 4,000 elements (64,000 ever) · 2,000/s · 0 results (3 ever)'
         """
         if self.awaits and not self.epochs:
             return self.awaits
         rate = self.elements / self.seconds if self.seconds else 0.0
-        ever = self.ever or Ever(self.epochs)
+        ever = self.ever or AllRunsTotals(self.epochs)
         elements, results = (
             "" if self.ever is None else f" ({n:,} ever)" for n in (ever.elements, ever.results)
         )
@@ -131,7 +131,7 @@ class Summary:
     letters: str = ""
     unread: Mapping[str, str] = field(default_factory=dict)
     undelivered: tuple[str, ...] = ()
-    ever: Ever | None = None
+    ever: AllRunsTotals | None = None
 
     @property
     def exit_code(self) -> int:

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from levada.engine.query import Query
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.templates.parameter_tables import Rows
-from levada.engine.templates.query_per_row import Each, rows_told
+from levada.engine.templates.query_per_row import RowQueryTemplate, rows_told
 from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
 
 
-class RegistersMany:
+class BatchRegistrationApi:
     """An engine that takes tables of queries."""
 
     _registry: Registry
 
     if TYPE_CHECKING:
 
-        def register_all(self, batch: Sequence[Asked]) -> list[Query]:
+        def register_all(self, batch: Sequence[QueryRequest]) -> list[Query]:
             """Queries that come together."""
 
     def register_each(
@@ -55,7 +55,7 @@ class RegistersMany:
         ...     [query.name for query in engine.register_each(text, table, name="hot-{{sensor}}")]
         ['hot-a', 'hot-b']
         """
-        asked = Each(text, name, dialect)
+        asked = RowQueryTemplate(text, name, dialect)
         with self._registry.lock:
             batch = asked.asked(table, options or options_of(said), self._registry.free_name)
             with rows_told(batch):

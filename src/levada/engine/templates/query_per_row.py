@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from levada.core.frozen import frozen
 from levada.core.names import check_query_name
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.templates.parameter_tables import Rows, table_of
 from levada.engine.templates.template_columns import (
     columned,
@@ -28,7 +28,7 @@ from levada.plan.logical.query_options import QueryOptions
 
 
 @frozen
-class Each:
+class RowQueryTemplate:
     """What is asked of each row: a text and a name with columns in them (``name`` "": as queries
     that come without one are called, by ``free``).
     """
@@ -37,7 +37,9 @@ class Each:
     name: str = ""
     dialect: str | None = None
 
-    def asked(self, table: Rows, options: QueryOptions, free: Callable[[int], str]) -> list[Asked]:
+    def asked(
+        self, table: Rows, options: QueryOptions, free: Callable[[int], str]
+    ) -> list[QueryRequest]:
         """The queries of a table. Raises ``UsageError`` that names row and column."""
         there = table_of(table)
         spoken = dialect_of(without_columns(self.text), self.dialect).name
@@ -52,16 +54,16 @@ class Each:
             return []  # a list of no rows says no columns either
         places_of(columns, there.columns)
         of_text, of_name = (places_of(x.columns, columns) for x in (text, name))
-        found: list[Asked] = []
+        found: list[QueryRequest] = []
         for number, row in enumerate(there.rows(columns), 1):
             called = name.written(row, of_name, number) if self.name else free(number)
             written = text.written(row, of_text, number)
-            found.append(Asked(written, called, self.dialect, options))
+            found.append(QueryRequest(written, called, self.dialect, options))
         _check_names(found)
         return found
 
 
-def _check_names(batch: Sequence[Asked]) -> None:
+def _check_names(batch: Sequence[QueryRequest]) -> None:
     """Each row's query has a name of its own."""
     rows: dict[str, int] = {}
     for number, asked in enumerate(batch, 1):
@@ -84,7 +86,7 @@ def _of_row(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def rows_told(batch: Sequence[Asked]) -> Iterator[None]:
+def rows_told(batch: Sequence[QueryRequest]) -> Iterator[None]:
     """Notes on an error of which row it is."""
     try:
         yield

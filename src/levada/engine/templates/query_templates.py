@@ -22,16 +22,16 @@ from typing import NamedTuple
 from levada.core.frozen import frozen
 from levada.core.names import is_derived
 from levada.core.rdf_terms import Literal, Term
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import Prepared, prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.templates.constant_extraction import Constants, constants_of, mark, term_of
 from levada.errors import LevadaError
 from levada.plan.logical.nodes import Query
 from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_template import (
-    Row,
     Template,
+    TemplateInstance,
     Wording,
     elsewhere,
     substituted,
@@ -45,7 +45,7 @@ MOST = 64  # holes
 class _Text(NamedTuple):
     """A query whose text has been cut."""
 
-    asked: Asked
+    asked: QueryRequest
     constants: Constants
 
 
@@ -65,17 +65,17 @@ class _Hole:
         return term_of(self.kind, tokens[self.places[0]], self.sign, self.datatype)
 
 
-def rows_of(batch: Sequence[Asked], known: Known) -> dict[str, Row]:
+def rows_of(batch: Sequence[QueryRequest], known: NameScope) -> dict[str, TemplateInstance]:
     """Those queries of a batch that are rows of templates, by name."""
     if len(batch) < LEAST:
         return {}
-    found: dict[str, Row] = {}
+    found: dict[str, TemplateInstance] = {}
     for texts in _alike(batch):
         found |= _rows(texts, known)
     return found
 
 
-def _alike(batch: Sequence[Asked]) -> Iterator[list[_Text]]:
+def _alike(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
     """The texts of each skeleton, where these are many."""
     groups: dict[object, list[_Text]] = defaultdict(list)
     options: dict[int, str] = {}
@@ -90,7 +90,7 @@ def _alike(batch: Sequence[Asked]) -> Iterator[list[_Text]]:
     yield from (texts for texts in groups.values() if len(texts) >= LEAST)
 
 
-def _rows(texts: list[_Text], known: Known) -> dict[str, Row]:
+def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
     """The rows among texts of one skeleton."""
     holes = _holes(texts)
     if not holes or len(holes) > MOST:
@@ -105,7 +105,7 @@ def _rows(texts: list[_Text], known: Known) -> dict[str, Row]:
     groups: dict[tuple[str, ...], list[_Text]] = defaultdict(list)
     for text in texts:
         groups[tuple([text.constants.tokens[at] for at in others])].append(text)
-    found: dict[str, Row] = {}
+    found: dict[str, TemplateInstance] = {}
     for group in groups.values():
         if len(group) >= LEAST:
             found |= _rows(group, known)
@@ -129,7 +129,7 @@ def _holes(texts: Sequence[_Text]) -> list[_Hole]:
 
 
 def _template(
-    text: _Text, holes: Sequence[_Hole], known: Known
+    text: _Text, holes: Sequence[_Hole], known: NameScope
 ) -> tuple[Template, list[_Hole]] | None:
     """The template of a text with these holes, and the holes as it means them; None if it goes by
     what stands there.
@@ -166,7 +166,7 @@ def _wording(constants: Constants, holes: Sequence[_Hole]) -> Wording:
     return Wording(tuple(pieces), tuple(which), tuple(around), tuple(signs))
 
 
-def _prepared(text: _Text, holes: Sequence[_Hole], known: Known, *, twin: bool) -> Prepared:
+def _prepared(text: _Text, holes: Sequence[_Hole], known: NameScope, *, twin: bool) -> Prepared:
     """The way of a text with marks in its holes."""
     tokens = list(text.constants.tokens)
     for i, hole in enumerate(holes):
@@ -218,12 +218,14 @@ def _signed(token: str) -> tuple[str, ...]:
     return (token, f"-{token}", f"+{token}")
 
 
-def _filled(texts: Sequence[_Text], template: Template, holes: list[_Hole]) -> dict[str, Row]:
+def _filled(
+    texts: Sequence[_Text], template: Template, holes: list[_Hole]
+) -> dict[str, TemplateInstance]:
     """The rows of the template: texts whose terms are others than each other and than the rest."""
-    found: dict[str, Row] = {}
+    found: dict[str, TemplateInstance] = {}
     fixed, several = template.fixed, len(holes)
     for asked, constants in texts:
         terms = tuple([hole.term(constants.tokens) for hole in holes])
         if len({*terms}) == several and fixed.isdisjoint(terms):
-            found[asked.name] = Row(template, terms)
+            found[asked.name] = TemplateInstance(template, terms)
     return found

@@ -61,12 +61,12 @@ _ESCAPES = str.maketrans(
 Write = Callable[[Any], str]
 
 
-class UnfitError(ValueError):
+class ColumnValueError(ValueError):
     """A value that cannot stand where its column does; the message ends the sentence."""
 
 
 @frozen
-class Columned:
+class TextTemplate:
     """A text with columns in it: ``pieces`` around them, the ``columns``, how each is written."""
 
     pieces: tuple[str, ...]
@@ -81,14 +81,14 @@ class Columned:
         for i, (write, place) in enumerate(zip(self.writers, places, strict=True)):
             try:
                 parts.append(write(_native(row[place])))
-            except UnfitError as fault:
+            except ColumnValueError as fault:
                 message = f"Row {number}, column {self.columns[i]}: {fault}."
                 raise UsageError(message, hint=_hint(row[place], self.columns[i])) from None
             parts.append(self.pieces[i + 1])
         return "".join(parts)
 
 
-def columned(text: str, *, cql: bool) -> Columned:
+def columned(text: str, *, cql: bool) -> TextTemplate:
     """The columns in a query's text.
 
     >>> columned("?x <e:{{p}}> {{v}}", cql=False).columns
@@ -105,14 +105,14 @@ def columned(text: str, *, cql: bool) -> Columned:
             columns.append(hole.group(1))
             found.append(writers.get(kind) or _writer_behind(text[: hole.start()], cql=cql))
             at = hole.end()
-    return Columned((*pieces, text[at:]), tuple(columns), tuple(found))
+    return TextTemplate((*pieces, text[at:]), tuple(columns), tuple(found))
 
 
-def columned_name(name: str) -> Columned:
+def columned_name(name: str) -> TextTemplate:
     """The columns in the name of queries."""
     parts = _HOLE.split(name)
     columns = tuple(parts[1::2])
-    return Columned(tuple(parts[::2]), columns, (_plain,) * len(columns))
+    return TextTemplate(tuple(parts[::2]), columns, (_plain,) * len(columns))
 
 
 def without_columns(text: str) -> str:
@@ -159,23 +159,23 @@ def _plain(value: Any) -> str:
         case datetime.date():
             return value.isoformat()
         case None:
-            raise UnfitError("there is no value")
+            raise ColumnValueError("there is no value")
         case _ if isinstance(value, _LISTS):
-            raise UnfitError("it is a list, and a column stands for one value")
+            raise ColumnValueError("it is a list, and a column stands for one value")
         case _:
-            raise UnfitError(f"{value!r} is no text, number or instant")
+            raise ColumnValueError(f"{value!r} is no text, number or instant")
 
 
 def _whole(value: int) -> str:
     if value.bit_length() > _DIGITS:
-        raise UnfitError(f"it has more than {_DIGITS:,} bits")
+        raise ColumnValueError(f"it has more than {_DIGITS:,} bits")
     return str(value)
 
 
 def _in_iri(value: Any) -> str:
     text = _plain(value)
     if bad := _NOT_IN_IRIS.search(text):
-        raise UnfitError(f"{text!r} cannot stand in an IRI, which has no {bad.group()!r}")
+        raise ColumnValueError(f"{text!r} cannot stand in an IRI, which has no {bad.group()!r}")
     return text
 
 
@@ -186,7 +186,7 @@ def _in_text(value: Any) -> str:
 def _in_cql(value: Any) -> str:
     text = _plain(value)
     if "'" in text or '"' in text:
-        raise UnfitError(f"{text!r} has quotes, which cannot stand in a string of CQL")
+        raise ColumnValueError(f"{text!r} has quotes, which cannot stand in a string of CQL")
     return text
 
 
@@ -209,7 +209,7 @@ def _alone(value: Any) -> str:
         case str() if _TERM.fullmatch(value):
             return _ESCAPED.sub(_unescaped, value)
         case str() if not (_WORD.fullmatch(value) or _NAME.fullmatch(value)):
-            raise UnfitError(f"{value!r} is no term")
+            raise ColumnValueError(f"{value!r} is no term")
         case _:
             return _plain(value)
 
@@ -220,14 +220,14 @@ def _unescaped(found: re.Match[str]) -> str:
     if not number:
         return found.group()
     if number > sys.maxunicode:
-        raise UnfitError(f"there is no character {found.group()}")
+        raise ColumnValueError(f"there is no character {found.group()}")
     return chr(number).translate(_ESCAPES)
 
 
 def _in_a_name(value: Any) -> str:
     """A value within a name with a prefix, or behind its colon."""
     if isinstance(value, str) and not _LOCAL.fullmatch(value):
-        raise UnfitError(f"{value!r} cannot stand in a name with a prefix")
+        raise ColumnValueError(f"{value!r} cannot stand in a name with a prefix")
     return _plain(value) if isinstance(value, str) else _alone(value)
 
 
@@ -235,11 +235,11 @@ def _alone_cql(value: Any) -> str:
     """A value as CQL writes it."""
     match value:
         case bool() | datetime.date():
-            raise UnfitError(f"CQL has no constant for {value!r}")
+            raise ColumnValueError(f"CQL has no constant for {value!r}")
         case float() if math.isfinite(value):
             return f"{Decimal(repr(value)):f}"
         case str() if not _WORD.fullmatch(value):
-            raise UnfitError(f"{value!r} is no number or word")
+            raise ColumnValueError(f"{value!r} is no number or word")
         case _:
             return _plain(value)
 
@@ -252,7 +252,7 @@ def _behind_a_sign(value: Any) -> str:
 
 def _instant(value: datetime.datetime) -> str:
     if value.tzinfo is None:
-        raise UnfitError(f"{value.isoformat()} has no time zone")
+        raise ColumnValueError(f"{value.isoformat()} has no time zone")
     return value.isoformat()
 
 

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from levada.core.array_types import Words
-from levada.core.expression_budget import Part, Spent
+from levada.core.expression_budget import ExpressionBudget, Part
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
@@ -26,7 +26,7 @@ _REPEATED = register(f"{__name__}._REPEATED", 4)
 """Of how many rows each text is, so that it is kept once and its rows are views of it."""
 
 
-class Pool:
+class TermLookup:
     """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified.
 
     ``wall``: the epoch's wall time (ms), NOW() of a query without windows. ``fleeting``: tables of
@@ -44,7 +44,7 @@ class Pool:
     ) -> None:
         self.seed = seed
         self.wall = wall
-        self.spent = Spent()
+        self.spent = ExpressionBudget()
         self.size = 0  # bytes of the texts that were identified here
         self._fleeting = fleeting
         self.tables: list[Terms] = []

@@ -30,7 +30,7 @@ from levada.core.frozen import frozen
 from levada.core.rdf_terms import Kind
 from levada.kernels.keyed.double_double_sums import Sums, merge_dd, round_dd, sum_dd
 from levada.kernels.keyed.group_sums import merge_int, net, round_int, sum_int, winners
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import bignum_sums, decimal_sums
 from levada.operators.rows.route_rows import bind, value
 from levada.operators.rows.term_columns import texts_of
@@ -44,7 +44,7 @@ class Lookup:
     """What aggregates ask of terms: the rank of a slot's values, and texts."""
 
     rank: Rank
-    pool: Pool
+    pool: TermLookup
 
 
 _A = AggregateFunction
@@ -82,7 +82,9 @@ def fold(
     return columns
 
 
-def _fold_sum(rows: Frame, codes: Ints, g: int, i: int, p: str, *, pool: Pool) -> dict[str, Column]:
+def _fold_sum(
+    rows: Frame, codes: Ints, g: int, i: int, p: str, *, pool: TermLookup
+) -> dict[str, Column]:
     kind = rows[col.kind(i)]
     exact = decimal_sums.fold(rows, i, codes, g, partial(texts_of, pool))
     types = _RANKS[kind]
@@ -212,7 +214,7 @@ def merge(
     return columns
 
 
-def _merge_sum(partials: _Partials, p: str, pool: Pool) -> dict[str, Column]:
+def _merge_sum(partials: _Partials, p: str, pool: TermLookup) -> dict[str, Column]:
     parts, codes, g = partials.parts, partials.codes, partials.g
     out: dict[str, Column] = {p + n: partials.net(p + n) for n in ("n", "err")}
     out[p + "t"] = _greatest(codes, partials.column(p + "t"), g)
@@ -257,7 +259,7 @@ def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> d
 
 
 def finish(
-    parts: Frame, j: int, spec: Aggregate, pool: Pool, *, tuples: bool
+    parts: Frame, j: int, spec: Aggregate, pool: TermLookup, *, tuples: bool
 ) -> tuple[dict[str, Column], dict[int, str]]:
     """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group;
     texts of HARD values. ``tuples``: integers have 64 bits, and unbound values are ignored.

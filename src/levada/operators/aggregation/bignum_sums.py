@@ -18,7 +18,7 @@ from levada.core.array_types import Ints
 from levada.core.frame import Column, Frame
 from levada.core.rdf_terms import XSD, Kind
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions.scalar.literals import show_decimal, term_of, value_of
 from levada.operators.expressions.scalar.numbers import EXACT, ExpressionError, fit
 from levada.plan.execution.steps import Aggregate
@@ -51,7 +51,7 @@ def added(sums: Sums, group: int, value: Decimal) -> None:
     sums[group] = EXACT.add(sums.get(group, Decimal(0)), value)
 
 
-def columns(sums: Mapping[int, Decimal], g: int, pool: Pool) -> dict[str, Column]:
+def columns(sums: Mapping[int, Decimal], g: int, pool: TermLookup) -> dict[str, Column]:
     """The columns of g groups; their texts, of any length, become known to the pool."""
     x, y, kind = np.zeros(g, np.uint64), np.zeros(g, np.uint64), np.zeros(g, np.uint8)
     at = np.array([group for group, value in sums.items() if value], np.int64)
@@ -65,7 +65,7 @@ def columns(sums: Mapping[int, Decimal], g: int, pool: Pool) -> dict[str, Column
 _TYPE = f"^^<{XSD}decimal>"
 
 
-def merged(found: Mapping[str, Column], codes: Ints, pool: Pool) -> Sums:
+def merged(found: Mapping[str, Column], codes: Ints, pool: TermLookup) -> Sums:
     """The sums of sums; ``found`` has the columns of partials, ``codes`` the group of each."""
     sums: Sums = {}
     for i, value in read(found, pool).items():
@@ -73,7 +73,7 @@ def merged(found: Mapping[str, Column], codes: Ints, pool: Pool) -> Sums:
     return sums
 
 
-def read(found: Mapping[str, Column], pool: Pool) -> Sums:
+def read(found: Mapping[str, Column], pool: TermLookup) -> Sums:
     """The sums of partials, by their place."""
     at = np.flatnonzero(found["k"] == Kind.HARD_NUMBER) if "k" in found else np.empty(0, np.int64)
     if not len(at):
@@ -82,7 +82,7 @@ def read(found: Mapping[str, Column], pool: Pool) -> Sums:
     return {i: Decimal(t[1 : -len(_TYPE) - 1]) for i, t in zip(at.tolist(), texts, strict=True)}
 
 
-def own_terms(partials: Frame, specs: tuple[Aggregate, ...], pool: Pool) -> Terms:
+def own_terms(partials: Frame, specs: tuple[Aggregate, ...], pool: TermLookup) -> Terms:
     """The texts of the sums in partials, which are kept with them."""
     pairs = []
     for j in range(len(specs)):

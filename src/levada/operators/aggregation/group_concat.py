@@ -20,7 +20,7 @@ from levada.core import query_limits
 from levada.core.expression_budget import Account
 from levada.core.frame import Column, Frame
 from levada.core.rdf_terms import Kind, Literal
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions.lexical_forms import patch
 from levada.operators.rows.term_columns import column
 from levada.plan.execution.steps import Aggregate
@@ -29,7 +29,7 @@ _STRING = r'(?s)^"(.*)"(?:@[^"]*)?$'  # between the quotes; no match for what is
 
 
 def concatenate(
-    rows: Frame, codes: npt.NDArray[np.int32], g: int, spec: Aggregate, pool: Pool
+    rows: Frame, codes: npt.NDArray[np.int32], g: int, spec: Aggregate, pool: TermLookup
 ) -> dict[str, Column]:
     """The columns of the value of each of g groups (``codes``: each row's group), as
     ``aggregates.finish`` reads them.
@@ -57,7 +57,7 @@ def _bounded(parts: pl.DataFrame, g: int, between: int, account: Account) -> pl.
     return parts.with_columns(part=parts["part"].set(pl.Series(too_long[group]), None))
 
 
-def _literals(bodies: pl.Series, pool: Pool) -> dict[str, Column]:
+def _literals(bodies: pl.Series, pool: TermLookup) -> dict[str, Column]:
     """Simple literals from what stands between their quotes; null is unbound."""
     x, y = pool.identify(pl.select(pl.lit('"') + pl.lit(bodies) + pl.lit('"')).to_series())
     kind = np.where(bodies.is_null().to_numpy(), np.uint8(Kind.UNBOUND), np.uint8(Kind.STRING))

@@ -30,7 +30,7 @@ from levada.core.expressions import AggregateFunction
 from levada.core.frame import Column, Frame
 from levada.core.rdf_terms import Kind
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import decimal_sums
 from levada.operators.aggregation.incremental_distinct import distinct_weights
 from levada.operators.aggregation.incremental_min_max import best_values
@@ -43,7 +43,7 @@ from levada.operators.aggregation.incremental_sums import (
 from levada.operators.aggregation.ordered_changes import Runs
 from levada.operators.aggregation.panes import finished
 from levada.operators.aggregation.slicing.partial_aggregates import group_columns
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.rows.route_rows import bind, empty, key_of
 from levada.operators.rows.term_columns import texts_of
@@ -56,7 +56,7 @@ from levada.plan.execution.plan import PlanNode
 _A = AggregateFunction
 
 
-def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None:
+def running(node: PlanNode[s.Running], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The changes of the groups' rows, from those of the input and, without keys, of non-empty
     marks.
     """
@@ -92,7 +92,7 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
 
 
 def partials(
-    node: PlanNode[s.Running], rows: Frame, pool: Pool, most: float
+    node: PlanNode[s.Running], rows: Frame, pool: TermLookup, most: float
 ) -> Frame | None:  # fmt: skip
     """By how much each count and sum changes at each report, of changes of the one group of each
     member; None if these are more than ``most`` of the changes, or some sum is not kept as words.
@@ -110,7 +110,7 @@ def partials(
     return Frame({"op": op, "r": runs.r, **sums}, len(runs.of))
 
 
-def _is_in_words(rows: Frame, spec: s.Aggregate, pool: Pool | None) -> bool:
+def _is_in_words(rows: Frame, spec: s.Aggregate, pool: TermLookup | None) -> bool:
     """Whether what rows add to an aggregate are counts and sums in words alone; ``pool``: where
     numbers of any length are (None: in no tuple).
     """
@@ -142,7 +142,7 @@ def _add(sums: dict[str, Longs], folded: Sequence[Frame], runs: Runs) -> None:
             changes += runs.total(np.concatenate(own)[at], there)
 
 
-def _marks(node: PlanNode, step: s.Running, env: Env) -> list[Frame]:
+def _marks(node: PlanNode, step: s.Running, env: OperatorContext) -> list[Frame]:
     """Of the one group of each member at home here, where the windows begin to hold something and
     where they end, if their reports are listed.
     """
@@ -200,7 +200,7 @@ def _sums(
     rows: Frame,
     runs: Runs,
     weights: Sequence[npt.NDArray[np.int8]],
-    pool: Pool,
+    pool: TermLookup,
     *,
     marked: bool,
 ) -> dict[str, Longs]:
@@ -238,7 +238,7 @@ def _merge(
     runs: Runs,
     weights: Sequence[npt.NDArray[np.int8]],
     points: dict[str, Column],
-    pool: Pool,
+    pool: TermLookup,
 ) -> Frame:
     """The groups at every point, as partial aggregates."""
     n = runs.groups + len(runs.of)

@@ -26,7 +26,7 @@ from levada.core.frozen import frozen
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.radix_sort import in_order
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.kernels.time.running_aggregates import running_best
 from levada.operators.aggregation.ordered_changes import Runs
 from levada.operators.expressions import compare_rank
@@ -76,7 +76,8 @@ class _Values:
 
 
 def best_values(
-    key: str, state: State, rows: Frame, runs: Runs, *, spec: s.Aggregate, prefix: str, pool: Pool
+    key: str, state: State, rows: Frame, runs: Runs, *, spec: s.Aggregate, prefix: str, pool:
+    TermLookup
 ) -> dict[str, Column]:  # fmt: skip
     """The columns of the best value of each group at every point; zeros where none stands."""
     there = np.flatnonzero(runs.rows >= 0)
@@ -122,7 +123,11 @@ def _slot(rows: Frame, i: int) -> Frame:
 
 
 def _values(
-    found: ordered_counts.First | None, new: Frame, groups: int, best: AggregateFunction, pool: Pool
+    found: ordered_counts.First | None,
+    new: Frame,
+    groups: int,
+    best: AggregateFunction,
+    pool: TermLookup,
 ) -> _Values:
     """What has been found of the state and the new values, as one."""
     n = 0 if found is None else found.rows.n
@@ -162,7 +167,7 @@ def _halves(values: Frame) -> tuple[Words, Words]:
     return m, d
 
 
-def _rank(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
+def _rank(values: Frame, best: AggregateFunction, pool: TermLookup) -> Longs:
     """The values by group, each from the worst to the best; of equal ones (of SAMPLE all are) the
     greatest identity first.
     """
@@ -189,7 +194,7 @@ def _remember(
     *,
     runs: Runs,
     best: AggregateFunction,
-    pool: Pool,
+    pool: TermLookup,
 ) -> None:
     """Adds what each value's count has changed by; where some of the best are gone, takes these and
     writes anew what stands.

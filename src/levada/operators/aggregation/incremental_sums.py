@@ -24,7 +24,7 @@ from levada.core import column_names as col
 from levada.core.frame import Column, Frame
 from levada.core.rdf_terms import Kind
 from levada.kernels.keyed.radix_sort import in_order
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.kernels.time.running_aggregates import running_sums
 from levada.operators.aggregation import bignum_sums, decimal_sums
 from levada.operators.aggregation.ordered_changes import Runs
@@ -41,7 +41,7 @@ _LIMBS = ("e0", "e1", "e2")
 _PLACE = 9  # decimal digits of a kept one
 
 
-def sum_changes(rows: Frame, slot: int, pool: Pool, *, tuples: bool) -> Changes:
+def sum_changes(rows: Frame, slot: int, pool: TermLookup, *, tuples: bool) -> Changes:
     """What each row adds to the counts and sums of its group."""
     kind, doubles = rows[col.kind(slot)], value(rows, "d", slot)
     integer, double = kind == Kind.INTEGER, kind == Kind.DOUBLE
@@ -69,7 +69,7 @@ def sum_changes(rows: Frame, slot: int, pool: Pool, *, tuples: bool) -> Changes:
 
 
 def _decimal_changes(
-    rows: Frame, slot: int, pool: Pool
+    rows: Frame, slot: int, pool: TermLookup
 ) -> tuple[Changes, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """The halves of each row's decimal or HARD number (0 of one that these do not hold), whether it
     is no integer, and whether it is too long to have a value.
@@ -138,7 +138,7 @@ def large_at(
     weights: npt.NDArray[np.int8],
     *,
     slot: int,
-    pool: Pool,
+    pool: TermLookup,
 ) -> dict[str, Column]:
     """The columns of the sums of numbers that limbs do not hold, at every point."""
     n = runs.groups + len(runs.of)

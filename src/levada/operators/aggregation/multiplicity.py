@@ -21,7 +21,7 @@ from levada.core.array_types import Longs
 from levada.core.frame import Frame, concat
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.time.running_aggregates import running_counts
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import key_of, with_report
 from levada.operators.state import counters
 from levada.operators.windowing.zset import consolidate, expand, steps
@@ -30,7 +30,7 @@ from levada.plan.execution.join_kinds import Shown
 from levada.plan.execution.plan import PlanNode
 
 
-def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: Env) -> Frame | None:
+def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The changes of what is shown, from the changes of the inputs."""
     step, state = node.step, env.state
     sides = [f.with_(w=_signed(f, i)) for i, f in enumerate(inputs) if f is not None]
@@ -64,7 +64,7 @@ def _shown(count: Longs, shown: Shown) -> Longs:
     return np.clip(count, 0, 1) if shown is Shown.DISTINCT else np.maximum(count, 0)
 
 
-def rexcept(node: PlanNode[s.RExcept], inputs: Inputs, env: Env) -> Frame | None:
+def rexcept(node: PlanNode[s.RExcept], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The bag difference of report rows, report by report."""
     left, right = inputs
     if left is None:

@@ -25,14 +25,14 @@ from levada.core.frame import Column as Array
 from levada.core.frame import Frame, concat
 from levada.kernels.keyed.bucket_layout import beside
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import aggregate_functions, bignum_sums
 from levada.operators.aggregation.group_concat import concatenate
 from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges
 from levada.operators.aggregation.slicing.partial_aggregates import group_columns, lookup
-from levada.operators.aggregation.slicing.slice_state import Kept, Sums, is_cut
+from levada.operators.aggregation.slicing.slice_state import SliceState, Sums, is_cut
 from levada.operators.expressions.term_values import Column
-from levada.operators.operator_context import Env, Home, Inputs
+from levada.operators.operator_context import Home, Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, renumber, value, with_report
@@ -43,14 +43,14 @@ from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import slot_columns
 
 
-def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
+def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New rows, and partials that were folded before they came, into panes; at the due reports,
     the groups' values.
     """
     step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
     calendar = env.calendar(node, step.kinds)
     key = f"{node.id}.live"
-    apart, folded = Kept(node, env, calendar), env.partials.get(node.id, ())
+    apart, folded = SliceState(node, env, calendar), env.partials.get(node.id, ())
     slices = apart.remember([partial for partial in folded if is_cut(partial)])
     new = [partial for partial in folded if not is_cut(partial)]
     if frame is not None:
@@ -79,7 +79,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
     return out
 
 
-def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: Pool) -> Frame:
+def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: TermLookup) -> Frame:
     """The groups' values at the reports of windows that are put together from slices: one finished
     for all windows in which the same slices count.
     """
@@ -88,7 +88,7 @@ def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: Pool) -> Frame:
 
 
 def _by_ranges(
-    node: PlanNode[s.Panes], parts: list[Frame], calendar: Calendar, env: Env
+    node: PlanNode[s.Panes], parts: list[Frame], calendar: Calendar, env: OperatorContext
 ) -> Frame | None:
     """The groups' values at the due reports of all that counts there."""
     step, pool, home = node.step, env.pool, env.home(node)
@@ -100,7 +100,7 @@ def _by_ranges(
     return concat(there) if there else None
 
 
-def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:
+def fold(node: PlanNode[s.Panes], frame: Frame, pool: TermLookup, most: float) -> Frame | None:
     """One partial per (member, group, s, e) of rows with event times; None if they are more than
     ``most`` of the rows.
 
@@ -124,7 +124,7 @@ def is_folded(frame: Frame) -> bool:
     return col.BEGIN in frame
 
 
-def at_once(node: PlanNode[s.Panes], frame: Frame, pool: Pool) -> Frame | None:
+def at_once(node: PlanNode[s.Panes], frame: Frame, pool: TermLookup) -> Frame | None:
     """Rows as partials, however many these are; partials as they are."""
     return frame if is_folded(frame) else fold(node, frame, pool, 1.0)
 
@@ -153,7 +153,7 @@ def _at_reports(
     step: s.Panes,
     parts: list[Frame],
     calendar: Calendar,
-    pool: Pool,
+    pool: TermLookup,
     *,
     home: Home,
 ) -> Frame | None:
@@ -177,7 +177,7 @@ def _at_reports(
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
 
 
-def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:
+def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: TermLookup) -> Frame | None:
     """The same where one window says the reports, and every group's panes are in order of time;
     else None.
     """
@@ -192,7 +192,7 @@ def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame |
     return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
 
 
-def merge(step: s.Panes | s.RGroup, rows: Frame, pool: Pool) -> Frame:
+def merge(step: s.Panes | s.RGroup, rows: Frame, pool: TermLookup) -> Frame:
     """The groups at each report, from partials that know their report."""
     k, h = with_report(key_of(rows, range(len(step.keys))), rows)
     codes, first = group(k, h)
@@ -206,7 +206,7 @@ def everywhere(
     merged: Frame | None,
     calendar: Calendar,
     home: Home,
-    pool: Pool,
+    pool: TermLookup,
 ) -> Frame | None:
     """Adds the empty group for the reports of members at home here that have no row."""
     op, r = calendar.everywhere()
@@ -229,7 +229,7 @@ def _blank(
     specs: Sequence[s.Aggregate],
     op: Ints,
     r: npt.NDArray[np.int64],
-    pool: Pool,
+    pool: TermLookup,
     like: Frame | None,
 ) -> Frame:
     """Partials of groups without rows."""
@@ -254,7 +254,7 @@ def _no_slot() -> dict[str, Array]:
 
 
 def finished(
-    node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool
+    node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: TermLookup
 ) -> Frame:
     """The output slots: keys, then aggregates, those that are kept."""
     columns = dict(merged.select(("op", col.PLACE, "r")).columns)

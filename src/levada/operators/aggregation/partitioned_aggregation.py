@@ -20,7 +20,7 @@ from levada.core.frame import Frame
 from levada.kernels.keyed.key_partitioner import scatter_order
 from levada.operators.rows.route_rows import key_of
 from levada.operators.state.key_ranges import ALL, Range
-from levada.operators.state.state_parts import Piece, State
+from levada.operators.state.state_parts import State, StatePart
 
 _BITS = 64
 
@@ -57,7 +57,7 @@ class Part:
         return rows if self.groups is None else rows.where(self.groups[rows[col.PLACE]])
 
 
-def of_piece(state: State, piece: Piece) -> Part:
+def of_piece(state: State, piece: StatePart) -> Part:
     """A piece of state."""
     state.touched += piece.rows
     return Part(state.frame(piece), Range(piece.depth, piece.prefix), state.groups(piece))

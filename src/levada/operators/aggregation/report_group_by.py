@@ -19,16 +19,16 @@ from levada.core.frame import Column as Array
 from levada.core.frame import Frame, concat
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.panes import everywhere, finished, fold_one, merge
 from levada.operators.aggregation.slicing.partial_aggregates import group_columns, lookup
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import Key, key_of, with_report
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
+def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The groups of these rows at their reports, and of partials folded before they came."""
     step, pool, (frame,) = node.step, env.pool, inputs
     arrived = parts = [part for part in env.partials.get(node.id, ()) if part.n]
@@ -44,7 +44,7 @@ def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
 
 
 def partials(
-    node: PlanNode[s.RGroup], frame: Frame, pool: Pool, most: float
+    node: PlanNode[s.RGroup], frame: Frame, pool: TermLookup, most: float
 ) -> Frame | None:  # fmt: skip
     """One partial per (member, group, report) of report rows; None if they are more than ``most``
     of the rows. They are of no partition-group until they are sent.
@@ -72,7 +72,7 @@ def _grouped(step: s.RGroup, frame: Frame) -> _Grouped:
     return (key, *group(*key))
 
 
-def _folded(step: s.RGroup, frame: Frame, pool: Pool, keyed: _Grouped | None = None) -> Frame:
+def _folded(step: s.RGroup, frame: Frame, pool: TermLookup, keyed: _Grouped | None = None) -> Frame:
     key, codes, first = keyed or _grouped(step, frame)
     kept = group_columns(frame, step.keys, first)
     sums = _fold_distinct(step, frame, key, codes=codes, g=len(first), pool=pool)
@@ -80,7 +80,7 @@ def _folded(step: s.RGroup, frame: Frame, pool: Pool, keyed: _Grouped | None = N
 
 
 def _fold_distinct(
-    step: s.RGroup, frame: Frame, key: Key, *, codes: Ints, g: int, pool: Pool
+    step: s.RGroup, frame: Frame, key: Key, *, codes: Ints, g: int, pool: TermLookup
 ) -> dict[str, Array]:
     """DISTINCT aggregates see each value of a group once (COUNT(DISTINCT *): each row)."""
     out: dict[str, Array] = {}

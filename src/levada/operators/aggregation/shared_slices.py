@@ -34,7 +34,7 @@ from levada.core.frame import Frame
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import aggregate_functions
 from levada.operators.aggregation.slicing.cell_membership import cells_of, wants_of
 from levada.operators.aggregation.slicing.cell_tree import Columns
@@ -90,7 +90,7 @@ class _Folded:
 
     node: PlanNode
     slices: Slices
-    pool: Pool
+    pool: TermLookup
     known: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
     def of(self, reader: Reader) -> Columns:
@@ -135,7 +135,9 @@ class Sliced(NamedTuple):
     partials: Iterator[tuple[Consumer, Frame]]
 
 
-def sliced(node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float) -> Sliced | None:
+def sliced(
+    node: PlanNode, readers: Readers, out: Frame, pool: TermLookup, most: float
+) -> Sliced | None:
     """A producer's rows as partials for readers that want the same groups of them; None if slices
     are more than ``most`` of what would be folded one by one.
     """

@@ -29,7 +29,7 @@ from levada.core.rdf_terms import Blank, Kind, Term
 from levada.core.row_ranges import ranges
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_ids import identify
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.slot_columns import Chunk, Resources, resource_slot, term_slot
 from levada.plan.execution import steps as s
 from levada.plan.execution.pattern_text import MOST_COUNTED, entailed_text
@@ -68,7 +68,7 @@ class Alike:
         sizes = np.array([len(group) for group in groups], np.int64)
         return Alike(table, np.repeat(np.cumsum(sizes) - sizes, sizes), np.repeat(sizes, sizes))
 
-    def spread(self, frame: Frame, i: int, node: PlanNode, pool: Pool) -> Frame:
+    def spread(self, frame: Frame, i: int, node: PlanNode, pool: TermLookup) -> Frame:
         """Each row whose slot i holds one of the terms, once for each term of its class."""
         found = self.table.terms.find(frame[col.x(i)], frame[col.y(i)])
         known = found >= 0
@@ -88,7 +88,7 @@ class Alike:
 
 
 @dataclass(frozen=True)
-class Ways:
+class AlternativeTable:
     """The ways of a node in order of their forms: pattern and member of each, and the row of each
     term of its slots.
 
@@ -111,7 +111,7 @@ class Ways:
         chosen: Sequence[int],
         patterns: Sequence[Sequence[int]],
         seed: int,
-    ) -> Ways:
+    ) -> AlternativeTable:
         """The ways of the chosen members; ``patterns`` has the pattern of each of their ways."""
         step = node.step
         every = [
@@ -133,7 +133,7 @@ class Ways:
             m: entailed_text(node.members[m].constants, step.positions)
             for m in chosen[: MOST_COUNTED + 1]
         }
-        return Ways(
+        return AlternativeTable(
             node,
             np.array([n for _, _, n in every], np.int64),
             np.array([m for _, m, _ in every], np.int32),
@@ -187,7 +187,7 @@ class Ways:
         return frame
 
 
-def frame_of(ways: Ways, chunk: Chunk, matched: Longs, starts: Longs) -> Frame | None:
+def frame_of(ways: AlternativeTable, chunk: Chunk, matched: Longs, starts: Longs) -> Frame | None:
     """All rows of a node; None if there is none. ``chunk.hits`` gets how many each member has, by
     its pattern, also 0.
     """

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.core.array_types import Ints, Longs
-from levada.operators.matching.entailed_patterns import Ways
+from levada.operators.matching.entailed_patterns import AlternativeTable
 from levada.operators.matching.pattern_match import PatternTable, distinct_records, records_of
 from levada.plan.execution import steps as s
-from levada.plan.execution.demanded_terms import NOTHING, Terms, Wanted
+from levada.plan.execution.demanded_terms import NOTHING, DemandedTerms, Terms
 from levada.plan.execution.pattern_text import MOST_COUNTED, pattern_text
 from levada.plan.execution.plan import PlanNode
 
@@ -41,7 +41,7 @@ class Patterns:
     table: PatternTable
     nodes: tuple[tuple[PlanNode[s.Match], Longs, Ints], ...]
     stars: tuple[tuple[PlanNode[s.Star], Longs], ...]
-    entailed: tuple[Ways, ...]
+    entailed: tuple[AlternativeTable, ...]
     texts: tuple[str, ...]
     lasting: Patterns | None = None
 
@@ -75,7 +75,7 @@ def patterns_of(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: Wanted = NOTHING,
+    wanted: DemandedTerms = NOTHING,
 ) -> Patterns | None:
     """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none.
     ``wanted``: the terms that relaxed ones stand for.
@@ -125,7 +125,7 @@ def _with_terms(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: Wanted,
+    wanted: DemandedTerms,
 ) -> Patterns | None:
     """The patterns of terms that last, and all others."""
     own = {
@@ -255,7 +255,9 @@ def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str 
         yield constants
 
 
-def _ways(node: PlanNode[s.Entailed], mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
+def _ways(
+    node: PlanNode[s.Entailed], mask: npt.NDArray[np.bool_], index: Index, seed: int
+) -> AlternativeTable:
     """The ways of the chosen members of a node; their patterns get numbers."""
     forms = node.step.forms
     members = np.flatnonzero(mask).tolist()
@@ -272,7 +274,7 @@ def _ways(node: PlanNode[s.Entailed], mask: npt.NDArray[np.bool_], index: Index,
         ]
         for m in members
     ]
-    return Ways.of(node, members, numbers, seed)
+    return AlternativeTable.of(node, members, numbers, seed)
 
 
 def _legs(step: s.Step) -> tuple[tuple[int, int, int], ...]:

@@ -20,7 +20,7 @@ from levada.core.array_types import Ints, Longs
 from levada.core.frame import Column, Frame
 from levada.core.rdf_terms import SPECIAL, Kind, Literal
 from levada.kernels.terms.term_ids import identify, identify_ints
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions.term_values import from_texts
 from levada.operators.matching.entailed_patterns import frame_of
 from levada.operators.matching.pattern_table import Patterns
@@ -103,7 +103,7 @@ def _star_frame(node: PlanNode[s.Star], op: Ints, rows: Sequence[Longs], chunk: 
     return Frame(columns, len(op))
 
 
-def scan(node: PlanNode[s.Scan], member: int, tuples: Tuples, pool: Pool) -> Frame:
+def scan(node: PlanNode[s.Scan], member: int, tuples: Tuples, pool: TermLookup) -> Frame:
     """All tuples as rows of one member of a Scan node."""
     step = node.step
     columns: dict[str, Column] = {"op": np.full(tuples.n, member, np.int32)}
@@ -124,7 +124,7 @@ def _time_column(tuples: Tuples) -> TupleColumn:
     return TupleColumn(np.full(tuples.n, Kind.INTEGER, np.uint8), man=tuples.ts)
 
 
-def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[str, Column]:
+def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: TermLookup) -> dict[str, Column]:
     out: dict[str, Column] = {}
     if values.text is not None:
         texts = canonical(values.text)
@@ -163,7 +163,7 @@ def _number_identity(
 
 
 def constants(
-    node: PlanNode[s.Constant], chosen: npt.NDArray[np.bool_], pool: Pool
+    node: PlanNode[s.Constant], chosen: npt.NDArray[np.bool_], pool: TermLookup
 ) -> Frame | None:
     """The rows of VALUES of the chosen members."""
     rows = [(m, row) for m in np.flatnonzero(chosen).tolist() for row in node.members[m].rows]

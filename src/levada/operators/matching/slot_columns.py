@@ -14,7 +14,7 @@ from levada.core.frame import Column
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Kind
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.plan.execution.row_layout import Facet
 
 
@@ -27,7 +27,7 @@ class Chunk:
 
     triples: Triples
     ts: Times
-    pool: Pool
+    pool: TermLookup
     hits: Counter[str] | None = None
 
 
@@ -71,7 +71,7 @@ def term_slot(
 
 
 def resource_slot(
-    found: Resources, at: npt.NDArray[np.int64], i: int, facets: Facet, pool: Pool
+    found: Resources, at: npt.NDArray[np.int64], i: int, facets: Facet, pool: TermLookup
 ) -> dict[str, Column]:
     """The columns of slot i from IRIs, blank nodes of the plan: row ``at[n]`` of their table."""
     out: dict[str, Column] = {}

@@ -18,30 +18,30 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.core.frame import Frame, concat
 from levada.core.query_limits import QueryLimits
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.deduplicated_reports import is_picked, readers_of, reported
 from levada.operators.reporting.ranges.range_families import RangeCells, families_of
 from levada.operators.reporting.shared_result_cells import Cells, cells_of
 from levada.operators.row_limit import most_of, most_rows
 from levada.operators.rows.compensation_filter import route
 from levada.operators.rows.filter_extend import keep_rows
-from levada.operators.rows.route_rows import along, fan_out, once
-from levada.operators.rows.shared_input_filter import sifted
-from levada.operators.rows.shared_join_counters import Met
+from levada.operators.rows.route_rows import fan_out, once, project_for_consumer
+from levada.operators.rows.shared_input_filter import drop_unwanted
+from levada.operators.rows.shared_join_counters import SharedJoinCounters
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
-from levada.plan.execution.sharing_demand import Shares, shares_of
+from levada.plan.execution.sharing_demand import SharingDemand, shares_of
 
 NO_ROWS = Frame({}, 0)
 
 
-class Picking:
+class CompensationRouter:
     """The picks of a plan, over the rows of one task."""
 
-    def __init__(self, plan: Plan, pool: Pool, limits: QueryLimits) -> None:
+    def __init__(self, plan: Plan, pool: TermLookup, limits: QueryLimits) -> None:
         self.plan, self.pool, self.limits = plan, pool, limits
-        self.met = Met()
+        self.met = SharedJoinCounters()
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
         self._reports: dict[int, int] = {}  # of rows by reports of which there are picks
 
@@ -62,7 +62,7 @@ class Picking:
         if target is None or picks is None:
             return None
         families = families_of(target, shares_of(self.plan))
-        rows = along(out, once(consumer), node.layout)
+        rows = project_for_consumer(out, once(consumer), node.layout)
         of = families.of_number[rows["op"]]
         if node.of(s.Join) is not None:
             self.met.take(node.id, rows, families.sizes[of])
@@ -72,7 +72,7 @@ class Picking:
         self._reports[target.id] = many
         if many > most_rows(target, self.limits):
             raise most_of(target, np.bincount(longest), self.limits)
-        return along(
+        return project_for_consumer(
             keep_rows(taken, None, picks.step.kept, picks.layout), once(after), picks.layout
         )
 
@@ -82,11 +82,11 @@ class Picking:
         if not isinstance(cells, RangeCells):
             return None
         celled = out["op"] >= len(node.members)
-        found = along(out.where(celled), once(consumer), node.layout)
+        found = project_for_consumer(out.where(celled), once(consumer), node.layout)
         parts = [found.with_(op=cells.here(found["op"]))]
         if not celled.all():
             edge = replace(consumer, fan=cells.readers)
-            parts.append(along(out.where(~celled), edge, node.layout))
+            parts.append(project_for_consumer(out.where(~celled), edge, node.layout))
         return concat(parts)
 
     def picked(
@@ -128,22 +128,22 @@ class Picking:
         target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
         join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
         if (static := target.of(s.RelaxedStatic)) is not None:
-            return sifted(static, 0, frame, shares, self.pool)
+            return drop_unwanted(static, 0, frame, shares, self.pool)
         if join is not None and join.step.relaxed:
             if is_arranged(join.step, consumer.input):  # read where it is
                 return frame
-            found = sifted(join, consumer.input, frame, shares, self.pool)
+            found = drop_unwanted(join, consumer.input, frame, shares, self.pool)
             self.met.give(join.id, found["op"])
             return found
         if made is not None and made.step.relaxed:
-            return sifted(made, consumer.input, frame, shares, self.pool)
+            return drop_unwanted(made, consumer.input, frame, shares, self.pool)
         if kept is None:
             return frame
-        found = sifted(kept, 0, frame, shares, self.pool)
+        found = drop_unwanted(kept, 0, frame, shares, self.pool)
         for edge in kept.consumers:
             self.met.give(edge.node, fan_out(found["op"], edge.fan)[1])
         return found
 
 
-def _mixed(node: PlanNode, shares: Shares) -> bool:
+def _mixed(node: PlanNode, shares: SharingDemand) -> bool:
     return shares.mixed(node.id)

@@ -27,17 +27,24 @@ from levada.core.query_limits import QueryLimits
 from levada.core.row_ranges import place_in_segment, starts_segment
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
-from levada.kernels.terms.term_lookup import Pool
-from levada.operators.operator_context import Env
+from levada.kernels.terms.term_lookup import TermLookup
+from levada.operators.operator_context import OperatorContext
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.row_limit import most_of
 from levada.operators.rows.compensation_filter import wanted_by
-from levada.operators.rows.predicate_groups import Form, Told, many, numbered, owner_at, told_by
-from levada.operators.rows.route_rows import along, once
+from levada.operators.rows.predicate_groups import (
+    Form,
+    PredicateGroup,
+    many,
+    numbered,
+    owner_at,
+    told_by,
+)
+from levada.operators.rows.route_rows import once, project_for_consumer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
 from levada.plan.execution.row_layout import Layout
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.sharing_demand import SharingDemand
 
 CLASSES = register(f"{__name__}.CLASSES", 62)
 """So many members that read the same rows are told apart by bits."""
@@ -56,7 +63,7 @@ class Readers:
     owner.
     """
 
-    told: tuple[Told, ...]
+    told: tuple[PredicateGroup, ...]
     forms: tuple[Form, ...]
     class_of: Longs
     offsets: Longs
@@ -67,7 +74,7 @@ class Readers:
         """The most members that read the same rows."""
         return int(np.diff(self.offsets).max(initial=0))
 
-    def wanted(self, rows: Frame, pool: Pool) -> tuple[Longs, Longs]:
+    def wanted(self, rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
         """(row, class) of the members of which some pick wants it, each once."""
         if self.classes <= CLASSES:
             bits = np.zeros(rows.n, np.int64)
@@ -80,7 +87,7 @@ class Readers:
         row, of = np.divmod(np.unique(code), self.classes)
         return row, of
 
-    def each(self, rows: Frame, pool: Pool) -> Longs:
+    def each(self, rows: Frame, pool: TermLookup) -> Longs:
         """How many picks want each row, as far as indexes tell."""
         found = np.zeros(rows.n, np.int64)
         for told in self.told:
@@ -90,7 +97,9 @@ class Readers:
                 found[there] += of[leaves[there]]
         return found
 
-    def most(self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: Pool) -> ExcessError:
+    def most(
+        self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: TermLookup
+    ) -> ExcessError:
         """The error of the pick that wants most of these rows, which are too many."""
         found = np.zeros(many(self.forms), np.int64)
         for told in self.told:
@@ -101,18 +110,18 @@ class Readers:
         return error
 
 
-def readers_of(node: PlanNode[s.Report], shares: Shares, seed: int) -> Readers:
+def readers_of(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Readers:
     """Those of a report, found once."""
     return node.known(_readers, shares, seed)
 
 
 def reported(
-    consumer: Consumer, out: Frame, source: Layout, readers: Readers, pool: Pool
+    consumer: Consumer, out: Frame, source: Layout, readers: Readers, pool: TermLookup
 ) -> tuple[Frame, Frame, Longs]:
     """The rows for the members of a report of which there are picks. Beside them what they are
     rows of, and how many picks want each of these.
     """
-    rows = along(out, once(consumer), source)
+    rows = project_for_consumer(out, once(consumer), source)
     row, of = readers.wanted(rows, pool)
     found = rows.take(row)
     members = readers.members[readers.offsets[found["op"]] + of]
@@ -120,7 +129,7 @@ def reported(
 
 
 def check_few(
-    node: PlanNode[s.Report], calendar: Calendar, parts: Sequence[Frame], env: Env
+    node: PlanNode[s.Report], calendar: Calendar, parts: Sequence[Frame], env: OperatorContext
 ) -> None:
     """``Calendar.check_few``; of a report of which there are picks it raises ``ExcessError`` for
     one of these.
@@ -138,7 +147,7 @@ def check_few(
 
 
 def _of_each(
-    node: PlanNode[s.Report], parts: Sequence[Frame], plan: Plan, pool: Pool
+    node: PlanNode[s.Report], parts: Sequence[Frame], plan: Plan, pool: TermLookup
 ) -> Iterator[tuple[PlanNode, Frame]]:
     """For the picks of a report: a report of their members in its place, and when the rows count
     that each of these wants.
@@ -153,13 +162,13 @@ def _of_each(
             node, id=picks.id, alive=picks.alive, members=picks.members,
             windows=node.windows.at(below), schedules=schedules,
         )  # fmt: skip
-        rows = along(every.visible(), once(consumer), node.layout)
+        rows = project_for_consumer(every.visible(), once(consumer), node.layout)
         row, member = wanted_by(picks, rows, pool)
         spans = {name: every[name][row] for name in (col.BEGIN, col.END)}
         yield wide, Frame({"op": member.astype(np.int32), **spans}, len(row))
 
 
-def _readers(node: PlanNode[s.Report], shares: Shares, seed: int) -> Readers:
+def _readers(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Readers:
     living = np.flatnonzero(node.alive)
     below = node.members.inputs[0]
     order = living[np.argsort(below[living], kind="stable")].astype(np.int32)

@@ -35,8 +35,8 @@ from levada.operators.windowing.report_count_bound import (
     most_reports,
 )
 from levada.operators.windowing.report_times import (
-    Progress,
     Reports,
+    WatermarkProgress,
     due,
     instants,
     next_of,
@@ -56,8 +56,9 @@ class Calendar:
     """
 
     def __init__(
-        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, element_times:
-        ElementTimes, answered: npt.NDArray[np.bool_] | None = None, *, limits: QueryLimits = _FREE,
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: WatermarkProgress,
+        element_times: ElementTimes, answered: npt.NDArray[np.bool_] | None = None, *, limits:
+        QueryLimits = _FREE,
     ) -> None:  # fmt: skip
         self.node = node
         self.kinds, self._most, self._rate = tuple(kinds), limits.reports, limits.rate

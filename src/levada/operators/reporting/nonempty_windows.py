@@ -76,7 +76,7 @@ class NonEmpty:
 
 
 @frozen
-class Due:
+class NonEmptyReports:
     """The due reports with content (``nonempty``: ``op``, ``r``), each once, in order; what the
     windows hold after them.
 
@@ -90,7 +90,7 @@ class Due:
 
 def reports(
     node: PlanNode, step: s.Snapshot, before: NonEmpty, changes: Changes, calendar: Calendar
-) -> Due:
+) -> NonEmptyReports:
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
     low = np.minimum(before.told, calendar.low)
@@ -106,7 +106,7 @@ def reports(
         empty.append((op[held == 0], r[held == 0]))
     if step.show_empty:
         empty += _in_spans(node, step, _ever(node, calendar), known, calendar)
-    return Due(
+    return NonEmptyReports(
         _each_once(nonempty), after, _each_once([*nonempty, *empty] if step.show_empty else [])
     )
 

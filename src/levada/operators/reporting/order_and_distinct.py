@@ -14,10 +14,10 @@ import polars as pl
 from levada.core.frame import Frame
 from levada.core.row_ranges import place_in_segment, starts_segment
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import evaluate, order_rows
 from levada.operators.expressions.term_values import broadcast
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.filter_extend import scope
 from levada.operators.rows.route_rows import key_of, with_report
 from levada.operators.rows.term_columns import column
@@ -25,7 +25,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def distinct(node: PlanNode[s.RDistinct], inputs: Inputs, env: Env) -> Frame | None:
+def distinct(node: PlanNode[s.RDistinct], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Equal rows of a report once."""
     (frame,) = inputs
     if frame is None:
@@ -35,7 +35,7 @@ def distinct(node: PlanNode[s.RDistinct], inputs: Inputs, env: Env) -> Frame | N
     return frame.take(first)
 
 
-def order(node: PlanNode[s.ROrder], inputs: Inputs, env: Env) -> Frame | None:
+def order(node: PlanNode[s.ROrder], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Rows in order per (member, report), ties by the terms' texts; then OFFSET and LIMIT."""
     step, (frame,) = node.step, inputs
     if frame is None:
@@ -47,14 +47,14 @@ def order(node: PlanNode[s.ROrder], inputs: Inputs, env: Env) -> Frame | None:
     return _cut(ordered, step.offset, step.limit)
 
 
-def first_rows(node: PlanNode[s.ROrder], frame: Frame, pool: Pool, most: int) -> Frame:
+def first_rows(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup, most: int) -> Frame:
     """The first rows of each (member, report): of all that other tasks have none comes before one
     of these but takes its place. Rows that tie to the end are alike in all that is shown.
     """
     return _cut(_ordered(node, frame, pool), 0, most)
 
 
-def _ordered(node: PlanNode[s.ROrder], frame: Frame, pool: Pool) -> Frame:
+def _ordered(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup) -> Frame:
     step = node.step
     seen = scope(node, frame, pool)
     keys = [broadcast(evaluate(e, seen), frame.n) for e, _ in step.keys]

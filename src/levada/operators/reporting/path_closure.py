@@ -21,7 +21,7 @@ from levada.core.array_types import Bools, Ints, Words
 from levada.core.frame import Frame, concat
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.path_reachability import edges_of, reach
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.constants import identities
@@ -30,7 +30,7 @@ from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Facet
 
 
-def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None:
+def closure(node: PlanNode[s.Closure], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The pairs of all reports; ``inputs`` are the steps, of ``?`` and ``*`` the terms that reach
     themselves, and the seeds. Raises ``ExcessError``.
     """

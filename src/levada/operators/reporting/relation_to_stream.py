@@ -19,12 +19,12 @@ from levada.core.frame import Frame, concat
 from levada.core.query_model import Output
 from levada.kernels.keyed.radix_sort import in_order
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
-from levada.operators.operator_context import Env, Inputs
+from levada.kernels.terms.term_lookup import TermLookup
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, with_report
-from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.state.state_parts import State, StatePart, due_together
 from levada.operators.windowing.window_intervals import exact
 from levada.operators.windowing.zset import consolidate, expand
 from levada.plan.execution import steps as s
@@ -34,7 +34,7 @@ from levada.plan.execution.row_layout import Facet
 Renew = Callable[[Frame], Frame]
 
 
-def changes(node: PlanNode[s.Changes], inputs: Inputs, env: Env) -> Frame | None:
+def changes(node: PlanNode[s.Changes], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert)
     or -1 (delete).
     """
@@ -53,7 +53,7 @@ def changes(node: PlanNode[s.Changes], inputs: Inputs, env: Env) -> Frame | None
     return _plain(concat(events)) if step.certain else netted(node, concat(events), step.output)
 
 
-def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: Env) -> Frame | None:
+def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are:
     nothing is netted.
     """
@@ -65,7 +65,7 @@ def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: Env) -> Frame | None:
     return _without_marks(concat(events)) if events else None
 
 
-def net(node: PlanNode[s.Net], inputs: Inputs, env: Env) -> Frame | None:
+def net(node: PlanNode[s.Net], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Changes with equal ones of a report netted: what IStream, DStream or a relation say."""
     (frame,) = inputs
     return None if frame is None else netted(node, frame, node.step.output)
@@ -206,7 +206,7 @@ def remember_by(
     state.replace(key, pieces)
 
 
-def _sort(state: State, column: str, rows: Frame) -> Piece:
+def _sort(state: State, column: str, rows: Frame) -> StatePart:
     ordered = rows.take(in_order(rows[column]))
     at = ordered[column]
     return state.put({"": ordered}, ordered.n, (int(at[-1]), int(at[0]), int(at[-1])))
@@ -219,7 +219,7 @@ def _report(
     frame: Frame | None,
     calendar: Calendar,
     *,
-    pool: Pool,
+    pool: TermLookup,
 ) -> Iterator[Frame]:
     """Report rows count until the next report; those of a last report whose next is not known yet
     wait for it.
@@ -252,7 +252,7 @@ def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
         report_buffer.remember(state, key, concat(kept), terms)
 
 
-def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -> Terms:
+def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLookup) -> Terms:
     """Report rows outlive the rows that they came from by one report, so they keep their texts."""
     kept = [f for f in rows if f.n]
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from levada.core import column_names as col
 from levada.core.event_time import TIMELESS, Times
 from levada.core.frame import Frame, concat
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.deduplicated_reports import check_few
 from levada.operators.reporting.due_reports import Calendar
@@ -28,7 +28,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def report(node: PlanNode[s.Report], inputs: Inputs, env: Env) -> Frame | None:
+def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New rows and remembered ones at the due reports."""
     step, state, (frame,) = node.step, env.state, inputs
     calendar = env.calendar(node, step.kinds)

@@ -19,7 +19,7 @@ from levada.core.frame import Frame, concat
 from levada.kernels.terms.term_dictionary import Terms
 from levada.operators.state import term_retention
 from levada.operators.state.retractions import uncancelled
-from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.state.state_parts import State, StatePart, due_together
 
 OWN = ".live"
 """How the keys of pieces end whose rows may have brought their own texts."""
@@ -41,7 +41,7 @@ def own_terms(state: State) -> Iterator[Terms]:
         yield from _own(state, piece)
 
 
-def _own(state: State, piece: Piece) -> Iterator[Terms]:
+def _own(state: State, piece: StatePart) -> Iterator[Terms]:
     frames = state.frames(piece)
     if f"{piece.name}.id" in frames:
         yield Terms.from_frames(frames, piece.name)
@@ -71,7 +71,7 @@ def forget(state: State, key: str, low: Times) -> None:
     state.replace(key, pieces)
 
 
-def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list[Piece]:
+def _together(state: State, pieces: list[StatePart], start: int, low: Times) -> list[StatePart]:
     """Puts the pieces from ``start`` on into one without the dead rows."""
     frames = [state.whole(p) for p in pieces[start:]]
     rows = concat([f.where(f[col.END] > low[f["op"]]) if f.n else f for f in frames])

@@ -27,10 +27,10 @@ from levada.core.frame import Column, Frame, concat
 from levada.core.query_limits import QueryLimits
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.hash_probe import arrange
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import truth
 from levada.operators.expressions.logic import column_of
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.filter_extend import scope
@@ -48,7 +48,7 @@ Right = Frame | Run
 Origins = tuple[tuple[int, int], ...]
 
 
-def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame | None:
+def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """What the left rows of each report are with their partners of the right side, by the kind of
     the join.
     """
@@ -59,7 +59,7 @@ def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame
 
 
 def arranged_report_join(
-    node: PlanNode[s.ArrangedReportJoin], inputs: Inputs, env: Env
+    node: PlanNode[s.ArrangedReportJoin], inputs: Inputs, env: OperatorContext
 ) -> Frame | None:  # fmt: skip
     """The same with rows that last where they are kept."""
     (left, _), step = inputs, node.step
@@ -71,7 +71,8 @@ def arranged_report_join(
 
 
 def _joined(
-    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, rights: Sequence[Right], env: Env
+    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, rights: Sequence[Right], env:
+    OperatorContext
 ) -> Frame | None:  # fmt: skip
     """Left rows by this key and what they meet of each of the right sides."""
     step, pool = node.step, env.pool
@@ -98,7 +99,9 @@ def _among(i: Longs, n: int) -> Bools:
     return there
 
 
-def _decided(node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, pool: Pool) -> Frame | None:
+def _decided(
+    node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, pool: TermLookup
+) -> Frame | None:
     """The left rows on which others decide, of which rows ``i`` have a partner."""
     partnered = _among(i, left.n)
     marks = step.kind is JoinKind.MARK
@@ -114,7 +117,7 @@ def _decided(node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, pool: Po
 
 
 def _sides(
-    node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env
+    node: PlanNode[s.ReportJoin], inputs: Inputs, env: OperatorContext
 ) -> tuple[Frame | None, Sequence[Right]]:
     """The left rows, and the right ones: those of the reports, or those that stay."""
     left, rows = inputs
@@ -123,7 +126,7 @@ def _sides(
 
 
 def _partners(
-    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, right: Right, env: Env
+    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, right: Right, env: OperatorContext
 ) -> tuple[Longs, Longs]:
     """The pairs that count; those that only decide are of distinct right rows (those that last are
     distinct already).
@@ -187,7 +190,8 @@ def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
 
 
 def _satisfying(
-    node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, *, right: Frame, j: Longs, pool: Pool
+    node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, *, right: Frame, j: Longs, pool:
+    TermLookup
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value
     of the joined row.

@@ -21,7 +21,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Ints, Longs
 from levada.core.event_time import Times
 from levada.core.frame import Frame, concat
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.snapshot import Lifetimes, remember
 from levada.operators.state.state_parts import State
@@ -29,7 +29,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def standing(node: PlanNode[s.Standing], inputs: Inputs, env: Env) -> Frame | None:
+def standing(node: PlanNode[s.Standing], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The rows that stand at each due report."""
     state, (new,) = env.state, inputs
     calendar = env.calendar(node, node.step.kinds)

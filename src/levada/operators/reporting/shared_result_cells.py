@@ -20,12 +20,12 @@ import numpy as np
 
 from levada.core.array_types import Ints
 from levada.core.frame import Frame, concat
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.ranges.range_families import RangeCells, range_cells
 from levada.operators.rows.compensation_filter import finder_of, wanted_by
 from levada.operators.rows.filter_extend import keep_rows
-from levada.operators.rows.predicate_index import Finder
-from levada.operators.rows.route_rows import along, fan_out, once
+from levada.operators.rows.predicate_index import PredicateIndexReader
+from levada.operators.rows.route_rows import fan_out, once, project_for_consumer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, FanOut, Plan, PlanNode
 from levada.plan.execution.shared_results import alike_of, heard
@@ -39,7 +39,7 @@ class Cells:
     those that are alike the first.
     """
 
-    finder: Finder
+    finder: PredicateIndexReader
     first: int
     number: Ints
     readers: FanOut
@@ -73,13 +73,17 @@ def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
 
 
 def shown(
-    cells: Cells, picks: PlanNode[s.Pick], edges: tuple[Consumer, Consumer], out: Frame, pool: Pool
+    cells: Cells,
+    picks: PlanNode[s.Pick],
+    edges: tuple[Consumer, Consumer],
+    out: Frame,
+    pool: TermLookup,
 ) -> Frame:
     """The rows of a report for an Emit, those of several queries once; ``edges``: to the picks, and
     from there.
     """
     consumer, after = edges
-    rows = along(out, once(consumer), picks.input_layouts[0])  # of no window
+    rows = project_for_consumer(out, once(consumer), picks.input_layouts[0])  # of no window
     leaves, rest = cells.finder.leaves(rows, pool)
     number = np.where(leaves < 0, -1, cells.number[leaves])
     row = np.flatnonzero(number >= 0)
@@ -89,7 +93,7 @@ def shown(
         at, op = fan_out(member.astype(np.int32), cells.readers)
         parts.append(rows.take(left[one if at is None else one[at]]).with_(op=op))
     picked = keep_rows(concat(parts), None, picks.step.kept, picks.layout)
-    return along(picked, once(after), picks.layout)
+    return project_for_consumer(picked, once(after), picks.layout)
 
 
 def _found(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:

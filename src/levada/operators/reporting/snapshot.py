@@ -31,14 +31,14 @@ from levada.core.row_ranges import ranges
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
-from levada.operators.operator_context import Env, Home, Inputs
+from levada.kernels.terms.term_lookup import TermLookup
+from levada.operators.operator_context import Home, Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.reporting.nonempty_windows import (
     Changes,
-    Due,
     NonEmpty,
+    NonEmptyReports,
     places,
     reports,
     tick,
@@ -52,7 +52,7 @@ from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Facet
 
 
-def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | None:
+def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The rows of the due reports: whole results, or what has changed since the last, signed.
 
     The reports themselves are noted where also those without rows are shown.
@@ -76,7 +76,7 @@ def _rows(
     *,
     due: Frame,
     calendar: Calendar,
-    pool: Pool,
+    pool: TermLookup,
 ) -> Frame | None:
     new = (
         None
@@ -115,7 +115,7 @@ def _due(
     calendar: Calendar,
     *,
     home: Home,
-) -> Due:
+) -> NonEmptyReports:
     """The due reports; what windows hold is remembered."""
     key = f"{node.id}.occupied"
     kept = [state.whole(p) for p in state.pieces(key)]
@@ -196,7 +196,7 @@ def _at_reports(rows: Frame, found: Lifetimes, due: Frame) -> Frame | None:
     return rows.take(found.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
 
 
-def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: Pool) -> None:
+def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: TermLookup) -> None:
     """Keeps these changes in place of those of before, and their texts, which outlive what they
     came from.
     """
@@ -221,7 +221,7 @@ def _following(
     return at
 
 
-def _texts(node: PlanNode, rows: Frame, pool: Pool) -> Terms:
+def _texts(node: PlanNode, rows: Frame, pool: TermLookup) -> Terms:
     """The texts that rows show."""
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
     if not slots or not rows.n:

@@ -29,7 +29,7 @@ from levada.core.rdf_terms import Blank, Term
 from levada.core.row_ranges import starts_segment
 from levada.core.text_columns import join_lines
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.results.construct_blank_nodes import blank_nodes
 from levada.operators.rows.term_columns import column
 from levada.plan.execution.plan import Plan, PlanNode, QueryPlan
@@ -46,7 +46,7 @@ def batches(
     """
     frames: dict[int, list[Frame]] = {}
     others: dict[int, list[Frame]] = {}
-    pool = Pool(0)
+    pool = TermLookup(0)
     for segment in segments:
         parts, _ = opener(segment)
         pool.add(Terms.from_frames(parts, "terms"))
@@ -102,10 +102,10 @@ def timed_statements(
 
 def _rows_of(
     query: QueryPlan, segments: Iterable[str], opener: Opener
-) -> tuple[dict[str, Frame], Pool]:
+) -> tuple[dict[str, Frame], TermLookup]:
     """The rows of one query in the segments that have any, with the texts that came with them."""
     found: dict[str, Frame] = {}
-    pool = Pool(0)
+    pool = TermLookup(0)
     for segment in segments:
         parts, _ = opener(segment)
         frame = parts.get(f"r.{query.node}")
@@ -134,10 +134,10 @@ class _Rows:
     node: PlanNode
     rows: Frame
     places: Mapping[int, tuple[int, int]]
-    pool: Pool
+    pool: TermLookup
 
     @staticmethod
-    def of(node: PlanNode, frame: Frame, pool: Pool) -> _Rows:
+    def of(node: PlanNode, frame: Frame, pool: TermLookup) -> _Rows:
         rows = frame.take(np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"])))
         ops, starts = np.unique(rows["op"], return_index=True)
         stops = [*starts[1:].tolist(), rows.n]
@@ -204,7 +204,7 @@ def _change(frame: Frame) -> npt.NDArray[np.int8]:
     return frame["w"] if "w" in frame else np.zeros(frame.n, np.int8)
 
 
-def _texts(layout: Layout, rows: Frame, pool: Pool) -> list[pl.Series]:
+def _texts(layout: Layout, rows: Frame, pool: TermLookup) -> list[pl.Series]:
     return [column(rows, i, pool).texts() for i in range(len(layout.slots))]
 
 

@@ -22,16 +22,21 @@ from levada.core import column_names as col
 from levada.core.array_types import Bools, Longs
 from levada.core.event_time import MIN
 from levada.core.frame import Column, Frame
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import truth
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import list_keys
 from levada.operators.rows.filter_extend import keep_rows, scope
-from levada.operators.rows.predicate_index import Asked, Finder, entries, identities
-from levada.operators.rows.range_keys import Axis
+from levada.operators.rows.predicate_index import (
+    IndexedMembers,
+    PredicateIndexReader,
+    entries,
+    identities,
+)
+from levada.operators.rows.range_keys import RangeKey
 from levada.operators.rows.residual_predicates import true_of
-from levada.operators.rows.route_rows import along, once
-from levada.operators.rows.shared_join_counters import Met
+from levada.operators.rows.route_rows import once, project_for_consumer
+from levada.operators.rows.shared_join_counters import SharedJoinCounters
 from levada.operators.windowing import count_axis
 from levada.operators.windowing.window_intervals import exact
 from levada.plan.execution import steps as s
@@ -39,7 +44,7 @@ from levada.plan.execution.plan import Consumer, PlanNode
 from levada.plan.execution.row_layout import Layout
 
 
-def pick(node: PlanNode[s.Pick], inputs: Inputs, env: Env) -> Frame | None:
+def pick(node: PlanNode[s.Pick], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The rows that their member wants."""
     step, (frame,) = node.step, inputs
     if frame is None:
@@ -63,15 +68,15 @@ def route(
     consumer: Consumer,
     out: Frame,
     source: Layout,
-    pool: Pool,
+    pool: TermLookup,
     *,
     mixed: bool,
-    met: Met | None = None,
+    met: SharedJoinCounters | None = None,
 ) -> Frame:
     """The rows of all members of a pick, out of those that its producers give, once each;
     ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
     """
-    rows = along(out, once(consumer), source)
+    rows = project_for_consumer(out, once(consumer), source)
     row, member = wanted_by(node, rows, pool)
     found = rows.take(row).with_(op=member.astype(np.int32))
     if found.n and mixed:
@@ -82,7 +87,7 @@ def route(
     return keep_rows(found, None, node.step.kept, node.layout)
 
 
-def by_window(node: PlanNode[s.ByWindow], inputs: Inputs, env: Env) -> Frame | None:
+def by_window(node: PlanNode[s.ByWindow], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The rows with the times of each window put together, as a join puts them together: the least
     and the greatest, and the greatest earlier one.
     """
@@ -106,7 +111,7 @@ def _reduced(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
     return reduce(how, [frame[name] for name in names])
 
 
-def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> tuple[Longs, Longs]:
+def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
     """(row, member) of all picks that want rows of their input, whenever they count."""
     row, member, sure = node.known(finder_of, pool.seed).found(rows, pool)
     condition, left = node.step.condition, _unsure(node, sure)
@@ -138,7 +143,7 @@ def _unsure(node: PlanNode[s.Pick], sure: Bools) -> Bools:
     return np.ones(len(sure), np.bool_) if several else ~sure
 
 
-def _true(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> Bools:
+def _true(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> Bools:
     """Of which rows their members' conditions are true."""
     condition = node.step.condition
     if condition is None or not rows.n:
@@ -157,17 +162,17 @@ def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
     return np.less(start, end)
 
 
-def finder_of(node: PlanNode[s.Pick], seed: int) -> Finder:
+def finder_of(node: PlanNode[s.Pick], seed: int) -> PredicateIndexReader:
     """Who wants rows by their keys and a range or a list."""
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]
-    asked = Asked(members, below, members.astype(np.int64))
+    asked = IndexedMembers(members, below, members.astype(np.int64))
     step = node.step
     number = node.known(_number)
-    axes = {test.range: Axis(test.slot, test.order) for test in step.tests}
+    axes = {test.range: RangeKey(test.slot, test.order) for test in step.tests}
     axis = axes.get(0) if number >= 0 else list_keys.axis_of(node, number)
     wants = entries(node, asked, range(len(step.keys)), number, seed)
-    return Finder.of(wants, [key.slot for key in step.keys], axis)
+    return PredicateIndexReader.of(wants, [key.slot for key in step.keys], axis)
 
 
 def _number(node: PlanNode[s.Pick]) -> int:

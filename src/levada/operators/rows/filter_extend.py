@@ -25,7 +25,7 @@ from levada.core.rdf_terms import Kind, Term
 from levada.core.row_ranges import ranges
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import combine
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import BY_TEXT, Scope, evaluate, truth
 from levada.operators.expressions.arithmetic import bounded
 from levada.operators.expressions.term_values import (
@@ -35,7 +35,7 @@ from levada.operators.expressions.term_values import (
     from_texts,
     gather,
 )
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import renumber, value, with_report, zeros
 from levada.operators.rows.solution_seeds import copies, name_seed
 from levada.operators.rows.term_columns import column, slot
@@ -52,7 +52,7 @@ _COMPARE = (
 )
 
 
-def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
+def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The rows whose condition is true."""
     step, (frame,) = node.step, inputs
     if frame is None:
@@ -63,7 +63,7 @@ def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
     return keep_rows(frame, keep, step.kept, node.layout)
 
 
-def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
+def extend(node: PlanNode[s.Extend], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The rows with a computed slot; an error leaves it unbound."""
     step, pool, (frame,) = node.step, env.pool, inputs
     if frame is None:
@@ -78,7 +78,7 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     return out.with_(**made.columns)
 
 
-def _computed(node: PlanNode[s.Extend], frame: Frame, pool: Pool) -> Frame:
+def _computed(node: PlanNode[s.Extend], frame: Frame, pool: TermLookup) -> Frame:
     """The columns of the computed slot. Raises ``ExcessError`` if its texts are too many."""
     step, seen, before = node.step, scope(node, frame, pool), pool.size
     counted = seen.account.texts
@@ -130,7 +130,7 @@ def keep_rows(
     return Frame(columns, frame.n)
 
 
-def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) -> Scope:
+def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = None) -> Scope:
     """What an expression sees: slots by number (``width`` of them), parameters per row, the report
     time as NOW().
     """
@@ -152,7 +152,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
     )
 
 
-def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
+def _now(frame: Frame, pool: TermLookup) -> npt.NDArray[np.int64] | int:
     """NOW(): the report time; of a query without windows the wall time of its epoch."""
     if "r" not in frame:
         return 0
@@ -201,7 +201,7 @@ def is_threshold(expression: Expression) -> bool:
 
 
 def thresholds(
-    node: PlanNode[s.Filter], frame: Frame, members: npt.NDArray[np.int32], pool: Pool
+    node: PlanNode[s.Filter], frame: Frame, members: npt.NDArray[np.int32], pool: TermLookup
 ) -> Frame | None:
     """All (row, member) pairs whose comparison is true, for one input row and many members; None:
     not all are numbers.

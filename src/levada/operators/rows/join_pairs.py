@@ -18,7 +18,7 @@ from levada.core.frame import Frame
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import shared_input_filter
 from levada.plan.execution import steps as s
@@ -49,7 +49,7 @@ class Pairs:
 
 
 def batched(
-    node: PlanNode[s.Join], found: Callable[[], Iterable[Pairs]], env: Env
+    node: PlanNode[s.Join], found: Callable[[], Iterable[Pairs]], env: OperatorContext
 ) -> Iterator[Sequence[Pairs]]:  # fmt: skip
     """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row; ``found`` finds them,
     the same whenever it is called. Raises ``ExcessError``, if there are too many, before the second
@@ -74,7 +74,7 @@ def batched(
         yield batch
 
 
-def _count(node: PlanNode[s.Join], found: Iterable[Pairs], env: Env) -> None:
+def _count(node: PlanNode[s.Join], found: Iterable[Pairs], env: OperatorContext) -> None:
     """Raises ``ExcessError`` for too many pairs."""
     total, most = 0, MAX if _picked(node, env) else most_rows(node, env.limits)
     for pairs in found if most < MAX else ():
@@ -83,7 +83,7 @@ def _count(node: PlanNode[s.Join], found: Iterable[Pairs], env: Env) -> None:
             raise _too_many(node, pairs, env)
 
 
-def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: Env) -> ExcessError:
+def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: OperatorContext) -> ExcessError:
     side = int(is_arranged(node.step, 0))
     rows, at = (pairs.b, pairs.j) if side else (pairs.a, pairs.i)
     if node.step.relaxed and env.shares is not None:
@@ -94,7 +94,7 @@ def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: Env) -> ExcessError:
     return too_many(node, rows["op"][at], env.limits)
 
 
-def _picked(node: PlanNode[s.Join], env: Env) -> bool:
+def _picked(node: PlanNode[s.Join], env: OperatorContext) -> bool:
     """Whether picks alone read the pairs, or reports of which there are picks: what these want of
     them is counted, and not the rest.
     """

@@ -27,7 +27,7 @@ from levada.core.rdf_terms import Kind
 from levada.core.row_ranges import ranges
 from levada.operators.expressions.term_values import from_texts
 from levada.operators.rows.filter_extend import parameters
-from levada.operators.rows.range_keys import Axis, Bounds, bounds_of, within
+from levada.operators.rows.range_keys import Bounds, RangeKey, bounds_of, within
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import Order
 from levada.plan.execution.plan import PlanNode
@@ -35,7 +35,7 @@ from levada.plan.execution.plan import PlanNode
 _BY_VALUE = (Order.VALUE, Order.DATE, Order.LOCAL)
 
 
-class Listed(NamedTuple):
+class ListPredicate(NamedTuple):
     """That a slot, or STR() of it (``text``), equals one of these parameters."""
 
     slot: int
@@ -67,7 +67,7 @@ class Points:
         return self.bounds.at(ranges(first, counts)), np.repeat(np.arange(len(members)), counts)
 
 
-def listed(part: Expression) -> Listed | None:
+def listed(part: Expression) -> ListPredicate | None:
     """A part of a condition over slots and parameters as a list, if it is one.
 
     >>> three, seven = (Call(Function.EQUAL, (Var("2"), Param(i))) for i in (0, 1))
@@ -79,7 +79,7 @@ def listed(part: Expression) -> Listed | None:
     if len(subjects) != 1 or not all(params for *_, params in found):
         return None
     ((slot, text),) = subjects
-    return Listed(slot, text, tuple([i for *_, params in found for i in params]))
+    return ListPredicate(slot, text, tuple([i for *_, params in found for i in params]))
 
 
 def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bounds, Longs]:
@@ -96,12 +96,12 @@ def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
     return next((-1 - i for i in parts if node.known(points_of, i) is not None), None)
 
 
-def axis_of(node: PlanNode[s.Pick], number: int) -> Axis:
+def axis_of(node: PlanNode[s.Pick], number: int) -> RangeKey:
     """What a list that tells rows lies on."""
     i = -1 - number
     own, points = listed(node.step.rest[i]), node.known(points_of, i)
     assert own is not None and points is not None, "a list that tells rows"
-    return Axis(own.slot, points.order)
+    return RangeKey(own.slot, points.order)
 
 
 def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
@@ -117,7 +117,7 @@ def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
     return None
 
 
-def _points(node: PlanNode[s.Pick], own: Listed, order: Order) -> Points:
+def _points(node: PlanNode[s.Pick], own: ListPredicate, order: Order) -> Points:
     """In an order; of equal values of a member one, so that no row is its twice. All constants are
     read at once: each reading costs Polars' calls, however few they are.
     """

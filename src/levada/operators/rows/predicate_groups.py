@@ -1,9 +1,10 @@
 """By what picks tell the rows of an input of a relaxed join below them: their *forms*.
 
 The picks of a node tell rows by the same slots, and so do those of others that are the same there:
-for these there is one index (``Told``). Owners, the picks' members, are numbered one node after the
-other, full nodes first (``PlanNode.is_full``): these take no newcomers, so they have indexes of
-their own, which last from version to version of the plan. Who comes costs the index of the others.
+for these there is one index (``PredicateGroup``). Owners, the picks' members, are numbered one node
+after the other, full nodes first (``PlanNode.is_full``): these take no newcomers, so they have
+indexes of their own, which last from version to version of the plan. Who comes costs the index of
+the others.
 
 Cost: an index for each set of slots, of the owners n log n; of those in full nodes as often as one
 more is full.
@@ -20,25 +21,30 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.core.expressions import Expression, both, variables
 from levada.core.frame import Frame
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.rows import list_keys
-from levada.operators.rows.predicate_index import Asked, Entries, Finder, entries
-from levada.operators.rows.range_keys import Axis
-from levada.operators.rows.residual_predicates import Asking, by_other_slots
+from levada.operators.rows.predicate_index import (
+    Entries,
+    IndexedMembers,
+    PredicateIndexReader,
+    entries,
+)
+from levada.operators.rows.range_keys import RangeKey
+from levada.operators.rows.residual_predicates import ResidualPredicates, by_other_slots
 from levada.plan.execution.plan import At, PlanNode
-from levada.plan.execution.shared_join_nodes import Standing
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.shared_join_nodes import SharedJoinNode
+from levada.plan.execution.sharing_demand import SharingDemand
 
 
-class Told(NamedTuple):
+class PredicateGroup(NamedTuple):
     """Those who tell rows by the same slots: the finders of their ranges, and of each leaf the
     classes of windows that its owners have.
     """
 
-    finders: tuple[Finder, ...]
+    finders: tuple[PredicateIndexReader, ...]
     masks: tuple[tuple[Longs, Longs], ...]
 
-    def bits(self, rows: Frame, pool: Pool) -> Longs:
+    def bits(self, rows: Frame, pool: TermLookup) -> Longs:
         """The classes of those that want each row; 0: nobody does."""
         found = np.full(rows.n, -1, np.int64)
         for finder, masks in zip(self.finders, self.masks, strict=True):
@@ -59,22 +65,22 @@ class Form:
     comes is not all wanted. ``tells``: the condition is a list, of which an index is sure.
     """
 
-    of: Standing
+    of: SharedJoinNode
     side: int
     first: int
     keys: dict[int, int]
-    ranges: dict[Axis, int]
+    ranges: dict[RangeKey, int]
     condition: Expression | None
     sifts: bool
     tells: bool
 
     @staticmethod
-    def of_side(one: Standing, i: int, first: int) -> Form:
+    def of_side(one: SharedJoinNode, i: int, first: int) -> Form:
         """That of a join as it stands below picks."""
         step, (slots, way, _, alone) = one.pick.step, one.sides[i]
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
         tests = [test for test in step.tests if test.slot in slots]
-        ranges = {Axis(slots[test.slot], test.order): test.range for test in tests}
+        ranges = {RangeKey(slots[test.slot], test.order): test.range for test in tests}
         parts = [i for i, each in enumerate(step.rest) if {*map(int, variables(each))} <= {*slots}]
         rest = [step.rest[i] for i in parts]
         patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, way)}
@@ -93,28 +99,28 @@ class Form:
         by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
         return Form(one, i, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
 
-    def entries(self, axis: Axis | None, seed: int) -> Entries:
+    def entries(self, axis: RangeKey | None, seed: int) -> Entries:
         """What is wanted, by keys and the range on this axis."""
         own = self.of
         owner = np.arange(self.first, self.first + len(own.members))
-        asked = Asked(own.members.astype(np.int32), own.own.astype(np.int32), owner)
+        asked = IndexedMembers(own.members.astype(np.int32), own.own.astype(np.int32), owner)
         number = 0 if axis is None else self.ranges[axis]
         return entries(own.pick, asked, list(self.keys.values()), number, seed)
 
-    def follows(self, axis: Axis | None) -> tuple[Any, ...]:
+    def follows(self, axis: RangeKey | None) -> tuple[Any, ...]:
         """All that its entries follow from."""
         number = 0 if axis is None else self.ranges[axis]
         own = self.of
         return own.pick.members, self.first, own.own.tobytes(), tuple(self.keys.values()), number
 
-    def asking(self, seed: int, bits: Longs) -> Asking:
+    def asking(self, seed: int, bits: Longs) -> ResidualPredicates:
         """Those who must be asked."""
         assert self.condition is not None, "a condition"
         finder = _finder([self], next(iter(self.ranges), None), seed)
         members = self.of.members
         own = bits[self.first : self.first + len(members)]
         every = int(np.bitwise_or.reduce(own, initial=0))
-        return Asking(
+        return ResidualPredicates(
             self.of.pick, finder, self.condition, self.first, members, own, every, self.tells
         )
 
@@ -124,7 +130,7 @@ def _within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:
     return bool(source) and source[: len(way)] == way
 
 
-def numbered(node: PlanNode, shares: Shares) -> Iterator[tuple[int, Standing]]:
+def numbered(node: PlanNode, shares: SharingDemand) -> Iterator[tuple[int, SharedJoinNode]]:
     """Where a node stands, full nodes of picks first, each with the number of its first owner."""
     first = 0
     for one in sorted(shares.standing.get(node.id, ()), key=lambda each: not each.pick.is_full):
@@ -143,25 +149,27 @@ def owner_at(forms: Sequence[Form], number: int) -> At:
     return form.of.pick.id, int(form.of.members[number - form.first])
 
 
-def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
+def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[PredicateGroup]:
     """Those whom indexes tell, by the slots by which they are told; ``bits``: of their classes."""
-    alike: dict[tuple[tuple[int, ...], tuple[Axis, ...], bool], list[Form]] = {}
+    alike: dict[tuple[tuple[int, ...], tuple[RangeKey, ...], bool], list[Form]] = {}
     for form in forms:
         which = tuple(form.keys), tuple(form.ranges), form.of.pick.is_full
         alike.setdefault(which, []).append(form)
     for (_, ranges, _), own in alike.items():
         finders = [_finder(own, axis, seed) for axis in ranges or (None,)]
-        yield Told(tuple(finders), tuple([_masks(own, finder, bits) for finder in finders]))
+        yield PredicateGroup(
+            tuple(finders), tuple([_masks(own, finder, bits) for finder in finders])
+        )
 
 
-def _finder(forms: Sequence[Form], axis: Axis | None, seed: int) -> Finder:
+def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> PredicateIndexReader:
     """Of forms that are alike, by the ranges on an axis; of full nodes that of before, if it is of
     the same owners.
     """
 
-    def made() -> Finder:
+    def made() -> PredicateIndexReader:
         wants = Entries.together([form.entries(axis, seed) for form in forms])
-        return Finder.of(wants, list(forms[0].keys), axis)
+        return PredicateIndexReader.of(wants, list(forms[0].keys), axis)
 
     own = forms[0].of
     if not own.pick.is_full:
@@ -170,7 +178,7 @@ def _finder(forms: Sequence[Form], axis: Axis | None, seed: int) -> Finder:
     return own.pick.kept(place, tuple([form.follows(axis) for form in forms]), made)
 
 
-def _masks(forms: Sequence[Form], finder: Finder, bits: Longs) -> tuple[Longs, Longs]:
+def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> tuple[Longs, Longs]:
     """Of each leaf of a finder the bits that its owners have; of full nodes likewise."""
     own = forms[0].of
     if not own.pick.is_full:

@@ -28,10 +28,10 @@ from levada.core.frame import Column, Frame
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.hash_groups import find, group, table_of
 from levada.kernels.terms.term_ids import identify
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.rows.filter_extend import parameters
 from levada.operators.rows.list_keys import wanted_of
-from levada.operators.rows.range_keys import END, Axis, Bounds
+from levada.operators.rows.range_keys import END, Bounds, RangeKey
 from levada.operators.rows.route_rows import key_of
 from levada.operators.rows.term_columns import by_value
 from levada.plan.execution import steps as s
@@ -63,7 +63,7 @@ class Entries(NamedTuple):
         )
 
 
-class Asked(NamedTuple):
+class IndexedMembers(NamedTuple):
     """Members of a pick, the members of the operator whose rows they ask for, their owners'
     numbers.
     """
@@ -74,13 +74,13 @@ class Asked(NamedTuple):
 
 
 def entries(
-    node: PlanNode[s.Pick], asked: Asked, keys: Sequence[int], number: int, seed: int
+    node: PlanNode[s.Pick], asked: IndexedMembers, keys: Sequence[int], number: int, seed: int
 ) -> Entries:
     """What members of a pick want, by these of its keys and a range or a list."""
     known = node.known(identities, seed)
     bounds, whose = wanted_of(node, number, asked.members)
     if number < 0:
-        asked = Asked(asked.members[whose], asked.op[whose], asked.owner[whose])
+        asked = IndexedMembers(asked.members[whose], asked.op[whose], asked.owner[whose])
     parts = []
     for params in product(*(node.step.keys[key].params for key in keys)):
         terms = tuple([(known[i][0][asked.members], known[i][1][asked.members]) for i in params])
@@ -104,7 +104,7 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
     return found
 
 
-class Turns(NamedTuple):
+class ProbeBatch(NamedTuple):
     """Of what is found of a row: from the ``low``-th to before the ``high``-th."""
 
     low: int
@@ -186,7 +186,7 @@ class Index:
         leaf: Longs = np.searchsorted(self.cuts, np.arange(every), "right") - 1
         return leaf[places]
 
-    def found(self, leaves: Longs, turns: Turns | None = None) -> tuple[Longs, Longs]:
+    def found(self, leaves: Longs, turns: ProbeBatch | None = None) -> tuple[Longs, Longs]:
         """(row, entry) of all entries that want the rows at these leaves, by rows; of each row
         those of these ``turns`` (None: all).
         """
@@ -234,26 +234,26 @@ class Index:
 
 
 @dataclass(frozen=True, eq=False)
-class Finder:
+class PredicateIndexReader:
     """What is wanted by slots: of ``keys``, and where rows are on an ``axis`` (if any), which is
     looked for by segments where it is exact and by the keys alone where it is not. ``borders``: the
     texts there, if it goes by such.
     """
 
     keys: tuple[int, ...]
-    axis: Axis | None
+    axis: RangeKey | None
     plain: Index
     numbered: Index | None
     borders: pl.Series
 
     @staticmethod
-    def of(wants: Entries, keys: Sequence[int], axis: Axis | None) -> Finder:
+    def of(wants: Entries, keys: Sequence[int], axis: RangeKey | None) -> PredicateIndexReader:
         """A finder of these entries."""
         numbered = None if axis is None else Index.build(wants, by_number=True)
         plain, borders = Index.build(wants, by_number=False), wants.bounds.borders
-        return Finder(tuple(keys), axis, plain, numbered, borders)
+        return PredicateIndexReader(tuple(keys), axis, plain, numbered, borders)
 
-    def leaves(self, frame: Frame, pool: Pool) -> tuple[Longs, Longs]:
+    def leaves(self, frame: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
         """The leaf of each row in the one index and in the other; -1: it is not there."""
         if self.axis is None or self.numbered is None:
             return np.full(frame.n, -1, np.int64), self.plain.leaves(frame, self.keys, None)
@@ -265,7 +265,7 @@ class Finder:
             rest[left] = self.plain.leaves(frame.where(left), self.keys, None)
         return np.where(own.exact, by_number, -1), rest
 
-    def found(self, frame: Frame, pool: Pool) -> tuple[Longs, Longs, Bools]:
+    def found(self, frame: Frame, pool: TermLookup) -> tuple[Longs, Longs, Bools]:
         """(row, owner) of all that want a row by their numbers and keys, and if that is certain."""
         parts = []
         by_number, rest = self.leaves(frame, pool)
@@ -282,7 +282,7 @@ class Finder:
         return row[order], owner[order], sure[order]
 
     def owners(
-        self, leaves: tuple[Longs, Longs], turns: Turns
+        self, leaves: tuple[Longs, Longs], turns: ProbeBatch
     ) -> tuple[Longs, Longs, Bools]:  # fmt: skip
         """(row, owner) of those who want rows at these leaves of both, in these turns, and if that
         is certain.

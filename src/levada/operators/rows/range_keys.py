@@ -19,7 +19,7 @@ from levada.core.array_types import Bools, Bytes, Doubles, Ints, Longs
 from levada.core.expressions import Function
 from levada.core.frame import Frame
 from levada.core.rdf_terms import Kind
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions.term_values import Column
 from levada.operators.rows import text_range_keys
 from levada.operators.rows.filter_extend import parameters
@@ -72,13 +72,13 @@ class Numbers(NamedTuple):
         return Numbers.of(frame[col.kind(slot)], *facets)
 
 
-class Axis(NamedTuple):
+class RangeKey(NamedTuple):
     """What ranges lie on: a slot, and by what of it rows are told."""
 
     slot: int
     order: Order
 
-    def of(self, rows: Frame, borders: pl.Series, pool: Pool) -> Numbers:
+    def of(self, rows: Frame, borders: pl.Series, pool: TermLookup) -> Numbers:
         """Where rows are on it; ``borders``: where it goes by texts."""
         if self.order is Order.VALUE:
             return Numbers.at(rows, self.slot)

@@ -18,10 +18,10 @@ from levada.core.expressions import Call, Expression, Var, variables
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import truth
 from levada.operators.rows.filter_extend import PIECE, scope
-from levada.operators.rows.predicate_index import Finder, Turns
+from levada.operators.rows.predicate_index import PredicateIndexReader, ProbeBatch
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
@@ -36,7 +36,7 @@ def true_of(
     row: Longs,
     member: Longs | Ints,
     *,
-    pool: Pool,
+    pool: TermLookup,
 ) -> Bools:
     """Of which pairs the condition is true; it is over the slots of ``rows`` and the constants of
     the pick's members. Raises ``ExcessError``, which names one of these.
@@ -70,14 +70,14 @@ def by_other_slots(expression: Expression, slots: Mapping[int, int]) -> Expressi
             return expression
 
 
-class Asking(NamedTuple):
+class ResidualPredicates(NamedTuple):
     """Members of a pick who say by a condition which rows they want. Of each owner that the finder
     finds: which of the members he is, and the bits of what he has; ``every``: all of these.
     ``tells``: of what the finder is sure the condition is true.
     """
 
     pick: PlanNode[s.Pick]
-    finder: Finder
+    finder: PredicateIndexReader
     condition: Expression
     first: int
     members: Longs
@@ -85,7 +85,7 @@ class Asking(NamedTuple):
     every: int
     tells: bool
 
-    def add(self, found: Longs, rows: Frame, pool: Pool, *, all_of: bool) -> None:
+    def add(self, found: Longs, rows: Frame, pool: TermLookup, *, all_of: bool) -> None:
         """Adds the bits of those who want each row to what has been ``found`` of it; ``all_of``:
         not only as long as it has none.
         """
@@ -97,12 +97,12 @@ class Asking(NamedTuple):
             for at in range(0, len(open_), size):
                 part = open_[at : at + size]
                 own = (leaves[0][part], leaves[1][part])
-                row, owner, sure = self.finder.owners(own, Turns(low, high))
+                row, owner, sure = self.finder.owners(own, ProbeBatch(low, high))
                 true = sure if self.tells else np.zeros(len(sure), np.bool_)
                 self._ask(found, rows, (part[row], owner - self.first, true), pool)
 
     def _ask(
-        self, found: Longs, rows: Frame, pairs: tuple[Longs, Longs, Bools], pool: Pool
+        self, found: Longs, rows: Frame, pairs: tuple[Longs, Longs, Bools], pool: TermLookup
     ) -> None:  # fmt: skip
         """Adds the bits of pairs of a row and a member, of which some are known to be ``true``."""
         row, own, true = pairs

@@ -1,8 +1,8 @@
 """Rows by slots: keys, and moving frames along edges. Shared by all operators.
 
 A slot's identity is ``x{i}, y{i}``; a slot with value facets only (typed columns) gets one from its
-kind and value where an operator needs keys. ``along`` maps a producer's frame to a consumer's
-layout and members.
+kind and value where an operator needs keys. ``project_for_consumer`` maps a producer's frame to a
+consumer's layout and members.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def with_report(key: Key, frame: Frame) -> Key:
     return combine(*key, np.ascontiguousarray(frame["r"]).view(np.uint64), zeros(frame.n))
 
 
-def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
+def partition_hash(frame: Frame, slots: Sequence[int], node: int) -> Words:
     """What partitions rows: the identities of these slots, whatever the operator; by the member
     where there are none.
     """
@@ -100,7 +100,7 @@ def in_pieces(frame: Frame, fan: FanOut) -> Iterator[Frame]:
         yield frame.slice(start, stop)
 
 
-def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
+def project_for_consumer(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
     """A producer's rows as rows of the consumer's input."""
     rows, op = fan_out(frame["op"], consumer.fan)
     if rows is not None:

@@ -5,11 +5,11 @@ kept. One that is wanted is kept until it has left the windows of all that want 
 of others: rows of one constant over a month beside all others over seconds are kept no longer for
 that (STREAMREUSE, minimal relaxation; CQELS Cloud keeps the longest window for all).
 
-Who tells rows by the same slots has one index (``Told``). Of several ranges below one input each is
-looked at by itself, so a row may stay that satisfies another query's condition in each, and no
-query's in all. Who has conditions that no index tells is asked, but only of rows that nobody else
-wants as long (``asking``). Of more than ``CLASSES`` different windows those that are about as long
-count as the longest of them.
+Who tells rows by the same slots has one index (``PredicateGroup``). Of several ranges below one
+input each is looked at by itself, so a row may stay that satisfies another query's condition in
+each, and no query's in all. Who has conditions that no index tells is asked, but only of rows that
+nobody else wants as long (``asking``). Of more than ``CLASSES`` different windows those that are
+about as long count as the longest of them.
 
 Cost: a look-up and a search for each row, range and set of slots; for ends a step more for each
 class.
@@ -29,35 +29,42 @@ from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.kernels.time.window_intervals import Params, leave
 from levada.operators.row_limit import most_of
-from levada.operators.rows.predicate_groups import Form, Told, many, numbered, owner_at, told_by
-from levada.operators.rows.residual_predicates import Asking
+from levada.operators.rows.predicate_groups import (
+    Form,
+    PredicateGroup,
+    many,
+    numbered,
+    owner_at,
+    told_by,
+)
+from levada.operators.rows.residual_predicates import ResidualPredicates
 from levada.operators.windowing import count_axis as numbers
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.shared_join_nodes import window_kinds
-from levada.plan.execution.sharing_demand import Shares, longest
+from levada.plan.execution.sharing_demand import SharingDemand, longest
 
 CLASSES = register(f"{__name__}.CLASSES", 48)
 Relaxed = s.Join | s.Occur | s.RelaxedStream | s.RelaxedStatic
 Windows = tuple[Window, ...]
 
 
-class Wanted(NamedTuple):
+class InputDemand(NamedTuple):
     """Who wants what of an input: by indexes, by conditions that are asked. ``sift``: rows come
     that nobody wants. ``mixed``: members whose picks have several classes of windows.
     """
 
-    told: tuple[Told, ...]
-    asked: tuple[Asking, ...]
+    told: tuple[PredicateGroup, ...]
+    asked: tuple[ResidualPredicates, ...]
     sift: bool
     classes: tuple[Params, ...]
     mixed: Bools
     forms: tuple[Form, ...]
 
-    def bits(self, rows: Frame, pool: Pool, *, all_of: bool) -> Longs:
+    def bits(self, rows: Frame, pool: TermLookup, *, all_of: bool) -> Longs:
         """The classes of those that want each row; not ``all_of``: 0 if nobody does, else some."""
         found = np.zeros(rows.n, np.int64)
         for told in self.told:
@@ -66,7 +73,7 @@ class Wanted(NamedTuple):
             asking.add(found, rows, pool, all_of=all_of)
         return found
 
-    def counts(self, rows: Frame, pool: Pool) -> Longs:
+    def counts(self, rows: Frame, pool: TermLookup) -> Longs:
         """How many of these rows each owner wants, as far as indexes tell."""
         found = np.zeros(many(self.forms), np.int64)
         for finder in (*(told.finders[0] for told in self.told), *(a.finder for a in self.asked)):
@@ -75,7 +82,9 @@ class Wanted(NamedTuple):
         return found
 
 
-def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool) -> Frame:
+def drop_unwanted(
+    node: PlanNode[Relaxed], i: int, rows: Frame, shares: SharingDemand, pool: TermLookup
+) -> Frame:
     """The rows of input ``i`` that some pick wants; static ones all, unless they come again for a
     newcomer. Raises ``ExcessError``.
     """
@@ -87,7 +96,7 @@ def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: P
 
 
 def wanted(
-    node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool
+    node: PlanNode[Relaxed], i: int, rows: Frame, shares: SharingDemand, pool: TermLookup
 ) -> Bools | None:  # fmt: skip
     """Which rows of input ``i`` some pick wants, static ones, too; None: all. Of static rows that
     are kept for several joins (``i`` is 1) as far as what is kept tells. Raises ``ExcessError``.
@@ -96,8 +105,9 @@ def wanted(
     return told.bits(rows, pool, all_of=False) != 0 if told.sift else None
 
 
-def ends(
-    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, pool: Pool
+def expiry_times(
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: SharingDemand, pool:
+    TermLookup
 ) -> Times:  # fmt: skip
     """When rows of input ``i``, which end by then, have left the windows of all that want them.
     Raises ``ExcessError``.
@@ -109,18 +119,19 @@ def ends(
     if not len(several):
         return end
     some = rows.take(several)
-    bits, left = wanted.bits(some, pool, all_of=True), np.full(some.n, MIN, np.int64)
+    bits, shared_expiry_times = wanted.bits(some, pool, all_of=True), np.full(some.n, MIN, np.int64)
     for number, params in enumerate(wanted.classes):
         at = np.flatnonzero(bits >> number & 1)
         if len(at):
-            left[at] = np.maximum(left[at], _left(params, some, at))
+            shared_expiry_times[at] = np.maximum(shared_expiry_times[at], _left(params, some, at))
     out = end.copy()
-    out[several] = np.minimum(end[several], left)
+    out[several] = np.minimum(end[several], shared_expiry_times)
     return out
 
 
-def left(
-    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, pool: Pool
+def shared_expiry_times(
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: SharingDemand, pool:
+    TermLookup
 ) -> Times:  # fmt: skip
     """The same of rows that are kept for others, too: what nobody wants here has always left.
     Raises ``ExcessError``.
@@ -128,17 +139,18 @@ def left(
     wanted = node.known(_wanted, i, shares, pool.seed)
     if wanted.sift and rows.n:
         end = np.where(wanted.bits(rows, pool, all_of=False) != 0, end, MIN)
-    return ends(node, i, rows, end, shares=shares, pool=pool)
+    return expiry_times(node, i, rows, end, shares=shares, pool=pool)
 
 
-def wants_less(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> bool:
+def wants_less(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> bool:
     """Whether not all rows of input ``i`` are wanted, or not all as long."""
     wanted = node.known(_wanted, i, shares, seed)
     return wanted.sift or bool(wanted.mixed.any())
 
 
 def blame(
-    node: PlanNode[Relaxed], i: int, rows: Frame, limits: QueryLimits, *, shares: Shares, pool: Pool
+    node: PlanNode[Relaxed], i: int, rows: Frame, limits: QueryLimits, *, shares: SharingDemand,
+    pool: TermLookup
 ) -> ExcessError:  # fmt: skip
     """The error of the pick that wants most of these rows of input ``i``, which are too many."""
     wanted = node.known(_wanted, i, shares, pool.seed)
@@ -160,13 +172,13 @@ def _left(params: Params, rows: Frame, at: Longs) -> Times:
     return found
 
 
-def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wanted:
+def _wanted(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> InputDemand:
     """What the living picks want of input ``i``."""
     forms = [Form.of_side(one, i, first) for first, one in numbered(node, shares)]
     kinds, of = _kinds(forms)
     class_of, classes = _classes(kinds)
     bits = np.left_shift(1, class_of)[of]
-    return Wanted(
+    return InputDemand(
         tuple(told_by([form for form in forms if form.condition is None], seed, bits)),
         tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
         any(form.sifts for form in forms) and not _whole(node, forms),

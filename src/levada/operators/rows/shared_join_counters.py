@@ -17,7 +17,7 @@ from levada.plan.execution.joins import GIVEN, MADE, PICKED, WANTED
 
 
 @dataclass(slots=True)
-class Met:
+class SharedJoinCounters:
     """By the node and the member of a join."""
 
     counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)

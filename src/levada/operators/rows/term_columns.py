@@ -23,7 +23,7 @@ from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_ids import Identity, identify_ints
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions.term_values import Column
 from levada.operators.rows.route_rows import value
 from levada.plan.execution.row_layout import Facet, slot_columns
@@ -68,14 +68,14 @@ def _once(values: Column) -> tuple[Column, Ints | None]:
     return Column(len(first), None, None, *some), codes
 
 
-def _identified(values: Column, facets: Facet, pool: Pool, *, tuples: bool) -> Identity:
+def _identified(values: Column, facets: Facet, pool: TermLookup, *, tuples: bool) -> Identity:
     """The identities of computed values, whose texts become known to the pool."""
     some, codes = _once(values)
     x, y = _known_by_value(some, facets, pool) if tuples else pool.identify(some.texts())
     return (x, y) if codes is None else (x[codes], y[codes])
 
 
-def _known_by_value(values: Column, facets: Facet, pool: Pool) -> Identity:
+def _known_by_value(values: Column, facets: Facet, pool: TermLookup) -> Identity:
     """These; their texts become known to the pool where they are wanted."""
     x, y = by_value(values, pool.seed, pool.identify)
     if Facet.TEXT in facets:
@@ -83,7 +83,7 @@ def _known_by_value(values: Column, facets: Facet, pool: Pool) -> Identity:
     return x, y
 
 
-def column(frame: Frame, i: int, pool: Pool) -> Column:
+def column(frame: Frame, i: int, pool: TermLookup) -> Column:
     """Slot ``i`` as a column of terms."""
     get = frame.columns.get
     text: Callable[[], pl.Series] | None = None
@@ -95,14 +95,14 @@ def column(frame: Frame, i: int, pool: Pool) -> Column:
     return Column(frame.n, get(col.x(i)), get(col.y(i)), frame[col.kind(i)], d, m, c, text)
 
 
-def texts_of(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
+def texts_of(pool: TermLookup, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
     """The texts of the terms of slot ``i`` in rows ``at``."""
     texts: list[str] = column(rows.take(at), i, pool).texts().to_list()
     return texts
 
 
 def slot(
-    values: Column, i: int, facets: Facet, pool: Pool, *, tuples: bool = False
+    values: Column, i: int, facets: Facet, pool: TermLookup, *, tuples: bool = False
 ) -> dict[str, Array]:
     """A computed column as the columns of slot ``i``; its texts become known to the pool where they
     are wanted.

@@ -29,7 +29,7 @@ from levada.core.expressions import Function
 from levada.core.frame import Frame
 from levada.core.rdf_terms import XSD, Kind
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import lexical_forms
 from levada.operators.expressions.strings import string_function
 from levada.operators.expressions.term_values import Column, gather
@@ -74,7 +74,7 @@ class Told(NamedTuple):
         return Told(_scattered(terms, some, _characters, order), ~some)
 
 
-def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: Pool) -> Placed:
+def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: TermLookup) -> Placed:
     """Where rows are among borders."""
     if col.x(slot) not in frame:
         return Placed.of(Told.of(column(frame, slot, pool), order), borders)

@@ -22,9 +22,9 @@ import numpy.typing as npt
 from levada.core.event_time import MAX, Times, distinct, in_sorted
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
-from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.state.state_parts import State, StatePart, due_together
 from levada.operators.windowing.element_times import (
-    Seen,
+    EventTimes,
     alike,
     as_sums,
     below,
@@ -47,14 +47,14 @@ class KeptTimes:
         self._state, self._key, self._w, self._counted = state, key, w, counted
         kept = [state.whole(piece) for piece in state.pieces(key)]
         self._new = fresh_of(kept, arrived, counted=counted)
-        self.seen: Seen = below([*kept, self._new], w, counted=counted)
+        self.seen: EventTimes = below([*kept, self._new], w, counted=counted)
 
     def keep(self, matters: npt.NDArray[np.bool_]) -> None:
         """Keeps what waits, and of what has come up the times that matter, and the last one."""
         matters = matters.copy()
         matters[-1:] = True
         wanted = self.seen.ts[matters]
-        pieces: list[Piece] = []
+        pieces: list[StatePart] = []
         loose = [self._new]
         for piece in self._state.pieces(self._key):
             rows = self._state.frame(piece)
@@ -68,7 +68,9 @@ class KeptTimes:
             pieces = self._append(pieces[:first], frames, wanted)
         self._state.replace(self._key, pieces)
 
-    def _append(self, pieces: list[Piece], loose: Sequence[Frame], wanted: Times) -> list[Piece]:
+    def _append(
+        self, pieces: list[StatePart], loose: Sequence[Frame], wanted: Times
+    ) -> list[StatePart]:
         """What stays of the loose rows as one more piece."""
         rows = alike(loose, counted=self._counted)
         stays = self._stays(wanted, rows["ts"])
@@ -85,7 +87,7 @@ class KeptTimes:
         return stays
 
 
-def _due(pieces: Sequence[Piece]) -> int:
+def _due(pieces: Sequence[StatePart]) -> int:
     """From which piece on they are to become one."""
     younger = np.cumsum([piece.rows for piece in reversed(pieces)])
     small = int(np.searchsorted(younger, FEW, side="right"))

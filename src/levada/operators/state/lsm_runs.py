@@ -31,7 +31,7 @@ from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import bits_for, bucket_order
 from levada.kernels.keyed.hash_probe import Buckets
 from levada.operators.state.key_ranges import Range, common, leaves
-from levada.operators.state.restricted_lookup import Wanted, met
+from levada.operators.state.restricted_lookup import LookupKeys, met
 from levada.operators.state.retractions import uncancelled
 from levada.operators.state.run import (
     Run,
@@ -45,7 +45,7 @@ from levada.operators.state.run import (
     rows_of,
     some_of,
 )
-from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.state.state_parts import State, StatePart, due_together
 
 __all__ = [
     "Horizons", "Run", "add_lasting", "arranged", "as_one", "before", "insert", "keyed", "live",
@@ -72,7 +72,7 @@ class Horizons:
     next: int
 
 
-def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> list[Run]:
+def live(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
     """The runs of an input that are not dead at ``horizon``; those that others have written as far
     as they can be met by what is ``wanted`` (None: all that there is).
     """
@@ -80,7 +80,7 @@ def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> 
     return [run for run in found if run is not None]
 
 
-def before(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> list[Run]:
+def before(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
     """The same as they were when this epoch began, whatever has been added since."""
     pieces = (p for p in state.before(key) if p.dead > horizon)
     found = (met(state, p, wanted) for p in pieces)
@@ -160,7 +160,7 @@ def as_one(state: State, key: str) -> Run | None:
     return open_(state, pieces[0]) if pieces else None
 
 
-def _append(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
+def _append(state: State, piece: StatePart, run: Run, horizon: int) -> Run | None:
     """The open run with an epoch's rows behind its own; None unless all of them live, are later,
     and count equally long.
 
@@ -205,7 +205,7 @@ def _living(run: Run, horizon: int) -> Run:
     )
 
 
-def _stays_open(state: State, tail: Piece, rows: Frame, quarter: int) -> bool:
+def _stays_open(state: State, tail: StatePart, rows: Frame, quarter: int) -> bool:
     if tail.epochs >= OPEN_EPOCHS or tail.rows > max(LITTLE, WORTH * rows.n):
         return False
     if state.theta and (tail.rows + rows.n) * row_bytes(rows) > state.theta:
@@ -214,7 +214,7 @@ def _stays_open(state: State, tail: Piece, rows: Frame, quarter: int) -> bool:
     return high - tail.low <= quarter
 
 
-def _seal(piece: Piece, new: int) -> Piece:
+def _seal(piece: StatePart, new: int) -> StatePart:
     """The open run sealed, at the level that runs of so many rows have where so many come: so one
     that is large is not put together with three that are small.
     """
@@ -231,13 +231,13 @@ def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
 
 def _merge(
     state: State,
-    pieces: list[Piece],
+    pieces: list[StatePart],
     quarter: int,
     horizon: int,
     ends: Sequence[str],
     *,
     alive: Bools | None,
-) -> list[Piece]:
+) -> list[StatePart]:
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
     window.
     """
@@ -254,9 +254,9 @@ def _merge(
 
 
 def _settle(
-    state: State, pieces: list[Piece], new: int, horizon: int, ends: Sequence[str],
+    state: State, pieces: list[StatePart], new: int, horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
-) -> list[Piece]:  # fmt: skip
+) -> list[StatePart]:  # fmt: skip
     """Where groups have come, runs are as many as their owners had: the four smallest neighbours
     become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
     may be, all that are too many. Up to twice as many wait where the four are large beside what is
@@ -281,7 +281,7 @@ def _settle(
     return list(chain.from_iterable(some))
 
 
-def _by_run(pieces: Iterable[Piece]) -> list[list[Piece]]:
+def _by_run(pieces: Iterable[StatePart]) -> list[list[StatePart]]:
     """The pieces of each run: those that it was cut into stand side by side."""
     numbered = enumerate(pieces)
     runs = groupby(numbered, key=lambda each: (each[1].run, 0 if each[1].run else each[0]))
@@ -289,16 +289,16 @@ def _by_run(pieces: Iterable[Piece]) -> list[list[Piece]]:
 
 
 def _one(
-    state: State, pieces: Sequence[Piece], horizon: int, ends: Sequence[str],
+    state: State, pieces: Sequence[StatePart], horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
-) -> list[Piece]:  # fmt: skip
+) -> list[StatePart]:  # fmt: skip
     """Runs as one of the next level, without what is dead or of other groups: range by range where
     they are larger than two theta.
     """
     opened = [open_(state, p) for p in pieces]
     theta = max(state.theta // row_bytes(opened[0].rows), 1)
     root = common(run.range for run in opened)
-    level, found = max(p.level for p in pieces) + 1, list[Piece]()
+    level, found = max(p.level for p in pieces) + 1, list[StatePart]()
     directory = leaves(lambda some: sum(run.count(some) for run in opened), theta, root)
     for leaf, hot in directory if state.theta else [(root, False)]:
         # a row of weight -1 and the row that it takes back stay together
@@ -316,7 +316,7 @@ def _one(
 
 
 def _rows_in(
-    state: State, pieces: Sequence[Piece], leaf: Range, apart: int
+    state: State, pieces: Sequence[StatePart], leaf: Range, apart: int
 ) -> Iterator[Frame]:  # fmt: skip
     """The rows of a leaf, in the order of their runs: together, or so many at a time."""
     found = list[Frame]()

@@ -21,7 +21,7 @@ from levada.core.event_time import MAX
 from levada.core.frame import Frame, concat
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.radix_sort import in_order
-from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.state.state_parts import State, StatePart, due_together
 
 MOST_ROWS = register(f"{__name__}.MOST_ROWS", 1 << 20)
 """A piece with so many rows is put together with no other."""
@@ -33,7 +33,7 @@ def ordered(rows: Frame, column: str) -> Frame:
     return rows if (values[1:] >= values[:-1]).all() else rows.take(in_order(values))
 
 
-class InTurn(NamedTuple):
+class OrderedBuffer(NamedTuple):
     """The rows that wait under a key of the state, in the order of a column of integers; ``living``
     leaves out those of nobody.
     """
@@ -45,7 +45,7 @@ class InTurn(NamedTuple):
 
     def come_up(self, below: int) -> list[Frame]:
         """Takes the rows out whose value is less than ``below``."""
-        up, kept = list[Frame](), list[Piece]()
+        up, kept = list[Frame](), list[StatePart]()
         for piece in self.state.pieces(self.key):
             if piece.low >= below:
                 kept.append(piece)
@@ -72,13 +72,13 @@ class InTurn(NamedTuple):
             pieces[first:] = [self._put(left)] if left.n else []
         self.state.replace(self.key, pieces)
 
-    def _left(self, piece: Piece) -> Frame:
+    def _left(self, piece: StatePart) -> Frame:
         """The rows of a piece that still wait."""
         self.state.touched += piece.rows
         rows = self.state.frame(piece)
         return self.state.own(piece, rows.slice(rows.n - piece.rows, rows.n))
 
-    def _put(self, rows: Frame) -> Piece:
+    def _put(self, rows: Frame) -> StatePart:
         rows = ordered(rows, self.column)
         values = rows[self.column]
         return self.state.put({"": rows}, rows.n, (MAX, int(values[0]), int(values[-1])))

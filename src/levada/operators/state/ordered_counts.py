@@ -27,7 +27,7 @@ from levada.core.row_ranges import ranges, starts_segment
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.radix_sort import in_order
 from levada.operators.state import counters
-from levada.operators.state.state_parts import Piece, State
+from levada.operators.state.state_parts import State, StatePart
 
 Order = Callable[[Frame], Longs]
 Texts = Callable[[Frame], Mapping[str, Frame]]
@@ -127,7 +127,7 @@ def _directory(rows: Frame) -> Frame:
     return directory.take(in_order(directory[col.KEY]))
 
 
-def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Longs]:
+def _entries(state: State, piece: StatePart, k: Words, h: Words) -> tuple[Longs, Longs]:
     """Which of the groups a piece has, and their places in its directory."""
     directory = state.frame(piece, ".dir")
     begins = np.searchsorted(directory[col.KEY], k, "left")
@@ -140,7 +140,7 @@ def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Lon
     return at[same], places[same]
 
 
-def _left(state: State, key: str, piece: Piece) -> Frame:
+def _left(state: State, key: str, piece: StatePart) -> Frame:
     """The rows of a piece that goes, without those that were taken."""
     directory, rows = state.own(piece, state.frame(piece, ".dir")), state.frame(piece)
     state.touched += rows.n
@@ -152,17 +152,17 @@ def _left(state: State, key: str, piece: Piece) -> Frame:
     return state.own(piece, rows.where(keep))
 
 
-def _take(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
+def _take(state: State, key: str, piece: StatePart, k: Words, h: Words) -> Longs:
     found = counters.find(state, f"{key}.taken", *_of_piece(piece, k, h))
     return counters.sum_(found, len(k), col.COUNT)
 
 
-def _count(state: State, key: str, piece: Piece, groups: Frame, more: Longs) -> None:
+def _count(state: State, key: str, piece: StatePart, groups: Frame, more: Longs) -> None:
     k, h = _of_piece(piece, groups[col.KEY], groups[col.CHECK])
     columns = {col.KEY: k, col.CHECK: h, col.PLACE: groups[col.PLACE], col.COUNT: more}
     counters.insert(state, f"{key}.taken", Frame(columns, len(k)), _ADDED)
 
 
-def _of_piece(piece: Piece, k: Words, h: Words) -> tuple[Words, Words]:
+def _of_piece(piece: StatePart, k: Words, h: Words) -> tuple[Words, Words]:
     """Keys of groups in a piece, whose name no other has."""
     return combine(k, h, np.full(len(k), int(piece.name), np.uint64), np.zeros(len(k), np.uint64))

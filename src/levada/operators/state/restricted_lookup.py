@@ -29,7 +29,7 @@ from levada.core.frozen import frozen
 from levada.core.row_ranges import ranges
 from levada.core.size_thresholds import register
 from levada.operators.state.run import Run, arranged, open_, range_of
-from levada.operators.state.state_parts import Piece, State
+from levada.operators.state.state_parts import State, StatePart
 
 FEW = register(f"{__name__}.FEW", 4096)
 """Rows up to which a run is opened in whole."""
@@ -40,7 +40,7 @@ MOSTLY, SAMPLE = 0.5, 1024
 
 
 @frozen
-class Wanted:
+class LookupKeys:
     """The new rows of all inputs of an operator, with the first halves of their keys."""
 
     came: Sequence[tuple[Words, Frame]]
@@ -54,7 +54,7 @@ class Wanted:
         return self._known[kept]
 
 
-def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
+def met(state: State, piece: StatePart, wanted: LookupKeys | None) -> Run | None:
     """A run as new rows meet it; None: they meet none of it. ``wanted`` None: any may."""
     groups = state.groups(piece)
     if groups is None or wanted is None:
@@ -69,21 +69,21 @@ def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
     return replace(arranged(rows), is_part=True) if rows.n else None
 
 
-def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
+def _asked(piece: StatePart, groups: Bools, wanted: LookupKeys) -> Words:
     """The keys that are looked up in a run, without the bits of its range, in order."""
     range_ = range_of(piece)
     asked = wanted.of(piece.kept, groups)
     return range_.rest(asked[range_.holds(asked)]) if range_.depth else asked
 
 
-def _share(state: State, piece: Piece, groups: Bools) -> float:
+def _share(state: State, piece: StatePart, groups: Bools) -> float:
     """How much of a run is of these groups, by its middle."""
     first = max((piece.rows - SAMPLE) // 2, 0)
     at = np.arange(first, min(first + SAMPLE, piece.rows))
     return np.count_nonzero(groups[state.some(piece).take(col.PLACE, at)]) / len(at)
 
 
-def _rows(state: State, piece: Piece, asked: Words) -> Frame:
+def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
     """The rows of a run that have one of these keys, in their order, with their # columns."""
     keys, rows = state.some(piece, ".key"), state.some(piece)
     places = _places(state, piece, asked)
@@ -100,7 +100,7 @@ def _rows(state: State, piece: Piece, asked: Words) -> Frame:
     return state.own(piece, Frame(columns, len(at)))
 
 
-def _places(state: State, piece: Piece, asked: Words) -> Longs:
+def _places(state: State, piece: StatePart, asked: Words) -> Longs:
     """The places of the buckets in which these keys would be; they are distinct and in order."""
     directory = state.some(piece, ".dir")
     bucket = (asked >> np.uint64(64 - piece.bits)).astype(np.int64)

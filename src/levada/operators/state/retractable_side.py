@@ -22,17 +22,17 @@ from levada.core.frame import Frame, concat
 from levada.core.frozen import frozen
 from levada.operators.state import lsm_runs
 from levada.operators.state.retractions import whole_key
-from levada.operators.state.state_parts import Piece, State
+from levada.operators.state.state_parts import State, StatePart
 from levada.operators.windowing.row_versions import taken_back
 
 
 @frozen
-class Settled:
+class RetractableSide:
     """A side with an epoch's rows: the ``pieces`` that stay as they are, and the others as runs:
     ``lasting``, of what is not known to end, and ``ended``.
     """
 
-    pieces: list[Piece]
+    pieces: list[StatePart]
     lasting: lsm_runs.Run
     ended: lsm_runs.Run
 
@@ -50,7 +50,7 @@ def settle(
     *,
     ends: Sequence[str],
     alive: Bools,
-) -> Settled:
+) -> RetractableSide:
     """A side with new rows (with # columns), of which there are some. ``ends``: columns in which a
     row differs from the row of weight -1 that takes it back; ``alive``: the members that are not
     gone.
@@ -61,7 +61,7 @@ def settle(
         n += parts[-1].n
     rows = _ended(concat(parts[::-1]), ends)
     lasting = rows[col.END] >= MAX
-    return Settled(
+    return RetractableSide(
         pieces, lsm_runs.arranged(rows.where(lasting)), lsm_runs.arranged(rows.where(~lasting))
     )
 
@@ -81,7 +81,7 @@ def _ended(rows: Frame, ends: Sequence[str]) -> Frame:
     return rows.with_(**{col.UNTIL: until, col.END: last}).where(stay)
 
 
-def keep(state: State, key: str, side: Settled, horizon: int) -> None:
+def keep(state: State, key: str, side: RetractableSide, horizon: int) -> None:
     """Remembers what some later row can still meet."""
     later = side.ended.rows.where(side.ended.rows[col.END] > horizon)
     run = side.lasting

@@ -25,7 +25,7 @@ from levada.core.frame import Column, Frame
 from levada.core.frozen import frozen
 from levada.kernels.keyed.hash_probe import Buckets, arrange, join_pairs
 from levada.operators.state.key_ranges import ALL, Range
-from levada.operators.state.state_parts import Piece, State, span_of
+from levada.operators.state.state_parts import State, StatePart, span_of
 
 Rows = npt.NDArray[np.intp]
 KEY_BYTES = 44
@@ -128,7 +128,7 @@ def arranged(rows: Frame) -> Run:
     return Run(rows, buckets, order.astype(np.int32), whole)
 
 
-def open_(state: State, piece: Piece) -> Run:
+def open_(state: State, piece: StatePart) -> Run:
     """A run of state."""
     rows, keys = state.frame(piece), state.frame(piece, ".key")
     directory = state.frame(piece, ".dir")["d"]
@@ -140,12 +140,12 @@ def open_(state: State, piece: Piece) -> Run:
     return Run(rows, buckets, keys[col.ORDER], whole, state.groups(piece), range_of(piece))
 
 
-def range_of(piece: Piece) -> Range:
+def range_of(piece: StatePart) -> Range:
     """The range of which all keys of a run are."""
     return Range(piece.depth, piece.prefix)
 
 
-def rows_of(state: State, piece: Piece) -> Frame:
+def rows_of(state: State, piece: StatePart) -> Frame:
     """The rows of a run of state with their # columns."""
     keys = state.frame(piece, ".key")
     columns = {}
@@ -157,7 +157,7 @@ def rows_of(state: State, piece: Piece) -> Frame:
     return _with_keys(state, piece, state.frame(piece), columns)
 
 
-def some_of(state: State, piece: Piece, some: Range, most: int = 2**31) -> Iterator[Frame]:
+def some_of(state: State, piece: StatePart, some: Range, most: int = 2**31) -> Iterator[Frame]:
     """The rows of a run whose keys are in a range, in their order, so many at a time."""
     run, keys = open_(state, piece), state.frame(piece, ".key")
     places = run.places(some)
@@ -170,7 +170,7 @@ def some_of(state: State, piece: Piece, some: Range, most: int = 2**31) -> Itera
         yield _with_keys(state, piece, run.rows.take(at[part]), columns)
 
 
-def _with_keys(state: State, piece: Piece, rows: Frame, columns: dict[str, Column]) -> Frame:
+def _with_keys(state: State, piece: StatePart, rows: Frame, columns: dict[str, Column]) -> Frame:
     columns[col.KEY] = range_of(piece).keys(columns[col.KEY])
     columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
     return state.own(piece, rows.with_(**columns))
@@ -184,7 +184,9 @@ def living(rows: Frame, horizon: int, members: Bools | None) -> Frame:
     return rows.where(later if members is None else later & members[rows["op"]])
 
 
-def put(state: State, run: Run, level: int = 0, epochs: int = 1, of: Range = ALL) -> list[Piece]:
+def put(
+    state: State, run: Run, level: int = 0, epochs: int = 1, of: Range = ALL
+) -> list[StatePart]:
     """A run as a piece of state, by itself; ``of``: the range of its keys, which are without its
     bits by now.
     """

@@ -31,13 +31,13 @@ import msgspec
 
 from levada.core.array_types import Bools
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.state_parts import ALIKE, FOLLOWS, TERMS, TIMES, Head, Piece
+from levada.operators.state.state_parts import ALIKE, FOLLOWS, TERMS, TIMES, Head, StatePart
 
 ALL = ""  # of a set: all groups that there are
 PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
 
 
-class Taken(NamedTuple):
+class HandedOverGroups(NamedTuple):
     """Of an old owner's groups those that are taken over (None: all that it had), and which it had
     (None: that is not known).
     """
@@ -53,10 +53,10 @@ class Part(NamedTuple):
 
     head: Head
     file: str
-    taken: Taken
-    joins: Mapping[int, Taken] = {}
+    taken: HandedOverGroups
+    joins: Mapping[int, HandedOverGroups] = {}
 
-    def of(self, key: str) -> Taken:
+    def of(self, key: str) -> HandedOverGroups:
         """What is taken over of what is kept under a key."""
         words = key.split(".")
         number = words[1] if words[0] == PENDING else words[0]
@@ -69,7 +69,7 @@ def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
     ``parts``: from whom it takes groups, in the order of their numbers.
     """
     sets = Sets()
-    found: dict[str, list[Piece]] = {}
+    found: dict[str, list[StatePart]] = {}
     for part in parts:
         for key, pieces in part.head.pieces.items():
             if not _is_alike(key) and FOLLOWS not in key:
@@ -113,18 +113,18 @@ class Sets:
         return self.place(encode(decode(self.texts[a]) | decode(self.texts[b])))
 
 
-def _named(part: Part, pieces: Iterable[Piece]) -> Iterable[Piece]:
+def _named(part: Part, pieces: Iterable[StatePart]) -> Iterable[StatePart]:
     """The pieces with the file that each is in."""
     return (p if p.file else msgspec.structs.replace(p, file=part.file) for p in pieces)
 
 
-def _texts(part: Part, known: Sequence[Piece], pieces: Iterable[Piece]) -> list[Piece]:
+def _texts(part: Part, known: Sequence[StatePart], pieces: Iterable[StatePart]) -> list[StatePart]:
     """The tables that are not listed yet."""
     there = {(p.file, p.name) for p in known}
     return [p for p in _named(part, pieces) if (p.file, p.name) not in there]
 
 
-def _merge(own: list[Piece], more: Iterable[Piece], sets: Sets) -> None:
+def _merge(own: list[StatePart], more: Iterable[StatePart], sets: Sets) -> None:
     """Adds another owner's pieces: where one is listed already, and in this order, to that; so the
     order of both lists stays.
     """
@@ -145,9 +145,11 @@ def _merge(own: list[Piece], more: Iterable[Piece], sets: Sets) -> None:
     own[:] = out
 
 
-def _rows(part: Part, taken: Taken, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
+def _rows(
+    part: Part, taken: HandedOverGroups, pieces: Iterable[StatePart], sets: Sets
+) -> list[StatePart]:
     """The pieces restricted to what is taken over; those without any of it are left out."""
-    out: list[Piece] = []
+    out: list[StatePart] = []
     new: dict[tuple[int, int], tuple[int, int] | None] = {}  # places of sets before -> now
     for piece in _named(part, pieces):
         own = piece.kept, piece.within
@@ -159,7 +161,7 @@ def _rows(part: Part, taken: Taken, pieces: Iterable[Piece], sets: Sets) -> list
 
 
 def _restricted(
-    head: Head, taken: Taken, kept: int, within: int, sets: Sets
+    head: Head, taken: HandedOverGroups, kept: int, within: int, sets: Sets
 ) -> tuple[int, int] | None:
     """The places among ``sets`` to which a piece of the old owner is restricted, and of which it
     has rows; None: it has nothing of what is taken over.

@@ -43,7 +43,7 @@ LARGE = register(f"{__name__}.LARGE", 4, least=2)
 """What part of theta a piece has that gets a file of its own."""
 
 
-class Piece(msgspec.Struct, array_like=True, frozen=True):
+class StatePart(msgspec.Struct, array_like=True, frozen=True):
     """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
     the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
     ``depth``, ``prefix``: the range of keys that it was cut to; ``run``: what the pieces of one run
@@ -82,7 +82,7 @@ class Head(msgspec.Struct):
     of them are restricted, or of which some of them have rows.
     """
 
-    pieces: dict[str, list[Piece]]
+    pieces: dict[str, list[StatePart]]
     serial: int = 0
     sets: list[str] = []
 
@@ -99,7 +99,7 @@ class State:
         self._written = list[str]()
         self._sets = head.sets if head else []
         pieces = head.pieces if head else {}
-        self._pieces: dict[str, list[Piece]] = {
+        self._pieces: dict[str, list[StatePart]] = {
             key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some]
             for key, some in pieces.items()
         }
@@ -113,15 +113,15 @@ class State:
         self.touched = 0  # rows that were read one by one, looked up or written
         self.settled = 0  # rows of runs that were put together since groups have come
 
-    def pieces(self, key: str) -> list[Piece]:
+    def pieces(self, key: str) -> list[StatePart]:
         """The pieces of one operator input (or of the terms, times, ...), oldest first."""
         return self._pieces.get(key, [])
 
-    def before(self, key: str) -> list[Piece]:
+    def before(self, key: str) -> list[StatePart]:
         """The pieces of a key with which this epoch began, whatever has come since."""
         return self._first.get(key, [])
 
-    def first_pieces(self, ending: str) -> list[Piece]:
+    def first_pieces(self, ending: str) -> list[StatePart]:
         """The pieces with which this epoch began, of all keys with this ending: also those that
         have been replaced since.
         """
@@ -131,7 +131,7 @@ class State:
         """All keys with this prefix that have pieces."""
         return [k for k in self._pieces if k.startswith(prefix)]
 
-    def frames(self, piece: Piece) -> Mapping[str, Frame]:
+    def frames(self, piece: StatePart) -> Mapping[str, Frame]:
         """All frames of the piece's file."""
         if not piece.file:
             return self._new
@@ -139,25 +139,25 @@ class State:
             self._open[piece.file] = self._opener(piece.file)[0]
         return self._open[piece.file]
 
-    def frame(self, piece: Piece, suffix: str = "") -> Frame:
+    def frame(self, piece: StatePart, suffix: str = "") -> Frame:
         """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
         return self.frames(piece)[piece.name + suffix]
 
-    def some(self, piece: Piece, suffix: str = "") -> Some:
+    def some(self, piece: StatePart, suffix: str = "") -> Some:
         """The same of which some rows are read."""
         frames, name = self.frames(piece), piece.name + suffix
         return frames.some(name) if isinstance(frames, CheckedFrames) else Some(frames[name])
 
-    def own(self, piece: Piece, rows: Frame) -> Frame:
+    def own(self, piece: StatePart, rows: Frame) -> Frame:
         """Those of some rows of a piece that are this partition's."""
         groups = self.groups(piece)
         return rows if groups is None else rows.where(groups[rows[col.PLACE]])
 
-    def groups(self, piece: Piece) -> Bools | None:
+    def groups(self, piece: StatePart) -> Bools | None:
         """The groups whose rows of a piece are this partition's; None: all."""
         return decode(self._sets[piece.kept - 1]) if piece.kept else None
 
-    def within(self, pieces: Iterable[Piece]) -> int:
+    def within(self, pieces: Iterable[StatePart]) -> int:
         """The place of the set of groups of which there are rows in some pieces; 0: not known."""
         places = sorted({p.kept or p.within for p in pieces})
         if not all(places) or len(places) < 2:
@@ -167,14 +167,14 @@ class State:
             self._sets = [*self._sets, text]
         return self._sets.index(text) + 1
 
-    def whole(self, piece: Piece) -> Frame:
+    def whole(self, piece: StatePart) -> Frame:
         """All rows of a piece, each of which counts as touched."""
         self.touched += piece.rows
         return self.own(piece, self.frame(piece))
 
     def put(
         self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int
-    ) -> Piece:
+    ) -> StatePart:
         """A new piece of frames (by suffix; "" is the main one); ``span`` is (dead, low, high)."""
         self._serial += 1
         name = str(self._serial)
@@ -185,10 +185,10 @@ class State:
         if self._bounded is not None and size > self._bounded.theta // LARGE:
             file = self._bounded.write(checked_parts(named))
             self._written.append(file)
-            return Piece(file, name, rows, *span, **facts)
+            return StatePart(file, name, rows, *span, **facts)
         self._new.update(named)
         self._new_bytes += size
-        return Piece("", name, rows, *span, **facts)
+        return StatePart("", name, rows, *span, **facts)
 
     @property
     def theta(self) -> int:
@@ -200,7 +200,7 @@ class State:
         """The bytes of new pieces that are not in a file yet."""
         return self._new_bytes
 
-    def is_new(self, piece: Piece) -> bool:
+    def is_new(self, piece: StatePart) -> bool:
         """Whether a piece came in this epoch."""
         return not piece.file or piece.file in self._written
 
@@ -209,7 +209,7 @@ class State:
         named = set(self.files())
         return [file for file in self._written if file not in named]
 
-    def replace(self, key: str, pieces: Iterable[Piece]) -> None:
+    def replace(self, key: str, pieces: Iterable[StatePart]) -> None:
         """Sets the pieces of a key."""
         kept = list(pieces)
         if kept != self._pieces.get(key, []):
@@ -219,7 +219,7 @@ class State:
             else:
                 self._pieces.pop(key, None)
 
-    def drop_dead(self, key: str, horizon: int) -> list[Piece]:
+    def drop_dead(self, key: str, horizon: int) -> list[StatePart]:
         """Drops the pieces that are dead at ``horizon``; returns what is left."""
         pieces = self.pieces(key)
         left = [p for p in pieces if p.dead > horizon]
@@ -257,7 +257,7 @@ def _bytes(frames: Mapping[str, Frame]) -> int:
     return sum([c.nbytes for frame in frames.values() for c in frame.columns.values()])
 
 
-def due_together(pieces: Sequence[Piece]) -> int:
+def due_together(pieces: Sequence[StatePart]) -> int:
     """Which of the pieces, oldest first, are to become one: from here on (their number: none).
 
     Four or more, of which the oldest has no more rows than all others. So there are about log2 n

@@ -26,7 +26,7 @@ from levada.core.event_time import MAX
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.kernels.terms.term_dictionary import Terms
-from levada.operators.state.state_parts import TERMS, Piece, State
+from levada.operators.state.state_parts import TERMS, State, StatePart
 
 KEY = TERMS
 OPEN_EPOCHS = register(f"{__name__}.OPEN_EPOCHS", 8)
@@ -45,7 +45,7 @@ def tables(state: State) -> Iterator[Terms]:
         yield table(state, piece)
 
 
-def table(state: State, piece: Piece) -> Terms:
+def table(state: State, piece: StatePart) -> Terms:
     """One table."""
     frames = state.frames(piece)
     return Terms.from_frames(frames, piece.name)
@@ -59,7 +59,7 @@ def insert(state: State, terms: Terms, dead: int, horizon: int) -> None:
     state.replace(KEY, _collect(state, _with(state, pieces, terms, dead)))
 
 
-def _with(state: State, pieces: list[Piece], terms: Terms, dead: int) -> list[Piece]:
+def _with(state: State, pieces: list[StatePart], terms: Terms, dead: int) -> list[StatePart]:
     if pieces and _stays_open(state, pieces[-1]):
         tail = pieces.pop()
         merged = Terms.merge([table(state, tail), terms])
@@ -72,7 +72,7 @@ def _with(state: State, pieces: list[Piece], terms: Terms, dead: int) -> list[Pi
     return pieces
 
 
-def _collect(state: State, pieces: list[Piece]) -> list[Piece]:
+def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
     """The tables, those without an end as one of what rows in state still have, if that is due."""
     endless = [p for p in pieces if p.dead >= MAX]
     left = sum(p.rows for p in endless if p.level == _LEFT)
@@ -111,11 +111,11 @@ def identities(rows: Frame) -> Iterator[tuple[Words, Words]]:
             yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
 
 
-def _stays_open(state: State, tail: Piece) -> bool:
+def _stays_open(state: State, tail: StatePart) -> bool:
     return tail.level == 0 and tail.epochs < OPEN_EPOCHS and not _is_large(state, tail)
 
 
-def _is_large(state: State, piece: Piece) -> bool:
+def _is_large(state: State, piece: StatePart) -> bool:
     """Whether a table has as many bytes as a piece may where memory is bounded."""
     if not state.theta:
         return False
@@ -123,11 +123,11 @@ def _is_large(state: State, piece: Piece) -> bool:
     return ids.n * ID_BYTES + text.n > state.theta
 
 
-def _seal(p: Piece) -> Piece:
+def _seal(p: StatePart) -> StatePart:
     return msgspec.structs.replace(p, level=1)
 
 
-def _merge(state: State, pieces: list[Piece]) -> list[Piece]:
+def _merge(state: State, pieces: list[StatePart]) -> list[StatePart]:
     while len(pieces) >= MERGE and (
         len({p.level for p in pieces[-MERGE:]}) == 1 or len(pieces) > MOST_TABLES
     ):
@@ -142,6 +142,6 @@ def _merge(state: State, pieces: list[Piece]) -> list[Piece]:
     return pieces
 
 
-def _put(state: State, terms: Terms, dead: int, level: int, epochs: int) -> Piece:
+def _put(state: State, terms: Terms, dead: int, level: int, epochs: int) -> StatePart:
     frames = {suffix.removeprefix("t"): frame for suffix, frame in terms.frames("t").items()}
     return state.put(frames, len(terms), (dead, 0, 0), level=level, epochs=epochs)

@@ -31,7 +31,7 @@ from levada.core.frame import Frame, concat
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.join_pairs import Pairs, batched
@@ -59,13 +59,13 @@ class _TooMuchError(Exception):
     """More would be made of what is kept than memory is for it."""
 
 
-def adaptive(node: Node, inputs: Inputs, env: Env) -> Frame | None:
+def adaptive(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
     made = list(adaptive_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
+def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, a part at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
     sides = inputs_of(node, env, inputs, horizons)
@@ -94,7 +94,7 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
     env.forms[str(node.id)] = [round(figure) for figure in told]
 
 
-def _wanted(node: Node, figures: Figures, env: Env) -> Order:
+def _wanted(node: Node, figures: Figures, env: OperatorContext) -> Order:
     """As what it is to be joined."""
     if env.place.division.of(node.id):
         return ()
@@ -103,7 +103,7 @@ def _wanted(node: Node, figures: Figures, env: Env) -> Order:
 
 
 def _settle(
-    node: Node, sides: Sequence[Input], wanted: Order, has: Order, *, env: Env
+    node: Node, sides: Sequence[Input], wanted: Order, has: Order, *, env: OperatorContext
 ) -> Order:  # fmt: skip
     """Makes of the state what this form needs; () if that would be too much."""
     if wanted == has:
@@ -159,7 +159,9 @@ class _Joined:
     key: str
 
 
-def _chain(node: Node, sides: Sequence[Input], order: Order, env: Env) -> list[_Joined] | None:
+def _chain(
+    node: Node, sides: Sequence[Input], order: Order, env: OperatorContext
+) -> list[_Joined] | None:
     """All joins but what the last one makes; None if one would make too much."""
     left, found = _side_of(sides[order[0]]), list[_Joined]()
     horizon = env.horizons(node).now
@@ -184,19 +186,21 @@ def _side_of(side: Input) -> Side:
     return Side(side.new, side.held[:-1], side.layout, ())
 
 
-def _made(both: _Joined, env: Env, *, keyed: bool) -> Iterator[Frame]:
+def _made(both: _Joined, env: OperatorContext, *, keyed: bool) -> Iterator[Frame]:
     """The new rows of a join of two."""
     node, left, right = both.node, both.left, both.right
     yield from _paired(both, partial(_all_pairs, node, left, right, env), env, keyed=keyed)
 
 
-def _all_pairs(node: PlanNode[s.Join], left: Side, right: Side, env: Env) -> Iterator[Pairs]:
+def _all_pairs(
+    node: PlanNode[s.Join], left: Side, right: Side, env: OperatorContext
+) -> Iterator[Pairs]:
     yield from meet(node.step, left.new, right.met(env.state), turned=False)
     yield from meet(node.step, right.new, left.old, turned=True)
 
 
 def _paired(
-    both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: Env, *, keyed: bool
+    both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: OperatorContext, *, keyed: bool
 ) -> Iterator[Frame]:  # fmt: skip
     node, layouts = both.node, (both.left.layout, both.right.layout)
     for found in batched(node, pairs, env):
@@ -205,18 +209,18 @@ def _paired(
             yield rows
 
 
-def _last(chain: Sequence[_Joined], env: Env) -> Iterator[Frame]:
+def _last(chain: Sequence[_Joined], env: OperatorContext) -> Iterator[Frame]:
     yield from _made(chain[-1], env, keyed=False)
 
 
-def _keep_chain(chain: Sequence[_Joined], env: Env, horizons: Horizons) -> None:
+def _keep_chain(chain: Sequence[_Joined], env: OperatorContext, horizons: Horizons) -> None:
     """Keeps what has been joined on the way."""
     for both, above in pairwise(chain):
         if above.left.new.rows.n:
             _insert(both, above.left.new, env, horizons)
 
 
-def _insert(both: _Joined, run: Run, env: Env, horizons: Horizons) -> None:
+def _insert(both: _Joined, run: Run, env: OperatorContext, horizons: Horizons) -> None:
     most, alive = quarter(both.node.windows), both.node.alive
     lsm_runs.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
 
@@ -237,7 +241,7 @@ def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
 # -- from one step to two at a time --
 
 
-def _built(node: Node, sides: Sequence[Input], order: Order, env: Env) -> bool:
+def _built(node: Node, sides: Sequence[Input], order: Order, env: OperatorContext) -> bool:
     """Makes what is kept of the rows of before; False if one of its joins would be too much."""
     horizons = env.horizons(node)
     key, layout = f"{node.id}.{order[0]}", sides[order[0]].layout
@@ -259,7 +263,7 @@ def _built(node: Node, sides: Sequence[Input], order: Order, env: Env) -> bool:
     return True
 
 
-def _old_pairs(key: str, both: _Joined, env: Env, horizon: int) -> Iterator[Pairs]:
+def _old_pairs(key: str, both: _Joined, env: OperatorContext, horizon: int) -> Iterator[Pairs]:
     """Pairs of rows that both are in state."""
     for piece in env.state.drop_dead(key, horizon):
         rows = living(rows_of(env.state, piece), horizon, both.node.alive)

@@ -28,8 +28,8 @@ from levada.core.event_time import MAX, MIN
 from levada.core.frame import Column, Frame, concat
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.terms.term_lookup import Pool
-from levada.operators.operator_context import Env, Inputs
+from levada.kernels.terms.term_lookup import TermLookup
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.join_pairs import Pairs, batched
@@ -49,24 +49,28 @@ from levada.operators.windowed.windowed_join import (
 from levada.operators.windowing.window_intervals import by_weight
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.sharing_demand import SharingDemand
 
 Join = PlanNode[s.ArrangedJoin]
 
 
-def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: Env) -> Frame | None:
+def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Keeps the rows of members that are new. None go on: joins read them here."""
     _keep(node, inputs, env)
     return None
 
 
-def arrange_distinct(node: PlanNode[s.ArrangeDistinct], inputs: Inputs, env: Env) -> Frame | None:
+def arrange_distinct(
+    node: PlanNode[s.ArrangeDistinct], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """Keeps them once each."""
     _keep(node, inputs, env, once=True)
     return None
 
 
-def relaxed_static(node: PlanNode[s.RelaxedStatic], inputs: Inputs, env: Env) -> Frame | None:
+def relaxed_static(
+    node: PlanNode[s.RelaxedStatic], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """Keeps those that are not there yet. What nobody wants any more goes with others that come,
     if it is more than half.
     """
@@ -103,7 +107,9 @@ def _whole(rows: Frame, slots: int) -> r.Key:
     return k, h
 
 
-def _keep(node: PlanNode[s.Arrange], inputs: Inputs, env: Env, *, once: bool = False) -> None:
+def _keep(
+    node: PlanNode[s.Arrange], inputs: Inputs, env: OperatorContext, *, once: bool = False
+) -> None:
     rows = _arriving(node, inputs, once=once)
     if rows is not None:
         lsm_runs.add_lasting(env.state, _key(node.id), lsm_runs.arranged(rows), node.alive)
@@ -127,13 +133,13 @@ def _arriving(node: PlanNode[s.Arrange], inputs: Inputs, *, once: bool = False) 
     return lsm_runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
 
 
-def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
+def arranged_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows."""
     made = list(arranged_join_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
+def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, at = node.step, 1 - node.step.arranged
     assert inputs[step.arranged] is None, "rows of an arrangement are read where they are"
@@ -150,7 +156,7 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fr
             yield joined
 
 
-def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
+def _wanted(node: Join, found: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
     """Without those of static rows that are kept for others, or that nobody wants any more."""
     shares, at = env.shares, node.step.arranged
     if not node.step.relaxed or shares is None:
@@ -160,7 +166,7 @@ def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
     return (_of_picks(node, pairs, shares, env.pool) for pairs in found)
 
 
-def _of_picks(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs:
+def _of_picks(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLookup) -> Pairs:
     a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
     there, row, op = (b, j, a["op"][i]) if node.step.arranged else (a, i, b["op"][j])
     keep = shared_input_filter.wanted(
@@ -188,7 +194,7 @@ def arranged_rows(
     return found
 
 
-def _arrived(node: Join, at: int, inputs: Inputs, env: Env) -> lsm_runs.Run:
+def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_runs.Run:
     """The new rows of the other side, a set, by the key and member of the arrangement."""
     step, layout, horizons = node.step, node.input_layouts[at], horizons_of(node, inputs, env)
     frame = inputs[at]
@@ -205,7 +211,9 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: Env) -> lsm_runs.Run:
     table = node.known(project, tuple([pair[at] for pair in step.windows]), len(layout.windows))
     start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
-        end = shared_input_filter.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
+        end = shared_input_filter.expiry_times(
+            node, at, frame, end, shares=env.shares, pool=env.pool
+        )
     met = _met(node, frame, slots, key)
     run = lsm_runs.arranged(lsm_runs.keyed(shown(frame, node, step, at), met, start, end, whole))
     if key is not None:

@@ -17,7 +17,7 @@ from levada.core.frame import Frame
 from levada.core.frozen import frozen
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.radix_sort import in_order
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.rows.route_rows import key_of
 from levada.operators.rows.term_columns import column
 from levada.plan.execution.plan import PlanNode
@@ -37,7 +37,7 @@ class Sequences:
     size: Longs
 
 
-def in_sequences(node: PlanNode, frame: Frame, pool: Pool, keys: Sequence[int]) -> Sequences:
+def in_sequences(node: PlanNode, frame: Frame, pool: TermLookup, keys: Sequence[int]) -> Sequences:
     """Rows of all members as sequences by these slots of input 0."""
     k, h = key_of(frame, keys)
     codes, first = group(k, h)
@@ -59,7 +59,7 @@ def _tied(of: Ints, ts: Longs) -> Bools:
     return tied
 
 
-def _by_texts(rows: Frame, of: Ints, tied: Longs, slots: range, pool: Pool) -> Longs:
+def _by_texts(rows: Frame, of: Ints, tied: Longs, slots: range, pool: TermLookup) -> Longs:
     """The order in which tied rows are by their texts as well."""
     some = rows.take(tied)
     texts = [column(some, i, pool).texts().fill_null("") for i in slots]

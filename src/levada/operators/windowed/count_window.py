@@ -31,7 +31,7 @@ from levada.core.row_ranges import ranges, starts_segment
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.radix_sort import in_order
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.constants import identities
 from levada.operators.rows.route_rows import gather, key_of
 from levada.operators.state import counters
@@ -42,7 +42,9 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Frame | None:
+def count_window(
+    node: PlanNode[s.CountWindow], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """New rows of streams -> changes of their count windows."""
     step, state, (frame,) = node.step, env.state, inputs
     if frame is None:
@@ -283,7 +285,7 @@ def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
     return plain.with_(hi0=instant.astype(np.int64), w=np.full(plain.n, weight, np.int8))
 
 
-def select(node: PlanNode[s.Select], inputs: Inputs, env: Env) -> Frame | None:
+def select(node: PlanNode[s.Select], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """A triple pattern over rows s, p, o: the members' constants and repeated variables."""
     step, (frame,) = node.step, inputs
     if frame is None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.kernels.keyed.previous_occurrence import latest, previous_within
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.route_rows import Key, key_of
 from levada.operators.state import lsm_runs
@@ -56,7 +56,7 @@ def _quarter(node: PlanNode[Occur]) -> int:
     return quarter(node.windows)
 
 
-def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
+def occur(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New raw rows -> occurrences; remembered as long as they can be somebody's ``prev``."""
     layout, (frame,) = node.input_layouts[0], inputs
     if frame is None:
@@ -67,7 +67,7 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     rows, kept = as_set(frame, key, key, lsm_runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     if node.step.relaxed and env.shares is not None:
-        e = shared_input_filter.ends(node, 0, rows, e, shares=env.shares, pool=env.pool)
+        e = shared_input_filter.expiry_times(node, 0, rows, e, shares=env.shares, pool=env.pool)
     stored = rows.select(("op", col.PLACE))
     key = pick(key, kept)
     new = lsm_runs.keyed(stored, key, s, e, key[1])

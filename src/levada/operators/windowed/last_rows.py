@@ -25,7 +25,7 @@ from levada.core.row_ranges import ends_segment, place_in_segment, ranges, start
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.radix_sort import in_order
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows.route_rows import gather
 from levada.operators.state import counters
@@ -52,13 +52,15 @@ class _Known:
     last: Longs
 
 
-def recent(node: PlanNode[s.Recent], inputs: Inputs, env: Env) -> Frame | None:
+def recent(node: PlanNode[s.Recent], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The pairs that new rows make."""
     made = list(recent_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def recent_in_pieces(node: PlanNode[s.Recent], inputs: Inputs, env: Env) -> Iterator[Frame]:
+def recent_in_pieces(
+    node: PlanNode[s.Recent], inputs: Inputs, env: OperatorContext
+) -> Iterator[Frame]:
     """The same, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     (frame,) = inputs
     if frame is None:

@@ -22,11 +22,11 @@ from levada.core.event_time import Times
 from levada.core.frame import Frame
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.state import lsm_runs
 from levada.operators.state.lsm_runs import Run
-from levada.operators.state.restricted_lookup import Wanted
+from levada.operators.state.restricted_lookup import LookupKeys
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowing.window_intervals import outer
 from levada.plan.execution import steps as s
@@ -37,7 +37,7 @@ SAMPLE = register(f"{__name__}.SAMPLE", 128)  # new rows of an input that are lo
 MOST = register(f"{__name__}.MOST", 1 << 18)  # pairs that are looked at, at most
 
 
-class Few(NamedTuple):
+class ProbeSample(NamedTuple):
     """Some rows as probes: their keys and instants."""
 
     k: Words
@@ -73,14 +73,17 @@ class Input:
 
 
 def inputs_of(
-    node: PlanNode[s.MultiwayJoin], env: Env, inputs: Inputs, horizons: lsm_runs.Horizons
+    node: PlanNode[s.MultiwayJoin],
+    env: OperatorContext,
+    inputs: Inputs,
+    horizons: lsm_runs.Horizons,
 ) -> list[Input]:
     """All inputs; of runs that others have written what the new rows of this epoch can meet."""
     came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
     found = []
     for i, own in enumerate(came):
         meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
-        wanted = Wanted([(key[0], rows) for rows, key in meet])
+        wanted = LookupKeys([(key[0], rows) for rows, key in meet])
         found.append(_input(node, env, i, own, horizons, wanted=wanted))
     return found
 
@@ -96,8 +99,8 @@ def _came(
 
 
 def _input(
-    node: PlanNode[s.MultiwayJoin], env: Env, i: int, came: tuple[Frame, r.Key],
-    horizons: lsm_runs.Horizons, *, wanted: Wanted,
+    node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, came: tuple[Frame, r.Key],
+    horizons: lsm_runs.Horizons, *, wanted: LookupKeys,
 ) -> Input:  # fmt: skip
     (frame, key), layout, whole = came, node.input_layouts[i], None
     old = lsm_runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
@@ -130,7 +133,7 @@ def matches(sides: Sequence[Input], i: int) -> Doubles:
     """
     new = sides[i].new.buckets
     at = np.linspace(0, max(len(new.k) - 1, 0), min(SAMPLE, len(new.k))).astype(np.intp)
-    few = Few(new.k[at], new.h[at], new.s[at], new.ends[at])
+    few = ProbeSample(new.k[at], new.h[at], new.s[at], new.ends[at])
     found = np.ones((len(at), len(sides)))
     for j, side in enumerate(sides):
         if j != i and len(at):
@@ -147,7 +150,7 @@ def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
     return tuple(sorted(others, key=lambda j: (many[j], sides[j].rows, j)))
 
 
-def _matched(few: Few, side: Input, *, new: bool) -> Doubles:
+def _matched(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
     """How many rows of an input there are for each of a few, by its largest run, and by those of
     which there is only a part.
     """
@@ -160,7 +163,7 @@ def _matched(few: Few, side: Input, *, new: bool) -> Doubles:
     return found
 
 
-def _of_run(few: Few, run: Run) -> Doubles:
+def _of_run(few: ProbeSample, run: Run) -> Doubles:
     found, _ = run.met(*few, MOST)
     probed = len(few.k) if len(found) <= MOST else int(found[-1]) + 1
     many = np.bincount(found, minlength=len(few.k)).astype(np.float64)

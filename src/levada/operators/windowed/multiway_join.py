@@ -30,7 +30,7 @@ from levada.core.frame import Column, Frame, concat
 from levada.core.frozen import frozen
 from levada.core.query_limits import QueryLimits
 from levada.core.size_thresholds import register
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.compensation_filter import unhidden
@@ -52,7 +52,7 @@ Node = PlanNode[s.MultiwayJoin] | PlanNode[s.LinkedJoin]
 
 
 @frozen
-class Found:
+class JoinMatches:
     """Combinations of rows: their key, the instants that they have in common, and by input the
     numbers of their rows.
     """
@@ -67,13 +67,15 @@ class Found:
         return len(self.k)
 
 
-def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Frame | None:
+def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
     made = list(multiway_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Iterator[Frame]:
+def multiway_in_pieces(
+    node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: OperatorContext
+) -> Iterator[Frame]:
     """The new result rows, some ``PART`` at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
     sides = inputs_of(node, env, inputs, horizons)
@@ -82,7 +84,7 @@ def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env)
 
 
 def at_once(
-    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env,
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: OperatorContext,
     looks: Sequence[Doubles] = (),
 ) -> Iterator[Frame]:  # fmt: skip
     """The new result rows in one step; ``looks``: what each input ``matches``, if that is known.
@@ -95,7 +97,10 @@ def at_once(
 
 
 def keep(
-    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, horizons: lsm_runs.Horizons
+    node: PlanNode[s.MultiwayJoin],
+    sides: Sequence[Input],
+    env: OperatorContext,
+    horizons: lsm_runs.Horizons,
 ) -> None:
     """Keeps the new rows of each input."""
     for i, side in enumerate(sides):
@@ -111,8 +116,11 @@ def keep(
 
 
 def _all(
-    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, looks: Sequence[Doubles]
-) -> Iterator[Found]:
+    node: PlanNode[s.MultiwayJoin],
+    sides: Sequence[Input],
+    env: OperatorContext,
+    looks: Sequence[Doubles],
+) -> Iterator[JoinMatches]:
     """All new combinations. Raises ``ExcessError``."""
     total = 0
     for i, side in enumerate(sides):
@@ -125,18 +133,18 @@ def _all(
 
 
 def _of_new(
-    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], i: int, env: Env,
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], i: int, env: OperatorContext,
     order: Sequence[int],
-) -> Iterator[Found]:  # fmt: skip
+) -> Iterator[JoinMatches]:  # fmt: skip
     """The combinations whose first new row is of input ``i``, by probing others in an order."""
-    parts: Iterable[Found] = (of_rows(node, sides[i], i, env),) if order else ()
+    parts: Iterable[JoinMatches] = (of_rows(node, sides[i], i, env),) if order else ()
     for j in order:
         met = meet(parts, list(sides[j].met(new=j > i)), j)
         parts = together(bounded(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
 
-def of_rows(node: PlanNode, side: Input, i: int, env: Env) -> Found:
+def of_rows(node: PlanNode, side: Input, i: int, env: OperatorContext) -> JoinMatches:
     """The new rows of an input that meet others here, as combinations of one: in the order of
     buckets, so that large runs are read from front to back.
     """
@@ -144,10 +152,12 @@ def of_rows(node: PlanNode, side: Input, i: int, env: Env) -> Found:
     keep = own_here(node, side.new, env)
     at = np.arange(len(order)) if keep is None else np.flatnonzero(keep[order])
     number = side.starts[-2] + order[at].astype(np.int64)
-    return Found(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
+    return JoinMatches(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
 
 
-def meet(parts: Iterable[Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[Found]:
+def meet(
+    parts: Iterable[JoinMatches], met: Sequence[tuple[int, Run]], j: int
+) -> Iterator[JoinMatches]:
     """Combinations with each row of input ``j`` that has their key and counts with them, so many at
     a time that they make some ``PART`` new ones.
     """
@@ -162,7 +172,7 @@ def meet(parts: Iterable[Found], met: Sequence[tuple[int, Run]], j: int) -> Iter
                 piece = min(PROBES, max(piece * PART // max(len(found), 1), 1))
 
 
-def _meet_run(part: Found, start: int, run: Run, j: int) -> Found:
+def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
     b = run.stored
     probes, places = run.met(part.k, part.h, part.s, part.e)
     if run.groups is not None:
@@ -173,27 +183,27 @@ def _meet_run(part: Found, start: int, run: Run, j: int) -> Found:
     end = b.e[places] if len(b.e) == len(b.s) else begin + b.longest
     number = start + run.order[places].astype(np.int64)
     s_, e = np.maximum(left.s, begin), np.minimum(left.e, end)
-    return Found(left.k, left.h, s_, e, {**left.rows, j: number})
+    return JoinMatches(left.k, left.h, s_, e, {**left.rows, j: number})
 
 
-def taken(found: Found, at: Rows) -> Found:
+def taken(found: JoinMatches, at: Rows) -> JoinMatches:
     """The combinations at these places."""
     rows = {i: number[at] for i, number in found.rows.items()}
-    return Found(found.k[at], found.h[at], found.s[at], found.e[at], rows)
+    return JoinMatches(found.k[at], found.h[at], found.s[at], found.e[at], rows)
 
 
-def sliced(found: Found, first: int, end: int) -> Found:
+def sliced(found: JoinMatches, first: int, end: int) -> JoinMatches:
     """The combinations from one place to another."""
     cut = slice(first, end)
     rows = {i: number[cut] for i, number in found.rows.items()}
-    return Found(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
+    return JoinMatches(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
 
 
-def together(parts: Iterable[Found]) -> Iterator[Found]:
+def together(parts: Iterable[JoinMatches]) -> Iterator[JoinMatches]:
     """Small parts as larger ones: of each run there are some, and each costs a probe of all runs of
     the next input.
     """
-    some: list[Found] = []
+    some: list[JoinMatches] = []
     rows = 0
     for part in parts:
         if rows and rows + len(part) > PART:
@@ -206,18 +216,18 @@ def together(parts: Iterable[Found]) -> Iterator[Found]:
         yield _one(some)
 
 
-def _one(parts: Sequence[Found]) -> Found:
+def _one(parts: Sequence[JoinMatches]) -> JoinMatches:
     if len(parts) == 1:
         return parts[0]
     every = [(p.k, p.h, p.s, p.e) for p in parts]
     k, h, s_, e = (np.concatenate(each) for each in zip(*every, strict=True))
     rows = {i: np.concatenate([p.rows[i] for p in parts]) for i in parts[0].rows}
-    return Found(k, h, s_, e, rows)
+    return JoinMatches(k, h, s_, e, rows)
 
 
 def bounded(
-    node: PlanNode, side: Input, i: int, parts: Iterable[Found], limits: QueryLimits
-) -> Iterator[Found]:
+    node: PlanNode, side: Input, i: int, parts: Iterable[JoinMatches], limits: QueryLimits
+) -> Iterator[JoinMatches]:
     """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
     total, most = 0, most_rows(node, limits)
     for part in parts:

@@ -23,8 +23,8 @@ from levada.core import column_names as col
 from levada.core.array_types import Longs
 from levada.core.event_time import MAX, Times
 from levada.core.frame import Frame, concat
-from levada.operators.operator_context import Env, Inputs
-from levada.operators.state.ordered_buffer import InTurn
+from levada.operators.operator_context import Inputs, OperatorContext
+from levada.operators.state.ordered_buffer import OrderedBuffer
 from levada.operators.windowing import count_axis
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
@@ -46,7 +46,7 @@ class Came(NamedTuple):
         return np.append(self.ts, MAX)[np.searchsorted(self.number, number)]
 
 
-def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: Env) -> Frame | None:
+def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Rows with numbers, and when numbers came -> the rows of each member's window, as changes."""
     rows, instants = inputs
     if instants is None:
@@ -72,11 +72,11 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: Env) -> Frame | None:
     return out if out is not None and out.n else None
 
 
-def _waiting(node: PlanNode[s.Narrow], what: str, env: Env) -> InTurn:
+def _waiting(node: PlanNode[s.Narrow], what: str, env: OperatorContext) -> OrderedBuffer:
     def living(rows: Frame) -> Frame:
         return rows.where(node.alive[rows["op"]])
 
-    return InTurn(env.state, f"{node.id}.{what}", col.NUMBER, living)
+    return OrderedBuffer(env.state, f"{node.id}.{what}", col.NUMBER, living)
 
 
 def _counting(node: PlanNode[s.Narrow], rows: Frame) -> Frame:

@@ -16,7 +16,7 @@ import numpy as np
 from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.core.frozen import frozen
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.state import lsm_runs
 from levada.operators.state.state_parts import AGAIN, ALIKE
@@ -71,7 +71,7 @@ def key_of(node: Node, i: int, a: int) -> str:
 
 
 def arranged_of(
-    node: Node, env: Env, i: int, frame: Frame | None, horizons: lsm_runs.Horizons
+    node: Node, env: OperatorContext, i: int, frame: Frame | None, horizons: lsm_runs.Horizons
 ) -> Arranged:
     """One input: its occurrences if it is raw, its runs."""
     ways, slots = node.known(ways_of, i), dict(node.step.shared[i])
@@ -116,7 +116,9 @@ def _shown(node: Node, i: int, frame: Frame) -> Frame:
     return Frame(kept, frame.n)
 
 
-def keep(node: Node, inputs: list[Arranged], env: Env, horizons: lsm_runs.Horizons) -> None:
+def keep(
+    node: Node, inputs: list[Arranged], env: OperatorContext, horizons: lsm_runs.Horizons
+) -> None:
     """Keeps the new rows of each input, arranged each way."""
     for i, own in enumerate(inputs):
         for a, side in enumerate(own.sides):

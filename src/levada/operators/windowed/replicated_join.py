@@ -26,10 +26,10 @@ from levada.core import column_names as col
 from levada.core.frame import Column, Frame, concat
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import combine, mix
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.windowed.multiway_join import (
-    Found,
+    JoinMatches,
     ReadRows,
     bounded,
     counting,
@@ -54,13 +54,13 @@ class Leg(NamedTuple):
     way: int
 
 
-def linked(node: Node, inputs: Inputs, env: Env) -> Frame | None:
+def linked(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
     made = list(linked_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def linked_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
+def linked_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, a part at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
     sides = [arranged_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
@@ -76,13 +76,13 @@ def linked_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
     keep(node, sides, env, horizons)
 
 
-def _read(sides: Sequence[Arranged], j: int, ways: dict[int, int], found: Found) -> ReadRows:
+def _read(sides: Sequence[Arranged], j: int, ways: dict[int, int], found: JoinMatches) -> ReadRows:
     return ReadRows.of(sides[j].sides[ways[j]], found.rows[j])
 
 
 def _of_new(
-    node: Node, sides: Sequence[Arranged], i: int, env: Env
-) -> Iterator[tuple[Found, dict[int, int]]]:
+    node: Node, sides: Sequence[Arranged], i: int, env: OperatorContext
+) -> Iterator[tuple[JoinMatches, dict[int, int]]]:
     """The combinations whose first new row is of input ``i``, and by which arrangement the rows of
     each are numbered.
     """
@@ -100,8 +100,13 @@ def _of_new(
 
 
 def _met(
-    sides: Sequence[Arranged], parts: Iterable[Found], leg: Leg, ways: dict[int, int], *, i: int
-) -> Iterator[Found]:
+    sides: Sequence[Arranged],
+    parts: Iterable[JoinMatches],
+    leg: Leg,
+    ways: dict[int, int],
+    *,
+    i: int,
+) -> Iterator[JoinMatches]:
     """What has been joined with the rows of one more input."""
     target = sides[leg.input]
     way = target.ways[leg.way]
@@ -122,7 +127,9 @@ def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tup
     return [(v, j) for v, j in having if j >= 0]
 
 
-def _keyed(sides: Sequence[Arranged], part: Found, way: Way, ways: dict[int, int]) -> Found:
+def _keyed(
+    sides: Sequence[Arranged], part: JoinMatches, way: Way, ways: dict[int, int]
+) -> JoinMatches:
     """Combinations with the key of these variables."""
     read = {j: _read(sides, j, ways, part) for j in ways}
     op = next(iter(read.values())).column("op")
@@ -143,8 +150,11 @@ def _identity(
 
 
 def _agreeing(
-    sides: Sequence[Arranged], found: Found, rest: Sequence[tuple[int, int]], ways: dict[int, int]
-) -> Found:
+    sides: Sequence[Arranged],
+    found: JoinMatches,
+    rest: Sequence[tuple[int, int]],
+    ways: dict[int, int],
+) -> JoinMatches:
     """The combinations whose last input has the values that others have."""
     last = next(reversed(ways))
     keep_ = np.ones(len(found), np.bool_)
@@ -156,7 +166,7 @@ def _agreeing(
     return found if keep_.all() else taken(found, np.flatnonzero(keep_))
 
 
-def path(sides: Sequence[Arranged], i: int, new: Found) -> list[Leg]:
+def path(sides: Sequence[Arranged], i: int, new: JoinMatches) -> list[Leg]:
     """In which order, and how, new rows of an input meet the others; [] if one has no rows."""
     others = {j for j in range(len(sides)) if j != i}
     if any(not list(sides[j].sides[0].met(new=j > i)) for j in others):
@@ -181,8 +191,8 @@ def _open(sides: Sequence[Arranged], j: int, ways: dict[int, int]) -> list[int]:
 
 
 def _look(
-    sides: Sequence[Arranged], some: Found, leg: Leg, ways: dict[int, int], *, i: int
-) -> tuple[float, Leg, Found]:
+    sides: Sequence[Arranged], some: JoinMatches, leg: Leg, ways: dict[int, int], *, i: int
+) -> tuple[float, Leg, JoinMatches]:
     """How many rows there are for one of a few combinations, by the largest run of an input; and a
     few of what is found.
     """
@@ -196,12 +206,12 @@ def _look(
     return many, leg, _few(next(together(found), _none(some, leg.input)))
 
 
-def _none(some: Found, j: int) -> Found:
+def _none(some: JoinMatches, j: int) -> JoinMatches:
     none = sliced(some, 0, 0)
     return replace(none, rows={**none.rows, j: np.empty(0, np.int64)})
 
 
-def _few(found: Found) -> Found:
+def _few(found: JoinMatches) -> JoinMatches:
     """A few of all, spread over them."""
     at = np.linspace(0, max(len(found) - 1, 0), min(SAMPLE, len(found))).astype(np.intp)
     return taken(found, at)

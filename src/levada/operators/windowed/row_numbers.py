@@ -25,7 +25,7 @@ from levada.core.frame import Frame
 from levada.core.row_ranges import ends_segment, starts_segment
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.radix_sort import in_order
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import key_of
 from levada.operators.state import counters
 from levada.operators.state.numbered_rows import came, count
@@ -37,7 +37,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def numbered(node: PlanNode[s.Numbered], inputs: Inputs, env: Env) -> Frame | None:
+def numbered(node: PlanNode[s.Numbered], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New rows of a stream, each with its number."""
     step, state, (frame,) = node.step, env.state, inputs
     if frame is None:
@@ -105,7 +105,7 @@ def _newest(node: PlanNode, top: Longs, many: Frame) -> Frame:
     return many.take(at)
 
 
-def instants(node: PlanNode[s.Instants], inputs: Inputs, env: Env) -> Frame | None:
+def instants(node: PlanNode[s.Instants], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """When each number came: of numbered rows one for each instant."""
     (frame,) = inputs
     if frame is None:

@@ -24,7 +24,7 @@ from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame, concat
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import empty, key_of
 from levada.operators.state import counters
 from levada.operators.state.state_parts import State, due_together
@@ -35,7 +35,7 @@ from levada.plan.execution.plan import PlanNode
 _FOREVER = (MAX, 0, 0)  # rows of open sessions live until they are taken out
 
 
-def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None:
+def session(node: PlanNode[s.Session], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New rows, and rows whose session has ended by now -> what comes into and goes out of the
     windows.
     """

@@ -3,10 +3,10 @@
     out = new rows x (arrangement before + new rows there)  +  old rows x new rows there
 
 The arrangement makes its rows a set, keeps them as a join would its side, and leaves the new ones
-where joins find them (``Env.arrived``). What it had before is what the epoch began with: pieces do
-not change, so it does not matter that the new rows are among those of now. A join keeps the rows of
-its other side by the key and the member of the *arrangement*, so a new row there looks once for the
-partners of all members that read it, however many they are.
+where joins find them (``OperatorContext.arrived``). What it had before is what the epoch began
+with: pieces do not change, so it does not matter that the new rows are among those of now. A join
+keeps the rows of its other side by the key and the member of the *arrangement*, so a new row there
+looks once for the partners of all members that read it, however many they are.
 
 Invariants: the windows of an arrangement are those of each join that reads it, so a row is there as
 long as it would be in the join; rows that meet are in one partition, since both are placed by the
@@ -28,13 +28,13 @@ from levada.core import column_names as col
 from levada.core.event_time import Times
 from levada.core.frame import Column, Frame, concat
 from levada.core.frozen import frozen
-from levada.kernels.terms.term_lookup import Pool
-from levada.operators.operator_context import Env, Inputs
+from levada.kernels.terms.term_lookup import TermLookup
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.join_pairs import Pairs, batched
 from levada.operators.state import lsm_runs
-from levada.operators.state.restricted_lookup import Wanted
+from levada.operators.state.restricted_lookup import LookupKeys
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import own
 from levada.operators.windowed.windowed_join import longest, meet, paired, project, reach, shown
@@ -43,24 +43,30 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.shared_join_nodes import is_alone
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.sharing_demand import SharingDemand
 from levada.plan.execution.window_table import WindowTable
 
 Join = PlanNode[s.StreamJoin]
 
 
-def arrange_stream(node: PlanNode[s.ArrangeStream], inputs: Inputs, env: Env) -> Frame | None:
+def arrange_stream(
+    node: PlanNode[s.ArrangeStream], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """Keeps new rows; they are what goes on."""
     return _arranged(node, inputs, env, lambda _, end: end)
 
 
-def relaxed_stream(node: PlanNode[s.RelaxedStream], inputs: Inputs, env: Env) -> Frame | None:
+def relaxed_stream(
+    node: PlanNode[s.RelaxedStream], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """Keeps new rows, each as long as some pick wants it."""
 
     def ends(rows: Frame, end: Times) -> Times:
         if env.shares is None:
             return end
-        return shared_input_filter.ends(node, 0, rows, end, shares=env.shares, pool=env.pool)
+        return shared_input_filter.expiry_times(
+            node, 0, rows, end, shares=env.shares, pool=env.pool
+        )
 
     return _arranged(node, inputs, env, ends)
 
@@ -68,7 +74,7 @@ def relaxed_stream(node: PlanNode[s.RelaxedStream], inputs: Inputs, env: Env) ->
 def _arranged(
     node: PlanNode[s.ArrangeStream],
     inputs: Inputs,
-    env: Env,
+    env: OperatorContext,
     until: Callable[[Frame, Times], Times],
 ) -> Frame | None:
     """Keeps new rows ``until`` then, as far as that is before they end."""
@@ -81,7 +87,7 @@ def _arranged(
     key, whole = r.key_of(frame, step.keys), None
     if step.raw:
         all_of = r.key_of(frame, range(len(layout.slots)))
-        old = lsm_runs.live(state, side, horizons.now, Wanted([(key[0], frame)]))
+        old = lsm_runs.live(state, side, horizons.now, LookupKeys([(key[0], frame)]))
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     if not frame.n:
@@ -99,7 +105,7 @@ def _arranged(
 
 
 @frozen
-class Met:
+class SideProbe:
     """What a join meets in an epoch: the runs of the side that it keeps, ``new`` and ``old``, and
     those of the arrangement, ``there`` of before and those that have ``come``.
     """
@@ -110,13 +116,13 @@ class Met:
     come: Sequence[lsm_runs.Run]
 
 
-def stream_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
+def stream_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows."""
     made = list(stream_join_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
+def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, at = node.step, 1 - node.step.arranged
     met = _met(node, at, inputs[at], env)
@@ -149,7 +155,7 @@ def _living(node: Join, at: int, found: Iterator[Pairs]) -> Iterator[Pairs]:
     return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
 
 
-def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
+def _wanted(node: Join, found: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
     """Without those of rows of the arrangement that others want, or want longer."""
     shares = env.shares
     if not node.step.relaxed or shares is None or not node.known(_takes, shares, env.pool.seed):
@@ -157,7 +163,7 @@ def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
     return (_while_wanted(node, pairs, shares, env.pool) for pairs in found)
 
 
-def _while_wanted(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs:
+def _while_wanted(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLookup) -> Pairs:
     a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
     at = node.step.arranged
     there, others = (a, b) if at == 0 else (b, a)
@@ -165,7 +171,7 @@ def _while_wanted(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs
     met = _timed(others).take(other)
     some = there.take(row).with_(op=met["op"])
     begin, end = reach(some, node.input_layouts[at], _windows(node, at))
-    end = shared_input_filter.left(node, at, some, end, shares=shares, pool=pool)
+    end = shared_input_filter.shared_expiry_times(node, at, some, end, shares=shares, pool=pool)
     began, _ = reach(met, node.input_layouts[1 - at], _windows(node, 1 - at))
     keep = end > np.maximum(begin, began)
     return Pairs(a, i[keep], b, j[keep])
@@ -176,7 +182,7 @@ def _timed(rows: Frame) -> Frame:
     return Frame({n: c for n, c in rows.columns.items() if not col.is_slot(n)}, rows.n)
 
 
-def _takes(node: Join, shares: Shares, seed: int) -> bool:
+def _takes(node: Join, shares: SharingDemand, seed: int) -> bool:
     """Whether some of what an arrangement has is not what the picks of a join want, since it has
     other readers.
     """
@@ -190,7 +196,7 @@ def _takes(node: Join, shares: Shares, seed: int) -> bool:
     return not same or shared_input_filter.wants_less(node, at, shares, seed)
 
 
-def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
+def _met(node: Join, at: int, frame: Frame | None, env: OperatorContext) -> SideProbe:
     step, state, now = node.step, env.state, env.horizons(node).now
     below = node.inputs[step.arranged]
     arrived = env.arrived.get(below)
@@ -200,20 +206,22 @@ def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
         frame = frame.where(node.alive[frame["op"]])
     if frame is None or not frame.n:
         if not come:  # of both sides only rows of members that are gone
-            return Met(None, (), (), ())
-        return Met(None, lsm_runs.live(state, _side(node, at), now, Wanted(wanted)), (), come)
+            return SideProbe(None, (), (), ())
+        return SideProbe(
+            None, lsm_runs.live(state, _side(node, at), now, LookupKeys(wanted)), (), come
+        )
     slots = step.left if at == 0 else step.right
     key = _key(node, frame, slots)
     mine = [(key[0], frame)]
-    met = Wanted([*wanted, *mine] if step.raw[at] else wanted)
+    met = LookupKeys([*wanted, *mine] if step.raw[at] else wanted)
     old = lsm_runs.live(state, _side(node, at), now, met)
-    there = lsm_runs.before(state, f"{below}.0", now, Wanted(mine))
+    there = lsm_runs.before(state, f"{below}.0", now, LookupKeys(mine))
     new = _new(node, at, frame, key, old, env=env)
-    return Met(new, old, [_seen(node, run) for run in there], come)
+    return SideProbe(new, old, [_seen(node, run) for run in there], come)
 
 
 def _new(
-    node: Join, at: int, frame: Frame, key: r.Key, old: list[lsm_runs.Run], *, env: Env
+    node: Join, at: int, frame: Frame, key: r.Key, old: list[lsm_runs.Run], *, env: OperatorContext
 ) -> lsm_runs.Run:  # fmt: skip
     """New rows of the side that a join keeps, by the key and member of the arrangement."""
     step, layout, whole = node.step, node.input_layouts[at], None
@@ -223,7 +231,9 @@ def _new(
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     start, end = reach(frame, layout, _windows(node, at))
     if step.relaxed and env.shares is not None:
-        end = shared_input_filter.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
+        end = shared_input_filter.expiry_times(
+            node, at, frame, end, shares=env.shares, pool=env.pool
+        )
     return lsm_runs.arranged(lsm_runs.keyed(shown(frame, node, step, at), key, start, end, whole))
 
 

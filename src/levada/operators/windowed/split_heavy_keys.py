@@ -19,28 +19,28 @@ import numpy as np
 from levada.core import column_names as col
 from levada.core.array_types import Bools, Longs
 from levada.core.frame import Frame
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.state.lsm_runs import Run, arranged
 from levada.operators.state.retractions import whole_key
-from levada.plan.execution.key_group_table import Heavy
+from levada.plan.execution.key_group_table import SplitKeyGroup
 from levada.plan.execution.plan import PlanNode
 
 _HALF = np.uint64(32)
 
 
-def own(node: PlanNode, new: Run, env: Env) -> Run:
+def own(node: PlanNode, new: Run, env: OperatorContext) -> Run:
     """The new rows of a side that meet others here."""
     keep = own_here(node, new, env)
     return new if keep is None else arranged(new.rows.where(keep))
 
 
-def own_here(node: PlanNode, new: Run, env: Env) -> Bools | None:
+def own_here(node: PlanNode, new: Run, env: OperatorContext) -> Bools | None:
     """Which new rows of a side meet others here; None: all."""
     heavy = env.place.division.of(node.id)
     return own_rows(new.rows, heavy, env.place.partition) if heavy else None
 
 
-def own_rows(rows: Frame, heavy: Sequence[Heavy], partition: int) -> Bools | None:
+def own_rows(rows: Frame, heavy: Sequence[SplitKeyGroup], partition: int) -> Bools | None:
     """Which new rows this partition has meet others; None: all."""
     group = rows[col.PLACE]
     keep = np.ones(rows.n, np.bool_)

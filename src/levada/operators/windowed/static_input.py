@@ -17,7 +17,7 @@ import numpy as np
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame, concat
 from levada.kernels.keyed.hash_groups import group
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.state import lsm_runs
 from levada.operators.state.state_parts import State
@@ -28,7 +28,7 @@ from levada.plan.execution.plan import PlanNode
 ALWAYS = MIN + 1  # the event time of what was there before all elements
 
 
-def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: Env) -> Frame | None:
+def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New answers of the members that are answered in this epoch."""
     step, state, (frame,) = node.step, env.state, inputs
     if not step.weighted:
@@ -46,7 +46,7 @@ def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: Env) -> Frame | N
     return changed.with_(lo0=_instants(node, env)[changed["op"]]) if changed.n else None
 
 
-def _instants(node: PlanNode, env: Env) -> Times:
+def _instants(node: PlanNode, env: OperatorContext) -> Times:
     """From when on what this epoch reads of static data is there, for each member: for those that
     read it first, always.
     """

@@ -20,7 +20,7 @@ from levada.core.event_time import WindowKind
 from levada.core.frame import Frame
 from levada.errors import ExcessError
 from levada.kernels.time.window_intervals import interval
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.state.retractions import whole_key
 from levada.operators.windowing.row_versions import versions
 from levada.operators.windowing.window_intervals import watermark
@@ -28,7 +28,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | None:
+def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Report rows as rows of the node's window. Raises ``ExcessError``."""
     (frame,) = inputs
     if frame is None:
@@ -42,7 +42,7 @@ def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | 
     return versions(Frame(columns, frame.n), whole_key(frame, {"r", "w"}))
 
 
-def _check_in_time(node: PlanNode[s.SubqueryWindow], frame: Frame, env: Env) -> None:
+def _check_in_time(node: PlanNode[s.SubqueryWindow], frame: Frame, env: OperatorContext) -> None:
     """No row begins to count where the window that reads it has reported already."""
     w = watermark(node.windows, env.progress.old)[frame["op"]]
     old = frame.where(frame["r"] <= w)

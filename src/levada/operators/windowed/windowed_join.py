@@ -27,14 +27,14 @@ from levada.core.frame import Column, Frame, concat
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.hash_probe import pairs_of_some
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.compensation_filter import unhidden
 from levada.operators.rows.join_pairs import MOST_PAIRS, Pairs, Rows, batched
 from levada.operators.state import lsm_runs
 from levada.operators.state import retractable_side as settled
-from levada.operators.state.restricted_lookup import Wanted
+from levada.operators.state.restricted_lookup import LookupKeys
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import own
@@ -61,7 +61,7 @@ class Side:
     layout: Layout
     # of windows whose rows end by a row of weight -1, which has the instant of that
     ends: tuple[str, ...]
-    settled: settled.Settled | None = None
+    settled: settled.RetractableSide | None = None
 
     def met(self, state: State) -> list[lsm_runs.Run]:
         """What new rows of the other side meet: what was there, and what is new."""
@@ -70,13 +70,13 @@ class Side:
         return self.settled.probed(state)
 
 
-def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
+def join(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
     made = list(join_in_pieces(node, inputs, env))
     return concat(made) if made else None
 
 
-def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator[Frame]:
+def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, horizons_of(node, inputs, env)
     came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
@@ -123,7 +123,7 @@ def _came(node: PlanNode[s.Join], i: int, frame: Frame | None) -> tuple[Frame, r
 def _side(
     node: PlanNode[s.Join],
     step: s.Join,
-    env: Env,
+    env: OperatorContext,
     i: int,
     came: Sequence[tuple[Frame, r.Key]],
     *,
@@ -132,7 +132,7 @@ def _side(
     """One input: its occurrences if it is raw, its runs as far as they are met."""
     (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
     meet = came if raw else [came[1 - i]]
-    wanted = Wanted([(key[0], rows) for rows, key in meet])
+    wanted = LookupKeys([(key[0], rows) for rows, key in meet])
     old = lsm_runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
     whole = None
     if raw:
@@ -143,7 +143,9 @@ def _side(
     table = node.known(project, columns, len(layout.windows))
     start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
-        end = shared_input_filter.ends(node, i, frame, end, shares=env.shares, pool=env.pool)
+        end = shared_input_filter.expiry_times(
+            node, i, frame, end, shares=env.shares, pool=env.pool
+        )
     frame = shown(frame, node, step, i)
     rows = lsm_runs.keyed(frame, key, start, end, whole)
     ends = node.known(_ends_of, columns, len(layout.windows))
@@ -160,7 +162,7 @@ def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     return count_axis.reach(frame, table) if by_number else outer(frame, layout, table)
 
 
-def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> lsm_runs.Horizons:
+def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> lsm_runs.Horizons:
     """Before which instant no new row counts; of rows with numbers, before which number, as far as
     the rows that have come here tell.
     """

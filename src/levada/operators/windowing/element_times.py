@@ -33,7 +33,7 @@ from levada.plan.execution.report_schedules import Schedule
 _EMPTY = np.empty(0, np.int64)
 
 
-class Seen(NamedTuple):
+class EventTimes(NamedTuple):
     """The distinct event times of a stream, ascending, and up to each the number of occurrences (0
     where none are counted).
     """
@@ -42,18 +42,18 @@ class Seen(NamedTuple):
     total: Times
 
     @classmethod
-    def of(cls, ts: Iterable[int]) -> Seen:
+    def of(cls, ts: Iterable[int]) -> EventTimes:
         """These times (distinct, ascending), of one occurrence each.
 
-        >>> Seen.of([5, 9]).total.tolist()
+        >>> EventTimes.of([5, 9]).total.tolist()
         [1, 2]
         """
         times = np.array(list(ts), np.int64)
         return cls(times, np.arange(1, len(times) + 1))
 
 
-ElementTimes = Mapping[int, Seen]
-NOTHING = Seen(_EMPTY, _EMPTY)
+ElementTimes = Mapping[int, EventTimes]
+NOTHING = EventTimes(_EMPTY, _EMPTY)
 
 
 def counts(window: Window) -> bool:
@@ -132,7 +132,7 @@ def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) 
     return rows.where(~known_already[known_rows.n :])
 
 
-def below(frames: Sequence[Frame], w: int, *, counted: bool) -> Seen:
+def below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes:
     """What is below the watermark ``w``; no triple is in two of the frames.
 
     Rows of before that nobody counted are of elements that count for no window that counts now.
@@ -140,13 +140,13 @@ def below(frames: Sequence[Frame], w: int, *, counted: bool) -> Seen:
     if not counted:
         ts = distinct(np.concatenate([_EMPTY, *(f["ts"] for f in frames)]))
         ts = ts[ts < w]
-        return Seen(ts, np.zeros(len(ts), np.int64))
+        return EventTimes(ts, np.zeros(len(ts), np.int64))
     rows = concat([_none(True), *_same_columns(frames, counted=True)])
     rows = rows.where(rows["ts"] < w)
     ts, at = np.unique(rows["ts"], return_inverse=True)
     n = np.zeros(len(ts), np.int64)
     np.add.at(n, at, rows["n"])
-    return Seen(ts, np.cumsum(n))
+    return EventTimes(ts, np.cumsum(n))
 
 
 def as_sums(rows: Frame, w: int) -> Frame:
@@ -187,7 +187,7 @@ def _uncounted(ts: Times = _EMPTY) -> Frame:
     return Frame({"ts": ts, "n": np.zeros(len(ts), np.int64), "k": none, "h": none}, len(ts))
 
 
-def span(w: Window, seen: Seen, start: int) -> tuple[Times, Times]:
+def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
     """The instants [s, e) at which elements with these times are in a window; those that never are,
     are left out.
 
@@ -206,7 +206,7 @@ def span(w: Window, seen: Seen, start: int) -> tuple[Times, Times]:
     return s[s < e], e[s < e]
 
 
-def steps(w: Window, seen: Seen, begin: int) -> Times:
+def steps(w: Window, seen: EventTimes, begin: int) -> Times:
     """The times at which a count window with a step changes: those of its m-th, 2m-th, ..
     occurrence from ``begin`` on.
     """
@@ -228,7 +228,7 @@ def session_ends(ts: Times, gap: int) -> Times:
 
 
 def retain(
-    seen: Seen, windows: Sequence[Window], start: int, horizon: int, show_empty: bool
+    seen: EventTimes, windows: Sequence[Window], start: int, horizon: int, show_empty: bool
 ) -> npt.NDArray[np.bool_]:
     """Which times still matter after ``horizon``: those of elements that leave later (where these
     report on close one for all that come and go at the same closes), of endless windows the first.

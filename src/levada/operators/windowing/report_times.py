@@ -30,7 +30,7 @@ from levada.plan.execution.window_table import WindowTable
 
 
 @frozen
-class Progress:
+class WatermarkProgress:
     """Watermarks per stream (in the plan's order) before and after this epoch. ``ended``: the
     streams that are complete, where ``new`` stops short of that (None: it does not).
     """
@@ -45,7 +45,9 @@ class Progress:
         return bool((self.new != self.old).any())
 
 
-def due(kinds: Sequence[WindowKind], table: WindowTable, progress: Progress) -> tuple[Times, Times]:
+def due(
+    kinds: Sequence[WindowKind], table: WindowTable, progress: WatermarkProgress
+) -> tuple[Times, Times]:
     """(low, high] of each member: reports already made, reports to be made by this epoch."""
     low, high = watermark(table, progress.old), watermark(table, progress.new)
     if only_closes(kinds):
@@ -53,7 +55,7 @@ def due(kinds: Sequence[WindowKind], table: WindowTable, progress: Progress) -> 
     return _before(low), _before(high)
 
 
-def over(table: WindowTable, progress: Progress) -> npt.NDArray[np.bool_]:
+def over(table: WindowTable, progress: WatermarkProgress) -> npt.NDArray[np.bool_]:
     """The members all of whose streams have ended."""
     new = progress.new if progress.ended is None else np.where(progress.ended, MAX, progress.new)
     return watermark(table, new) >= MAX

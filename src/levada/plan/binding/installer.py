@@ -38,7 +38,7 @@ from levada.plan.lowering.rdf_merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
-from levada.plan.sharing.common_subexpressions import Common, Form, Key, Numbered
+from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form, Key, Numbered
 from levada.plan.sharing.numeric_literals import is_number
 
 
@@ -90,7 +90,9 @@ class Installer(Steps):
 
     # -- numbers --
 
-    def number(self, op: Op, common: Common, found: Callable[[Op, Numbered, Place], None]) -> int:
+    def number(
+        self, op: Op, common: CommonSubexpressions, found: Callable[[Op, Numbered, Place], None]
+    ) -> int:
         """The number of an operator, after those of all below; ``found`` is told each one."""
         if id(op) not in self.numbers:
             if isinstance(op.spec, p.Applied):
@@ -109,7 +111,7 @@ class Installer(Steps):
             found(op, Numbered(number, form, member), Place(self.level, self.timing))
         return self.numbers[id(op)]
 
-    def _form(self, op: Op, common: Common) -> Form:
+    def _form(self, op: Op, common: CommonSubexpressions) -> Form:
         """The form of an operator in a tree that is installed with other terms; it stays for good,
         since such trees are few.
         """
@@ -121,7 +123,9 @@ class Installer(Steps):
             self.forms[id(op)] = common.form((form, self._as_read(op, member)), form.once)
         return self.forms[id(op)]
 
-    def _formed(self, op: Op, below: list[Form], common: Common) -> tuple[Form, Member]:
+    def _formed(
+        self, op: Op, below: list[Form], common: CommonSubexpressions
+    ) -> tuple[Form, Member]:
         """The form of an operator over inputs of these forms, and what its member has."""
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
         if op.inputs:

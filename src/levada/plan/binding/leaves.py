@@ -66,7 +66,7 @@ def _over(
     since: int,
     reread_graphs: Graphs,
     *,
-    ways: tuple[s.Way, ...] = (),
+    ways: tuple[s.EntailmentAlternative, ...] = (),
 ) -> Member:
     """A pattern's member; one over static graphs is of its plan version."""
     streams = () if stream is None else (stream,)
@@ -91,7 +91,7 @@ def _entail(
     found = [_way(alternative, variables) for alternative in spec.alternatives]
     forms = {form: i for i, form in enumerate(dict.fromkeys(form for form, _, _ in found))}
     ways = sorted(
-        (s.Way(forms[form], constants, own) for form, constants, own in found),
+        (s.EntailmentAlternative(forms[form], constants, own) for form, constants, own in found),
         key=lambda way: way.form,
     )
     ends = (spec.pattern.subject, spec.pattern.object)

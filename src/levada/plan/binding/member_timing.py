@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from levada.core.event_time import Window, WindowKind
 from levada.core.frozen import frozen
-from levada.core.query_model import WindowOn
+from levada.core.query_model import StreamWindow
 from levada.plan.execution.joins import RangedChanges
 from levada.plan.execution.shapes import Member
 from levada.plan.logical.nodes import Query, Reporting
@@ -22,7 +22,7 @@ from levada.plan.sharing.count_window_sharing import numbers_of
 from levada.plan.sharing.per_leaf_times import window_of
 
 GRIDDED = (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED)
-STATIC = WindowOn("", "", Window(WindowKind.STATIC))
+STATIC = StreamWindow("", "", Window(WindowKind.STATIC))
 
 
 def by_range(
@@ -109,7 +109,7 @@ class Timing:
         """
         on = self._over(level)
         beneath = on[len(level) :]
-        clock = [WindowOn("", "", w) for w in self._deciding(level, reports)[len(level) :]]
+        clock = [StreamWindow("", "", w) for w in self._deciding(level, reports)[len(level) :]]
         return self._member([*on[: len(level)], *clock, *beneath])._replace(show_empty=show_empty)
 
     def _deciding(self, level: tuple[int, ...], reports: Reporting) -> list[Window]:
@@ -117,13 +117,13 @@ class Timing:
             w for w in (reports.clock,) if w is not None
         ]
 
-    def _over(self, windows: tuple[int, ...]) -> list[WindowOn]:
+    def _over(self, windows: tuple[int, ...]) -> list[StreamWindow]:
         """Windows with their streams; behind them those beneath, whose streams hold these back."""
         on = [self._on(w, windows) for w in windows]
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]
 
-    def _on(self, w: int, windows: tuple[int, ...]) -> WindowOn:
+    def _on(self, w: int, windows: tuple[int, ...]) -> StreamWindow:
         """A window, ``static``, or that of the numbers of a window (``numbers_of``), before which
         the window itself says nothing of numbers.
         """
@@ -137,7 +137,7 @@ class Timing:
             own = replace(own, kind=WindowKind.NUMBERS, range=on.window.count)
         return replace(on, window=own)
 
-    def _member(self, on: list[WindowOn]) -> Member:
+    def _member(self, on: list[StreamWindow]) -> Member:
         return Member(
             windows=tuple(w.window for w in on),
             streams=tuple(w.stream for w in on),

@@ -29,7 +29,7 @@ from levada.plan.binding.slot_resolution import (
 )
 from levada.plan.execution import steps as s
 from levada.plan.execution.shapes import Member
-from levada.plan.execution.sharing_demand import loosened
+from levada.plan.execution.sharing_demand import with_widest_windows
 from levada.plan.logical.nodes import Query, Reporting
 from levada.plan.logical.properties import Analysis
 from levada.plan.lowering.query_levels import top
@@ -117,7 +117,9 @@ class Steps:
         if key not in self.rows:
             member = self.timing.of_rows(windows)
             member = member if timed else member._replace(start=MIN)
-            self.rows[key] = member._replace(windows=loosened(member.windows)) if loose else member
+            self.rows[key] = (
+                member._replace(windows=with_widest_windows(member.windows)) if loose else member
+            )
         return self.rows[key]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:

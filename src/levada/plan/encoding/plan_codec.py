@@ -18,9 +18,9 @@ from levada.errors import unreadable
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.tag_registry import Registry
 from levada.plan.execution import steps as s
-from levada.plan.execution.key_group_table import DividedTable, Division, GroupTable, Heavy
+from levada.plan.execution.key_group_table import DividedTable, Division, GroupTable, SplitKeyGroup
 from levada.plan.execution.member_table import MemberTable
-from levada.plan.execution.plan import Consumer, FanOut, Manner, Plan, PlanNode, QueryPlan
+from levada.plan.execution.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, QuerySettings
 from levada.plan.execution.plan_delta import PlanChange, Revised
 from levada.plan.execution.report_schedules import Schedule, Schedules
 from levada.plan.execution.row_layout import Layout, Span
@@ -90,16 +90,16 @@ VALUES: dict[str, type] = STEPS | {
     "aggregate call": e.Aggregate,
     "triple pattern": q.TriplePattern,
     "window": Window,
-    "window on": q.WindowOn,
+    "window on": q.StreamWindow,
     "layout": Layout,
     "span": Span,
     "edge": Edge,
     "form": s.Form,
-    "way": s.Way,
+    "way": s.EntailmentAlternative,
     "aggregate": s.Aggregate,
     "key": s.Key,
     "comparison": s.Comparison,
-    "manner": Manner,
+    "manner": QuerySettings,
 }
 RECORDS: dict[str, type] = {
     "members": MemberTable,
@@ -116,7 +116,7 @@ RECORDS: dict[str, type] = {
 }
 _PLANS = Registry(VALUES, RECORDS)
 _GROUPS = Registry(
-    {"heavy group": Heavy, "division": Division},
+    {"heavy group": SplitKeyGroup, "division": Division},
     {"group table": GroupTable, "divided table": DividedTable},
 )
 

@@ -23,23 +23,23 @@ Terms = Mapping[At, Mapping[tuple[Term, ...], None]]
 """What patterns stand for: the terms at their lifted positions, once for each triple of these."""
 
 
-class Wanted(NamedTuple):
+class DemandedTerms(NamedTuple):
     """Terms by pattern, each in one of both."""
 
     lasting: Terms
     rest: Terms
 
     @property
-    def every(self) -> Wanted:
+    def every(self) -> DemandedTerms:
         """The same, all of them as ``rest``."""
         found = {at: {**terms, **self.rest.get(at, {})} for at, terms in self.lasting.items()}
-        return Wanted({}, {**self.rest, **found})
+        return DemandedTerms({}, {**self.rest, **found})
 
 
-NOTHING = Wanted({}, {})
+NOTHING = DemandedTerms({}, {})
 
 
-def wanted(plan: Plan) -> Wanted:
+def wanted(plan: Plan) -> DemandedTerms:
     """Those that some living pick wants."""
     picks = [pick for node in plan.nodes.values() if (pick := node.of(s.Pick)) is not None]
     lasting = _lasting(plan, [pick for pick in picks if pick.is_full])
@@ -49,17 +49,17 @@ def wanted(plan: Plan) -> Wanted:
         for at, terms in _of(plan, pick, np.flatnonzero(pick.alive)):
             if terms not in lasting.get(at, ()):
                 rest.setdefault(at, {})[terms] = None
-    return Wanted(lasting, rest)
+    return DemandedTerms(lasting, rest)
 
 
-def coming(plan: Plan) -> Wanted:
+def coming(plan: Plan) -> DemandedTerms:
     """Those of picks that no epoch had before this version."""
     found: dict[At, dict[tuple[Term, ...], None]] = {}
     for node in plan.nodes.values():
         if (pick := node.of(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
             for at, terms in _of(plan, pick, np.flatnonzero(new)):
                 found.setdefault(at, {})[terms] = None
-    return Wanted({}, found)
+    return DemandedTerms({}, found)
 
 
 def picked(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:

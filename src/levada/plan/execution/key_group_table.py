@@ -22,7 +22,7 @@ from levada.core.frozen import frozen
 
 
 @frozen
-class Heavy:
+class SplitKeyGroup:
     """A group that is divided, and the partitions that share its work, its own one first."""
 
     group: int
@@ -38,10 +38,10 @@ class Heavy:
 class Division:
     """The groups that are divided, and the nodes of the plan in which they are."""
 
-    heavy: tuple[Heavy, ...] = ()
+    heavy: tuple[SplitKeyGroup, ...] = ()
     joins: tuple[int, ...] = ()
 
-    def of(self, node: int) -> tuple[Heavy, ...]:
+    def of(self, node: int) -> tuple[SplitKeyGroup, ...]:
         """The groups that are divided in a node."""
         return self.heavy if node in self.joins else ()
 
@@ -94,7 +94,7 @@ class DividedTable(GroupTable):
     """A table some of whose groups are divided. It is a class of its own so that a table without
     any is written as ever.
 
-    >>> heavy = Division((Heavy(2, (0, 1)),))
+    >>> heavy = Division((SplitKeyGroup(2, (0, 1)),))
     >>> divided(dealt(4, 2), heavy).division.of(7)
     ()
     """
@@ -121,7 +121,7 @@ class DividedTable(GroupTable):
 def divided(table: GroupTable, by: Division) -> GroupTable:
     """The table with these groups divided, and no others.
 
-    >>> some = divided(dealt(4, 2), Division((Heavy(2, (0, 1)),)))
+    >>> some = divided(dealt(4, 2), Division((SplitKeyGroup(2, (0, 1)),)))
     >>> some.division.heavy[0].parts, divided(some, WHOLE).division.heavy
     ((0, 1), ())
     """

@@ -38,7 +38,7 @@ class Form(NamedTuple):
     resource: bool
 
 
-class Way(NamedTuple):
+class EntailmentAlternative(NamedTuple):
     """An alternative of a member: the number of its form, the terms of its positions (None: a
     variable), those of its slots.
     """

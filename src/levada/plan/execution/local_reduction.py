@@ -37,50 +37,56 @@ class What(StrEnum):
     WHOLE = "whole"
 
 
-class Less(NamedTuple):
+class LocalReduction(NamedTuple):
     """What is sent; ``why``: a sentence without its dot."""
 
     what: What
     why: str
 
 
-def less(step: s.Step, at: int = 0) -> Less | None:
+def less(step: s.Step, at: int = 0) -> LocalReduction | None:
     """What of the rows of input ``at`` a task sends; None: the step has no report in one place, or
     takes what comes as it is.
     """
     match step:
         case s.Panes(keys=()):
-            return Less(What.PARTIALS, "each task sends its partial aggregates of a pane")
+            return LocalReduction(What.PARTIALS, "each task sends its partial aggregates of a pane")
         case s.RGroup(keys=()):
             return _of_reports(step)
         case s.Running(keys=()) if at == 0:
             return _by_changes(step)
         case s.Running() | s.Snapshot() if at > 0:
-            return Less(What.NETTED, "each task sends the weight of an instant once")
+            return LocalReduction(What.NETTED, "each task sends the weight of an instant once")
         case s.Snapshot():
-            return Less(What.WHOLE, "a whole result is all of its rows")
+            return LocalReduction(What.WHOLE, "a whole result is all of its rows")
         case s.ROrder(in_order=True):
             return None
         case s.ROrder(limit=None):
-            return Less(What.WHOLE, "an order without LIMIT is of all rows")
+            return LocalReduction(What.WHOLE, "an order without LIMIT is of all rows")
         case s.ROrder(keys, offset, limit) if limit is not None:
             if any(random(key) for key, _ in keys):
-                return Less(What.WHOLE, "the order is drawn where all rows are")
-            return Less(What.FIRST, f"each task sends its first {offset + limit} of a report")
+                return LocalReduction(What.WHOLE, "the order is drawn where all rows are")
+            return LocalReduction(
+                What.FIRST, f"each task sends its first {offset + limit} of a report"
+            )
     return None
 
 
-def _of_reports(step: s.RGroup) -> Less:
+def _of_reports(step: s.RGroup) -> LocalReduction:
     specs = step.aggregates
     if any(a.function is _A.GROUP_CONCAT for a in specs):
         if _one_set(specs):
-            return Less(What.VALUES, "each task sends the distinct values of a report once")
-        return Less(What.WHOLE, "a GROUP_CONCAT is in the order of all strings")
+            return LocalReduction(
+                What.VALUES, "each task sends the distinct values of a report once"
+            )
+        return LocalReduction(What.WHOLE, "a GROUP_CONCAT is in the order of all strings")
     if step.apart or not any(a.distinct and a.function not in _BEST for a in specs):
-        return Less(What.PARTIALS, "each task sends its partial aggregates of a report")
+        return LocalReduction(What.PARTIALS, "each task sends its partial aggregates of a report")
     if _one_set(specs):
-        return Less(What.VALUES, "each task sends the distinct values of a report once")
-    return Less(What.WHOLE, "DISTINCT sees the values of all tasks, and other aggregates all rows")
+        return LocalReduction(What.VALUES, "each task sends the distinct values of a report once")
+    return LocalReduction(
+        What.WHOLE, "DISTINCT sees the values of all tasks, and other aggregates all rows"
+    )
 
 
 def _one_set(specs: tuple[s.Aggregate, ...]) -> bool:
@@ -89,10 +95,12 @@ def _one_set(specs: tuple[s.Aggregate, ...]) -> bool:
     return slot is not None and all(a.distinct or a.function in _BEST for a in specs)
 
 
-def _by_changes(step: s.Running) -> Less:
+def _by_changes(step: s.Running) -> LocalReduction:
     for a in step.aggregates:
         if a.distinct:
-            return Less(What.WHOLE, "DISTINCT by changes counts the values of all tasks")
+            return LocalReduction(What.WHOLE, "DISTINCT by changes counts the values of all tasks")
         if a.function not in _SUMS:
-            return Less(What.WHOLE, f"{a.function.value} by changes keeps the values of all tasks")
-    return Less(What.PARTIALS, "each task sends what a report changes, but for doubles")
+            return LocalReduction(
+                What.WHOLE, f"{a.function.value} by changes keeps the values of all tasks"
+            )
+    return LocalReduction(What.PARTIALS, "each task sends what a report changes, but for doubles")

@@ -26,7 +26,7 @@ _START = 8  # slots
 _FEW = register(f"{__name__}._FEW", 16)
 
 
-class Growing:
+class MemberColumns:
     """Members by number. ``alive``: a byte for each, which are there."""
 
     __slots__ = ("_columns", "_few", "_hashes", "_inputs", "_slots", "_splits", "_width", "alive")

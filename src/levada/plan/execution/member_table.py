@@ -23,7 +23,7 @@ import numpy as np
 from levada.core.array_types import Ints
 from levada.core.event_time import Window
 from levada.core.rdf_terms import Term
-from levada.plan.execution.leaves import Way
+from levada.plan.execution.leaves import EntailmentAlternative
 from levada.plan.execution.shapes import Member
 
 INPUTS, CONSTANTS = Member._fields.index("inputs"), Member._fields.index("constants")
@@ -51,7 +51,7 @@ class MemberTable(Sequence[Member]):
     show_empty: tuple[bool, ...]
     nonempty: tuple[bool, ...]
     since: tuple[int, ...]
-    ways: tuple[tuple[Way, ...], ...]
+    ways: tuple[tuple[EntailmentAlternative, ...], ...]
     reread_graphs: tuple[tuple[str | None, ...], ...]
 
     def __post_init__(self) -> None:

@@ -31,10 +31,10 @@ class _Base(dict[str, V], Generic[V]):
         self.kinds = {}
 
 
-class Layered(Mapping[str, V], Generic[V]):
+class PersistentMap(Mapping[str, V], Generic[V]):
     """A version. ``gone``: keys of the base that it has not, or has anew.
 
-    >>> first = Layered.of({"a": 1, "b": 2})
+    >>> first = PersistentMap.of({"a": 1, "b": 2})
     >>> dict(first.after({"c": 3}, ["a"])), dict(first)
     ({'b': 2, 'c': 3}, {'a': 1, 'b': 2})
     """
@@ -45,13 +45,13 @@ class Layered(Mapping[str, V], Generic[V]):
         self._base, self._new, self._gone = base, new, gone
 
     @staticmethod
-    def of(entries: Mapping[str, V]) -> Layered[V]:
+    def of(entries: Mapping[str, V]) -> PersistentMap[V]:
         """These entries, which are copied unless they are a version."""
-        if isinstance(entries, Layered):
+        if isinstance(entries, PersistentMap):
             return entries
-        return Layered(_Base(entries), {}, frozenset())
+        return PersistentMap(_Base(entries), {}, frozenset())
 
-    def after(self, came: Mapping[str, V], went: Collection[str]) -> Layered[V]:
+    def after(self, came: Mapping[str, V], went: Collection[str]) -> PersistentMap[V]:
         """The next version. Raises ``LookupError`` if one that went is not here."""
         new, gone = dict(self._new), set(self._gone)
         for key in went:
@@ -62,9 +62,9 @@ class Layered(Mapping[str, V], Generic[V]):
                 gone.add(key)
         new.update(came)
         gone.update([key for key in came if key in self._base])
-        found = Layered(self._base, new, frozenset(gone))
+        found = PersistentMap(self._base, new, frozenset(gone))
         if (len(new) + len(gone)) * SHARE > len(self._base) + FEW:
-            return Layered.of(dict(found))
+            return PersistentMap.of(dict(found))
         return found
 
     def kinds(self, of: Callable[[V], K]) -> Collection[K]:
@@ -109,7 +109,7 @@ class Layered(Mapping[str, V], Generic[V]):
 
 
 class _Values(ValuesView[V]):
-    def __init__(self, of: Layered[V]) -> None:
+    def __init__(self, of: PersistentMap[V]) -> None:
         super().__init__(of)
         self._of = of
 

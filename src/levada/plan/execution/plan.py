@@ -20,10 +20,10 @@ import numpy.typing as npt
 from levada.core.array_types import Doubles, Ints, Longs
 from levada.core.event_time import MAX, Window
 from levada.core.frozen import frozen
-from levada.core.query_model import Form, Output, TriplePattern, WindowOn
+from levada.core.query_model import Form, Output, StreamWindow, TriplePattern
 from levada.core.size_thresholds import register
 from levada.plan.execution.member_table import MemberTable
-from levada.plan.execution.persistent_map import Layered
+from levada.plan.execution.persistent_map import PersistentMap
 from levada.plan.execution.report_schedules import Schedules
 from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.shapes import Edge
@@ -175,7 +175,7 @@ class PlanNode(Generic[S_co]):
 
 
 @frozen
-class Manner:
+class QuerySettings:
     """What very many queries have in common; ``clock``: what says in place of its windows when a
     query reports. ``until``: the last instant at which it does. ``formers``: the Emits (node,
     member) that it had before others took their place, each behind the first plan version that has
@@ -189,7 +189,7 @@ class Manner:
     streams: tuple[str, ...]
     start: int
     empty_reports: bool
-    windows: tuple[WindowOn, ...] = ()
+    windows: tuple[StreamWindow, ...] = ()
     clock: Window | None = None
     since: int = 0  # the first plan version that has it
     until: int = MAX
@@ -206,7 +206,7 @@ class QueryPlan:
     name: str
     node: int
     member: int
-    manner: Manner
+    manner: QuerySettings
 
     @property
     def form(self) -> Form:
@@ -244,7 +244,7 @@ class QueryPlan:
         return self.manner.empty_reports
 
     @property
-    def windows(self) -> tuple[WindowOn, ...]:
+    def windows(self) -> tuple[StreamWindow, ...]:
         """Its windows."""
         return self.manner.windows
 
@@ -272,7 +272,8 @@ class QueryPlan:
     def at(self, version: int) -> QueryPlan:
         """The query as a plan version has it, by its Emit there.
 
-        >>> manner = Manner(Form.ASK, Output.RSTREAM, (), (), (), 0, False, formers=((5, 7, 1),))
+        >>> formers = ((5, 7, 1),)
+        >>> manner = QuerySettings(Form.ASK, Output.RSTREAM, (), (), (), 0, False, formers=formers)
         >>> [QueryPlan("q", 9, 0, manner).at(version).node for version in (4, 5)]
         [7, 9]
         """
@@ -304,7 +305,7 @@ class Plan:
     muted: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", Layered.of(self.queries))
+        object.__setattr__(self, "queries", PersistentMap.of(self.queries))
 
     @cached_property
     def facts(self) -> dict[type, Any]:
@@ -339,8 +340,8 @@ class Plan:
         return min(self._layered.kinds(_UNTIL), default=MAX)
 
     @property
-    def _layered(self) -> Layered[QueryPlan]:
-        assert isinstance(self.queries, Layered), "since it was made"
+    def _layered(self) -> PersistentMap[QueryPlan]:
+        assert isinstance(self.queries, PersistentMap), "since it was made"
         return self.queries
 
     def queries_after(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from levada.core.event_time import Window
 from levada.core.rdf_terms import Term
-from levada.plan.execution.leaves import Way
+from levada.plan.execution.leaves import EntailmentAlternative
 from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.steps import Step
 
@@ -78,7 +78,7 @@ class Member(NamedTuple):
     show_empty: bool = False
     nonempty: bool = False
     since: int = 0
-    ways: tuple[Way, ...] = ()
+    ways: tuple[EntailmentAlternative, ...] = ()
     reread_graphs: tuple[str | None, ...] = ()
 
     def over(

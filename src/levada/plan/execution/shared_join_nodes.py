@@ -39,7 +39,7 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Standing:
+class SharedJoinNode:
     """A relaxed join or set, or what keeps a side of several (``node``), as it stands below the
     picks of a node: which ``members`` of the pick are above which of it (``own``). ``places``: of
     its windows among the pick's. Behind what comes to such a side stands what is kept of it.
@@ -67,7 +67,7 @@ def window_kinds(node: PlanNode) -> tuple[list[tuple[Window, ...]], Longs]:
     return list(numbers), np.broadcast_to(np.array(of, np.int64), (len(node.members),))
 
 
-def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
+def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
     """The relaxed joins of the block below picks and what keeps sides of these, or their set."""
     members = np.flatnonzero(pick.alive)
     every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
@@ -77,21 +77,23 @@ def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
         way, node, own, slots = waiting.pop()
         if (join := node.of(s.Join)) is not None and join.step.relaxed:
             sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
-            yield Standing(pick, node.id, members, own, sides, join.step.places)
+            yield SharedJoinNode(pick, node.id, members, own, sides, join.step.places)
             for i, side in enumerate(sides):
                 below, there, known = _below(plan, node, i, own, side.slots)
                 if isinstance(below.step, s.RelaxedStream | s.RelaxedStatic):
                     here = side._replace(slots=known)
                     known = _kept(pick.step, join.step, below.step, slots, known)
                     common = side._replace(slots=known, alone=is_alone(plan, below, 0))
-                    yield Standing(pick, below.id, members, there, (common, here), side.places)
+                    yield SharedJoinNode(
+                        pick, below.id, members, there, (common, here), side.places
+                    )
                     below, there, known = _below(plan, below, 0, there, known)
                 waiting.append((side.way, below, there, known))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
             side = Side(slots, (*way, 0), made.step.places)
-            yield Standing(pick, node.id, members, own, (side,), side.places)
+            yield SharedJoinNode(pick, node.id, members, own, (side,), side.places)
         elif isinstance(node.step, s.Report):  # of whose rows there are picks
-            yield Standing(pick, node.id, members, own, (Side(slots, (*way, 0)),), ())
+            yield SharedJoinNode(pick, node.id, members, own, (Side(slots, (*way, 0)),), ())
             waiting.append(((*way, 0), *_below(plan, node, 0, own, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept

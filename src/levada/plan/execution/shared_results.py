@@ -2,9 +2,9 @@
 
 Equal queries, and such as differ in how their results are shown alone (names of columns, templates,
 outputs), read one member of an operator; each has a member of an Emit. Along that edge would go a
-copy for each of them. It is one copy, of the *first* of these members (``Alike.fan``); who wants
-the results of another finds them there, by what stands beside the rows (CQELS Cloud, C56: results
-go as far as they are alike, and expand where somebody wants them).
+copy for each of them. It is one copy, of the *first* of these members (``SharedResults.fan``); who
+wants the results of another finds them there, by what stands beside the rows (CQELS Cloud, C56:
+results go as far as they are alike, and expand where somebody wants them).
 
 An Emit that is muted has no results. Queries that end share with those that end at that instant.
 """
@@ -24,7 +24,7 @@ from levada.plan.execution.plan import FanOut, Plan, PlanNode
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Alike:
+class SharedResults:
     """Of an Emit: the edge to the members that have rows, and in order of ``firsts`` those that
     have the same.
     """
@@ -50,11 +50,11 @@ class Alike:
         return Frame({"op": op, "first": np.repeat(same["first"], counts)}, len(op))
 
 
-class _Known(dict[int, Alike | None]):
+class _Known(dict[int, SharedResults | None]):
     """By the number of the node."""
 
 
-def alike_of(plan: Plan, number: int) -> Alike | None:
+def alike_of(plan: Plan, number: int) -> SharedResults | None:
     """The members of an Emit that have the rows of others; None where each has its own, and of all
     other nodes. Found once for a plan.
     """
@@ -78,8 +78,8 @@ def heard(plan: Plan, number: int, fan: FanOut) -> FanOut:
 
 
 def with_same(rows: Frame, same: Frame, members: int) -> Frame:
-    """Rows by ``op``, also those that others have the ``same`` of (``Alike.of``); none that are no
-    member's own, of which there are so many.
+    """Rows by ``op``, also those that others have the ``same`` of (``SharedResults.of``); none that
+    are no member's own, of which there are so many.
 
     >>> rows = Frame({"op": np.array([2, 1, 2], np.int32), "r": np.array([5, 6, 7])}, 3)
     >>> same = Frame({"op": np.array([3], np.int32), "first": np.array([2], np.int32)}, 1)
@@ -96,7 +96,7 @@ def with_same(rows: Frame, same: Frame, members: int) -> Frame:
     return whole.take(np.argsort(whole["op"], kind="stable"))
 
 
-def _found(plan: Plan, node: PlanNode[s.Emit]) -> Alike | None:
+def _found(plan: Plan, node: PlanNode[s.Emit]) -> SharedResults | None:
     (below,) = node.inputs
     (fan,) = (edge.fan for edge in plan.nodes[below].consumers if edge.node == node.id)
     counts = np.diff(fan.offsets)
@@ -117,7 +117,7 @@ def _found(plan: Plan, node: PlanNode[s.Emit]) -> Alike | None:
     np.cumsum(np.bincount(producer[new], minlength=len(counts)), out=offsets[1:])
     others, by_first = member[~new], first[~new]
     order = np.argsort(by_first, kind="stable")
-    return Alike(FanOut(offsets, member[new], False), by_first[order], others[order])
+    return SharedResults(FanOut(offsets, member[new], False), by_first[order], others[order])
 
 
 def _ends(plan: Plan, node: PlanNode, member: Ints) -> Longs:

@@ -24,9 +24,9 @@ import numpy as np
 
 from levada.core.event_time import MAX, Window, WindowKind
 from levada.plan.execution import steps as s
-from levada.plan.execution.demanded_terms import Wanted, coming, wanted
+from levada.plan.execution.demanded_terms import DemandedTerms, coming, wanted
 from levada.plan.execution.plan import At, Plan, PlanNode
-from levada.plan.execution.shared_join_nodes import Standing, standing
+from levada.plan.execution.shared_join_nodes import SharedJoinNode, standing
 from levada.plan.execution.window_table import WindowTable
 
 LOOSE = frozenset(
@@ -42,7 +42,7 @@ LOOSE = frozenset(
 """The kinds of windows in which rows count by their times alone."""
 
 
-def loosened(windows: tuple[Window, ...]) -> tuple[Window, ...]:
+def with_widest_windows(windows: tuple[Window, ...]) -> tuple[Window, ...]:
     """The windows of a relaxed join in place of these: equal for all that may share it."""
     by_number = any(w.kind is WindowKind.NUMBERS for w in windows)
     return tuple([_loose(w, by_number=by_number) for w in windows])
@@ -58,15 +58,15 @@ _ALL, _NUMBERS = Window(WindowKind.ALL), Window(WindowKind.NUMBERS)
 
 
 @dataclass(eq=False)
-class Shares:
+class SharingDemand:
     """The living picks above each relaxed join, and what they want of patterns."""
 
     plan: Plan
 
     @cached_property
-    def standing(self) -> Mapping[int, tuple[Standing, ...]]:
+    def standing(self) -> Mapping[int, tuple[SharedJoinNode, ...]]:
         """Below which picks each relaxed join or set stands, and where."""
-        found: dict[int, list[Standing]] = {}
+        found: dict[int, list[SharedJoinNode]] = {}
         for node in self.plan.nodes.values():
             if (pick := node.of(s.Pick)) is not None:
                 for one in standing(self.plan, pick):
@@ -88,12 +88,12 @@ class Shares:
         return {at: tuple(kinds) for at, kinds in found.items()}
 
     @cached_property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> DemandedTerms:
         """The terms that relaxed patterns stand for: those that some living pick wants."""
         return wanted(self.plan)
 
     @cached_property
-    def coming(self) -> Wanted:
+    def coming(self) -> DemandedTerms:
         """The same of picks that no epoch had before this version."""
         return coming(self.plan)
 
@@ -114,9 +114,9 @@ class Shares:
         return dict.fromkeys([kind[window] for kind in self.above.get((node, member), ())])
 
 
-def shares_of(plan: Plan) -> Shares:
+def shares_of(plan: Plan) -> SharingDemand:
     """The shares of a plan, found once."""
-    found: Shares = plan.facts.setdefault(Shares, Shares(plan))
+    found: SharingDemand = plan.facts.setdefault(SharingDemand, SharingDemand(plan))
     return found
 
 
@@ -124,7 +124,7 @@ def widened(plan: Plan) -> Plan:
     """The plan with windows in which the rows of its relaxed joins count long enough, and those of
     its sets for windows of any length.
     """
-    shares = Shares(plan)
+    shares = SharingDemand(plan)
     loose = [node for node in plan.nodes.values() if is_loose(node.step)]
     wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
     wide |= _far_enough(plan)
@@ -139,7 +139,7 @@ def is_loose(step: object) -> bool:
     return isinstance(step, s.RelaxedStream) or (isinstance(step, s.Join) and step.relaxed)
 
 
-def _widened(node: PlanNode, shares: Shares) -> PlanNode:
+def _widened(node: PlanNode, shares: SharingDemand) -> PlanNode:
     table = node.windows.copied()
     for member in np.flatnonzero(node.alive).tolist():
         for j, window in enumerate(node.members.windows_at(member)[: len(node.layout.windows)]):
@@ -149,7 +149,7 @@ def _widened(node: PlanNode, shares: Shares) -> PlanNode:
     return replace(node, windows=table)
 
 
-def _read_again(plan: Plan, shares: Shares) -> dict[int, PlanNode]:
+def _read_again(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     """The static patterns of which picks that are new want rows, as new ones."""
     found: dict[int, PlanNode] = {}
     for number, each in shares.standing.items():

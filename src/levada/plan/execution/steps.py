@@ -40,12 +40,12 @@ from levada.plan.execution.joins import ReportJoin as ReportJoin
 from levada.plan.execution.joins import StreamJoin as StreamJoin
 from levada.plan.execution.leaves import Constant as Constant
 from levada.plan.execution.leaves import Entailed as Entailed
+from levada.plan.execution.leaves import EntailmentAlternative as EntailmentAlternative
 from levada.plan.execution.leaves import Form as Form
 from levada.plan.execution.leaves import Leaf as Leaf
 from levada.plan.execution.leaves import Match as Match
 from levada.plan.execution.leaves import Scan as Scan
 from levada.plan.execution.leaves import Star as Star
-from levada.plan.execution.leaves import Way as Way
 from levada.plan.execution.step_traits import (
     Ending,
     Grouping,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from levada.core.event_time import Window
 from levada.core.expressions import Aggregate, Expression, Var
 from levada.core.frozen import frozen
-from levada.core.query_model import Form, Output, TriplePattern, WindowOn
+from levada.core.query_model import Form, Output, StreamWindow, TriplePattern
 from levada.core.rdf_terms import Term
 
 
@@ -422,7 +422,7 @@ class Query:
     form: Form
     pattern: Node
     variables: tuple[str, ...]
-    windows: tuple[WindowOn, ...]
+    windows: tuple[StreamWindow, ...]
     output: Output
     template: tuple[TriplePattern, ...] = ()
     graphs: tuple[str, ...] | None = None

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from levada.core.event_time import WindowKind
 from levada.core.expressions import Aggregate, AggregateFunction, per_report
 from levada.core.frozen import frozen
-from levada.core.query_model import WindowOn
+from levada.core.query_model import StreamWindow
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
 from levada.plan.logical.variables import expressions
@@ -85,7 +85,7 @@ class Analysis:
         self._found: dict[int, tuple[a.Node, Properties]] = {}  # by identity, which the node keeps
 
     @staticmethod
-    def over(windows: Sequence[WindowOn]) -> Analysis:
+    def over(windows: Sequence[StreamWindow]) -> Analysis:
         """An analysis of what reads these windows."""
         return Analysis([i for i, w in enumerate(windows) if w.window.kind is WindowKind.NOW])
 

@@ -80,7 +80,7 @@ class Template:
         return frozenset(terms_in(self.query)) - {*self.marks}
 
 
-class Row(NamedTuple):
+class TemplateInstance(NamedTuple):
     """What one query means: a template, filled."""
 
     template: Template

@@ -29,7 +29,7 @@ from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 
 if TYPE_CHECKING:
-    from levada.plan.statistics.strategy_request import Wanted
+    from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
 Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]
@@ -65,7 +65,7 @@ class Orders:
 def join_all(
     parts: Sequence[Op],
     conjuncts: Sequence[Expression] = (),
-    joins: Wanted | None = None,
+    joins: JoinStrategyRequest | None = None,
     orders: Orders | None = None,
 ) -> Op:
     """Joins all parts, each filter as soon as its variables are there; two at a time, but for those
@@ -94,7 +94,7 @@ def join_all(
     return whole
 
 
-def _met(left: Op, right: Op, joins: Wanted | None) -> Op:
+def _met(left: Op, right: Op, joins: JoinStrategyRequest | None) -> Op:
     """The join of two parts, where its rows are best."""
     if joins is None:
         return join(left, right)
@@ -113,7 +113,7 @@ class _Joined:
     """What has been joined of parts, by trees; ``trees``: of each rank of an order."""
 
     def __init__(
-        self, parts: Sequence[Op], pending: list[Expression], joins: Wanted | None
+        self, parts: Sequence[Op], pending: list[Expression], joins: JoinStrategyRequest | None
     ) -> None:
         self.parts, self.pending, self.joins = parts, pending, joins
         self.trees: dict[int, Tree] = {}

@@ -14,10 +14,12 @@ from levada.plan.physical.operators import Op
 from levada.plan.physical.replicated_join import can_be, common, linked, one_of
 from levada.plan.statistics.choose_join_strategy import TWO, choose
 from levada.plan.statistics.input_statistics import problem_of, values_of
-from levada.plan.statistics.strategy_request import Chosen, Wanted
+from levada.plan.statistics.strategy_request import Chosen, JoinStrategyRequest
 
 
-def formed(parts: Sequence[Op], wanted: Wanted, two: Callable[[Sequence[Op]], Op]) -> list[Op]:
+def formed(
+    parts: Sequence[Op], wanted: JoinStrategyRequest, two: Callable[[Sequence[Op]], Op]
+) -> list[Op]:
     """The parts, with one operator in the place of those that are one step; ``two``: what joins
     some two at a time.
     """
@@ -26,7 +28,7 @@ def formed(parts: Sequence[Op], wanted: Wanted, two: Callable[[Sequence[Op]], Op
     return linked(parts, lambda group: _chosen(group, wanted, two))
 
 
-def met(left: Op, right: Op, wanted: Wanted) -> Op | None:
+def met(left: Op, right: Op, wanted: JoinStrategyRequest) -> Op | None:
     """The join of two parts without a key, spread over partitions; None: it is at one home.
 
     With a variable in common that may be unbound, rows are told apart by whether it is: bound ones
@@ -47,7 +49,7 @@ def _sure(op: Op, names: Sequence[str]) -> Op:
     return replace(op, maybe=op.maybe - set(names))
 
 
-def _spread(left: Op, right: Op, by: str, wanted: Wanted) -> Op:
+def _spread(left: Op, right: Op, by: str, wanted: JoinStrategyRequest) -> Op:
     """The join of two parts of which one may lack a variable."""
     pairs = [
         (one, other, with_it, also_with_it)
@@ -87,7 +89,7 @@ def _pair(one: Op, other: Op, with_it: bool, also_with_it: bool, by: str) -> Op:
     return one_of((one, other), hub) if hub else join(one, other)
 
 
-def _told(group: Sequence[Op], wanted: Wanted) -> str:
+def _told(group: Sequence[Op], wanted: JoinStrategyRequest) -> str:
     """The variable of one step that the user wants: that which most parts have; of equal ones the
     most even one, if that is known, else the first. A star has none.
     """
@@ -112,7 +114,10 @@ def _told(group: Sequence[Op], wanted: Wanted) -> str:
 
 
 def _chosen(
-    group: Sequence[Op], wanted: Wanted, two: Callable[[Sequence[Op]], Op], least: int = 3
+    group: Sequence[Op],
+    wanted: JoinStrategyRequest,
+    two: Callable[[Sequence[Op]], Op],
+    least: int = 3,
 ) -> str:
     """The variable of the one step that costs least; "" for joins of two, and for what is not
     known. A star by its own variable is left to ``multiway``.

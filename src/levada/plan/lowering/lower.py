@@ -36,7 +36,7 @@ from levada.plan.physical.operators import Op
 
 if TYPE_CHECKING:
     from levada.plan.statistics.statistics import Measures
-    from levada.plan.statistics.strategy_request import Wanted
+    from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
 
 @frozen
@@ -49,7 +49,7 @@ class Lowered:
     root: Op
     enumerated: bool
     show_empty: bool = False
-    wanted: Wanted | None = None
+    wanted: JoinStrategyRequest | None = None
 
 
 def lower(
@@ -81,21 +81,27 @@ def lower(
     return replace(found, root=multiway(found.root, adaptive=joins is JoinForm.AUTO))
 
 
-def _wanted(query: a.Query, joins: JoinForm, measures: Measures | None) -> Wanted | None:
+def _wanted(
+    query: a.Query, joins: JoinForm, measures: Measures | None
+) -> JoinStrategyRequest | None:
     """Of which form joins are to be; None: two at a time."""
     if joins is JoinForm.BINARY:
         return None
     # here: only who asks for it loads it
-    from levada.plan.statistics.strategy_request import Wanted
+    from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
-    return Wanted(joins, measures, [on.window for on in query.windows])
+    return JoinStrategyRequest(joins, measures, [on.window for on in query.windows])
 
 
 class _Lowering:
     """The levels of a query, one within the other."""
 
     def __init__(
-        self, query: a.Query, leaves: Leaves, joins: Wanted | None, orders: Orders | None
+        self,
+        query: a.Query,
+        leaves: Leaves,
+        joins: JoinStrategyRequest | None,
+        orders: Orders | None,
     ) -> None:
         self.q = query
         self.leaves = leaves

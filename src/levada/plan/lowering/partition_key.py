@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys
-from levada.plan.statistics.strategy_request import Wanted
+from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
 WORSE = 1.1  # so much more the busiest partition has by the first key, before another one is taken
 
 
-def evenest(left: Op, right: Op, wanted: Wanted) -> str:
+def evenest(left: Op, right: Op, wanted: JoinStrategyRequest) -> str:
     """The key whose values are most even on both sides; "": the first one will do."""
     if wanted.measures is None:
         return ""

@@ -30,7 +30,7 @@ from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import connected, join_keys, place
 
 if TYPE_CHECKING:
-    from levada.plan.statistics.strategy_request import Wanted
+    from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
 Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""
@@ -45,7 +45,7 @@ class Shared:
     analysis: Analysis
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
-    joins: Wanted | None = None
+    joins: JoinStrategyRequest | None = None
     orders: Orders | None = None
 
     def join(self, parts: Sequence[Op], conditions: Sequence[Expression] = ()) -> Op:

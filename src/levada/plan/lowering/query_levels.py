@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from levada.core.frozen import frozen
-from levada.core.query_model import Form, Output, WindowOn
+from levada.core.query_model import Form, Output, StreamWindow
 from levada.plan.logical import nodes as a
 from levada.plan.logical.properties import Properties
 
@@ -80,7 +80,7 @@ class Level:
     turning: bool = False
 
 
-def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) -> Level:
+def level_of(asked: LevelQuery, found: Properties, windows: Sequence[StreamWindow]) -> Level:
     """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
     own = [windows[w] for w in asked.own]
     mode = mode_of(asked, found, own)
@@ -91,7 +91,7 @@ def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) 
     return Level(asked, asked.own, mode, changed if whole else reported, whole, turning)
 
 
-def mode_of(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> Mode:
+def mode_of(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]) -> Mode:
     """The mode of a level under its report policy."""
     if asked.form is not Form.SELECT:
         return Mode.REPORTS
@@ -120,13 +120,13 @@ def _mode_over_triples(asked: LevelQuery, found: Properties) -> Mode:
     return Mode.CHANGES if by_changes else Mode.REPORTS
 
 
-def _turns(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> bool:
+def _turns(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]) -> bool:
     """Whether a level that is kept by its reports has such at any change of its windows."""
     on_change = any(not w.window.kind.on_close for w in own)
     return on_change and asked.reports.clock is None and not found.derived
 
 
-def needs_list(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> bool:
+def needs_list(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]) -> bool:
     """Whether the report times follow from all elements, not only from the rows that match.
 
     So it is if a window reports on change and more than its matches can show (RStream, or any
@@ -150,7 +150,7 @@ def needs_list(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) ->
     return snapshot and found.timeless
 
 
-def needs_latest(asked: LevelQuery, own: Sequence[WindowOn]) -> bool:
+def needs_latest(asked: LevelQuery, own: Sequence[StreamWindow]) -> bool:
     """Whether the last report follows from the last element, whatever it matches: closes beside a
     window that never empties.
     """

@@ -23,7 +23,7 @@ from itertools import islice
 from levada.core.size_thresholds import register
 from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.shapes import Member
-from levada.plan.migration.migration import Switch
+from levada.plan.migration.migration import PlanMigration
 from levada.plan.migration.switch_point import behind
 from levada.plan.topology.topology import Topology
 
@@ -35,7 +35,7 @@ _Alike = tuple[int, Member, tuple["_Alike", ...]]
 
 
 @dataclass(slots=True)
-class Converging:
+class EqualQueryMerger:
     """The queries that came and have not been looked at, and one of each kind of those that have
     been, by a hash of what they do.
     """
@@ -89,7 +89,7 @@ def converge(topology: Topology, name: str, first: str) -> None:
     shape, member = topology.intern(replace(node.shape, generation=0), emit)
     number = topology.index[shape]
     topology._count(number, member, 1)
-    topology.switches[name] = Switch(
+    topology.switches[name] = PlanMigration(
         name, number, member, other.start, behind(own, own.start), topology.version + 1,
         own.manner.order,
     )  # fmt: skip

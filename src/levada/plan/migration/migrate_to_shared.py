@@ -16,19 +16,19 @@ from levada.plan.execution.plan import At
 from levada.plan.execution.shapes import Shape
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, units_of
-from levada.plan.migration.migration import Switch
-from levada.plan.migration.running_migrations import Begun, lowered_anew
+from levada.plan.migration.migration import PlanMigration
+from levada.plan.migration.running_migrations import RunningMigration, lowered_anew
 from levada.plan.migration.switch_point import behind
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
 from levada.plan.sharing.pending_queries import Newcomer
 from levada.plan.sharing.static_arrangements import with_arrangements
 from levada.plan.topology.topology import Topology
 
 
-def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Begun | None:
+def begin_anew(topology: Topology, name: str, query: Query, start: int) -> RunningMigration | None:
     """Installs the operators of a query beside what there is; None: nothing is kept that it could
     read, or it is never behind ``start``, which is behind all that its streams have said.
     """
@@ -47,14 +47,14 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Begun
     for each in joins:
         topology.orders.meet(each)
     order = own.manner.order
-    switch = Switch(name, node, member, start, until, topology.version + 1, order)
+    switch = PlanMigration(name, node, member, start, until, topology.version + 1, order)
     topology.switches[name] = switch
-    return Begun(switch, joins)
+    return RunningMigration(switch, joins)
 
 
 def _installed(
     topology: Topology, name: str, query: Query, start: int
-) -> tuple[Shape, int, list[Followed]]:
+) -> tuple[Shape, int, list[RunningConjunction]]:
     """The last operator of a query as a newcomer's, and what it joins."""
     own = topology.queries[name]
     orders = Orders(units_of(own.manner.order))

@@ -9,7 +9,7 @@ from levada.core.frozen import frozen
 
 
 @frozen
-class Switch:
+class PlanMigration:
     """A query's second Emit (``node``, ``member``), muted. ``start``: from there on it counts;
     ``behind``: once all reports up to there are made it may take the place of the first (ms of
     event time). ``since``: the first plan version that has it. ``order``: how it is joined.

@@ -20,7 +20,7 @@ from levada.plan.lowering.lower import lower
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.join_orders.order_cost import mask_of
-from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.topology.topology import Topology
 
 
@@ -47,7 +47,7 @@ def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: b
             ops |= {mask_of(tree): op for tree, op in each.joined.items()}
             there = {mask: id(base_of(op)) for mask, op in ops.items()}
             at = {mask: places[key] for mask, key in there.items() if key in places}
-            topology.orders.follow(Followed(installer, each, at, number))
+            topology.orders.follow(RunningConjunction(installer, each, at, number))
     return True
 
 

@@ -20,7 +20,7 @@ from levada.plan.execution.plan import At
 from levada.plan.lowering.join_order import Tree
 from levada.plan.migration.running_migrations import doomed, picks
 from levada.plan.sharing.join_orders.reoptimization_check import better
-from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.sharing.pending_queries import shown
 from levada.plan.topology.topology import Topology
 
@@ -30,7 +30,7 @@ PICKS = "it picks from a join that others relax"
 
 
 @frozen
-class Better:
+class ReorderProposal:
     """A query that is to go over: the orders of its conjunctions, the new one as a text, what it
     adds and what the old one does (ns for each element of the streams).
     """
@@ -43,7 +43,7 @@ class Better:
 
 
 @dataclass(slots=True)
-class Looks:
+class Reoptimizer:
     """What has been asked; ``times``: how often each query has gone over."""
 
     looks: int = 0
@@ -57,7 +57,7 @@ class Looks:
         self.times[name] = self.times.get(name, 0) + 1
         self._until[name] = self.looks + (1 << min(self.times[name], PATIENCE))
 
-    def look(self, topology: Topology, why_not: Callable[[str], str]) -> Iterator[Better]:
+    def look(self, topology: Topology, why_not: Callable[[str], str]) -> Iterator[ReorderProposal]:
         """The queries that are to go over now; ``why_not``: what keeps one from it, if anything."""
         self.looks += 1
         there = topology.orders.standing
@@ -87,7 +87,7 @@ class Looks:
         name: str,
         why_not: Callable[[str], str],
         looked: set[At | None],
-    ) -> Iterator[Better]:
+    ) -> Iterator[ReorderProposal]:
         """A query, and those that have a whole join in common with it; of those who share one the
         first that may go over is asked for all (``looked``).
         """
@@ -116,7 +116,7 @@ class Looks:
                     if each is not None:
                         order = shown(own.conjunction, each.tree)
                         units = _units(topology, other, {own.number: each.tree})
-                        yield Better(other, units, order, each.cost, each.own)
+                        yield ReorderProposal(other, units, order, each.cost, each.own)
             return
 
     def _tell(self, topology: Topology, name: str, why: str, order: str) -> None:
@@ -128,7 +128,7 @@ class Looks:
 
     def _forced(
         self, topology: Topology, names: Sequence[str], why_not: Callable[[str], str]
-    ) -> Iterator[Better]:
+    ) -> Iterator[ReorderProposal]:
         """As who forces orders says."""
         forced = topology.orders.forced
         assert forced is not None, "who says the orders"
@@ -143,7 +143,7 @@ class Looks:
                     trees[own.number] = units[0]
                     order = order or shown(own.conjunction, units[0])
             if trees:
-                yield Better(name, _units(topology, name, trees), order, 0.0, 0.0)
+                yield ReorderProposal(name, _units(topology, name, trees), order, 0.0, 0.0)
 
 
 def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int, Sequence[Tree]]:
@@ -152,12 +152,12 @@ def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int
     return {number: (tree,) for number, tree in {**own, **trees}.items()}
 
 
-def _whole(followed: Followed) -> At | None:
+def _whole(followed: RunningConjunction) -> At | None:
     """Where the rows of a whole conjunction are."""
     return followed.places.get((1 << len(followed.conjunction.parts)) - 1)
 
 
-def _together(topology: Topology, followed: Followed) -> list[str]:
+def _together(topology: Topology, followed: RunningConjunction) -> list[str]:
     """The queries that have the whole of a conjunction in common."""
     at = _whole(followed)
     return [

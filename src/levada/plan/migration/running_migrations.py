@@ -24,11 +24,11 @@ from levada.plan.execution.plan import At
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
-from levada.plan.migration.migration import Switch
+from levada.plan.migration.migration import PlanMigration
 from levada.plan.migration.switch_point import behind
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
 from levada.plan.topology.topology import Topology
 
@@ -37,11 +37,11 @@ MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)
 
 
 @frozen
-class Begun:
+class RunningMigration:
     """A switch with what its operators join."""
 
-    switch: Switch
-    joins: Sequence[Followed]
+    switch: PlanMigration
+    joins: Sequence[RunningConjunction]
 
 
 def begin(
@@ -50,7 +50,7 @@ def begin(
     query: Query,
     start: int,
     units: Mapping[int, Sequence[Tree]],
-) -> Begun | None:
+) -> RunningMigration | None:
     """Installs the operators of a query in the order of ``units``; None: its results would have
     another form, so it stays. ``start``: behind all that its streams have said. It stays where it
     stands.
@@ -76,11 +76,11 @@ def begin(
     ]
     for each in joins:
         topology.orders.meet(each)
-    switch = Switch(
+    switch = PlanMigration(
         name, node, made.member, start, behind(own, start), topology.version + 1, order_of(units)
     )
     topology.switches[name] = switch
-    return Begun(switch, joins)
+    return RunningMigration(switch, joins)
 
 
 def lowered_anew(

@@ -60,11 +60,11 @@ def behind(query: QueryPlan, start: int) -> int:
     """The instant up to which reports must have been made before a query is switched to operators
     of this ``start``; MAX: there is none.
 
-    >>> from levada.core.query_model import Form, WindowOn
+    >>> from levada.core.query_model import Form, StreamWindow
     >>> from levada.core.event_time import Window
-    >>> from levada.plan.execution.plan import Manner
-    >>> on = WindowOn("w", "s", Window(WindowKind.CLOSE_OPEN, range=4000, step=2000))
-    >>> manner = Manner(Form.SELECT, Output.RSTREAM, (), (), ("s",), 0, False, (on,))
+    >>> from levada.plan.execution.plan import QuerySettings
+    >>> on = StreamWindow("w", "s", Window(WindowKind.CLOSE_OPEN, range=4000, step=2000))
+    >>> manner = QuerySettings(Form.SELECT, Output.RSTREAM, (), (), ("s",), 0, False, (on,))
     >>> behind(QueryPlan("q", 0, 0, manner), 2500)
     8000
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.core.expressions import AggregateFunction, Expression
-from levada.core.query_model import Output, WindowOn
+from levada.core.query_model import Output, StreamWindow
 from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import both_maybe, occur, rename
@@ -81,7 +81,7 @@ def group(
     names: tuple[str, ...],
     enumerated: bool,
     *,
-    windows: Sequence[WindowOn],
+    windows: Sequence[StreamWindow],
 ) -> Op:
     """GROUP BY: by panes where rows have event times of windows that report on close and every
     aggregate can be added up, else per report.

@@ -20,7 +20,12 @@ from levada.plan.binding.required_facets import Needs, emit_needs
 from levada.plan.binding.slot_resolution import slots_of
 from levada.plan.execution.row_layout import NOTHING, Facet
 from levada.plan.physical.operators import Applied, Constant, Op
-from levada.plan.sharing.common_subexpressions import Common, Made, Numbered, Wanted
+from levada.plan.sharing.common_subexpressions import (
+    CommonSubexpressions,
+    InstalledOperator,
+    Numbered,
+    Wanted,
+)
 
 
 class _Asked(NamedTuple):
@@ -37,13 +42,13 @@ class _Asked(NamedTuple):
 class Batch:
     """The queries of plan version ``version`` that are still to be installed."""
 
-    common: Common
+    common: CommonSubexpressions
     version: int
     roots: dict[str, int] = field(default_factory=dict)
     _asked: dict[int, _Asked] = field(default_factory=dict)
     _wanted: dict[int, dict[int, Facet]] = field(default_factory=dict)
     _found: dict[int, list[Read]] = field(default_factory=dict)
-    _made: dict[int, Made] = field(default_factory=dict)
+    _made: dict[int, InstalledOperator] = field(default_factory=dict)
 
     def number(self, installer: Installer, op: Op) -> int:
         """The number of an operator of a query that comes."""
@@ -62,7 +67,7 @@ class Batch:
         self.roots[name] = self.number(installer, root)
         self._want(self.roots[name], _places(root, emit_needs(root)))
 
-    def install(self) -> dict[str, Made]:
+    def install(self) -> dict[str, InstalledOperator]:
         """What is installed of each query's last operator."""
         new = [number for number in sorted(self._asked, reverse=True) if self._read(number)]
         for number in reversed(new):
@@ -95,7 +100,7 @@ class Batch:
             self._want(below, wants)
         return True
 
-    def _make(self, number: int) -> Made:
+    def _make(self, number: int) -> InstalledOperator:
         """Installs an operator: by the shape that one of its form had, if that stands over the same
         ones.
         """
@@ -108,7 +113,7 @@ class Batch:
             a is b.shape for (a, _), b in zip(shape.inputs, inputs, strict=True)
         ):
             member = numbered.member.over(tuple([made.member for made in inputs]))
-            return Made(*installer.intern(shape, member), places, self.version)
+            return InstalledOperator(*installer.intern(shape, member), places, self.version)
 
         def made_below(base: Op) -> Installed:
             return self._made[installer.numbers[id(base)]].named(base.variables)
@@ -119,7 +124,7 @@ class Batch:
         places = slots_of(names, op.variables)
         if not isinstance(op.spec, Applied | Constant):  # constants are those that are read
             numbered.form.shapes[key] = shape, places
-        return Made(own, member_number, places, self.version)
+        return InstalledOperator(own, member_number, places, self.version)
 
 
 def _places(op: Op, needs: Needs) -> Wanted:

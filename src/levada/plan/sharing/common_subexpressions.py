@@ -55,7 +55,7 @@ class Numbered(NamedTuple):
     member: Member
 
 
-class Made(NamedTuple):
+class InstalledOperator(NamedTuple):
     """What is installed of an operator in plan version ``version``; ``places``: which of its
     variables each slot is.
     """
@@ -85,10 +85,10 @@ class Known:
 
     key: Key
     form: Form
-    made: list[Made] = field(default_factory=list)
+    made: list[InstalledOperator] = field(default_factory=list)
     held: int = 0
 
-    def covering(self, wanted: Mapping[int, Facet], version: int) -> Made | None:
+    def covering(self, wanted: Mapping[int, Facet], version: int) -> InstalledOperator | None:
         """What a query of this plan version may read, if anything."""
         for made in self.made:
             stays = self.form.keeps or not self.form.once
@@ -107,7 +107,7 @@ class Known:
         return found
 
 
-class Common:
+class CommonSubexpressions:
     """The operators of all queries, by their numbers: those of inputs are lower."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Common:
         """Whether anything is known that keeps the rows of an operator."""
         return below in self._kept
 
-    def install(self, number: int, made: Made) -> None:
+    def install(self, number: int, made: InstalledOperator) -> None:
         """Notes what has been installed of an operator."""
         self.known[number].made.append(made)
         of = self._of.setdefault((id(made.shape), made.member), [])

@@ -42,7 +42,7 @@ from levada.core.size_thresholds import register
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import Key
 from levada.plan.sharing.explain_not_shared import parts, unnamed
-from levada.plan.sharing.relaxation import Block, Wants
+from levada.plan.sharing.relaxation import Block, BlockDemand
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
 MOST = register(f"{__name__}.MOST", 5)
@@ -142,7 +142,7 @@ def _streams(op: Op) -> Iterator[str]:
         yield from _streams(child)
 
 
-def _conditions(wants: Wants) -> Iterator[str]:
+def _conditions(wants: BlockDemand) -> Iterator[str]:
     """What is wanted by terms, by ranges and otherwise."""
     yield from (" or ".join(map(str, terms)) for _, terms in wants.terms)
     for _, function, term, _ in wants.tests:

@@ -40,7 +40,7 @@ _BEGINS = re.compile(r"\^([\w:/#@, ;=~%&-]+)(?![*?+{])")
 _ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
 
 
-class Within(NamedTuple):
+class RangePredicate(NamedTuple):
     """A condition that puts a variable into a range."""
 
     name: str
@@ -49,7 +49,7 @@ class Within(NamedTuple):
     term: Literal
 
 
-def within(part: Expression) -> Within | None:
+def within(part: Expression) -> RangePredicate | None:
     """A part of a condition as such, if it is one."""
     match part:
         case Call(_, (Const(), Const())):
@@ -67,7 +67,7 @@ def within(part: Expression) -> Within | None:
             return None
 
 
-def guard(part: Expression) -> Within | None:
+def guard(part: Expression) -> RangePredicate | None:
     """What is true wherever a part of a condition is, where that can be told: that a text starts
     with the plain letters with which a regular expression begins.
     """
@@ -79,12 +79,12 @@ def guard(part: Expression) -> Within | None:
     return None
 
 
-def _of(of: Expression, order: Order, function: Function, term: Literal) -> Within | None:
+def _of(of: Expression, order: Order, function: Function, term: Literal) -> RangePredicate | None:
     match of:
         case Var(name):
-            return Within(name, order, function, term)
+            return RangePredicate(name, order, function, term)
         case Call(Function.STR, (Var(name),)) if order in (Order.STRING, Order.TAGGED):
-            return Within(name, Order.STR, function, term)
+            return RangePredicate(name, Order.STR, function, term)
         case _:
             return None
 

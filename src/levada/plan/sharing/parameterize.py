@@ -48,7 +48,7 @@ from levada.plan.execution.join_kinds import Order
 from levada.plan.physical import operators as p
 from levada.plan.physical.column_lineage import column_type
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.indexable_ranges import TURNED, Within, guard, within
+from levada.plan.sharing.indexable_ranges import TURNED, RangePredicate, guard, within
 from levada.plan.sharing.static_arrangements import static_side, with_relaxed_static
 
 _ENDS = (0, 2)  # subject and object
@@ -80,7 +80,7 @@ class Lifted:
 
 
 @dataclass(slots=True)
-class Lifting:
+class Parameterizer:
     """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted.
     ``joined``: below a join, where terms of patterns are, too, and conditions of any form.
     ``static``: whether static rows that a join reads where they are kept may be others, too. While
@@ -302,7 +302,7 @@ def _told(part: Expression, rows: Op, told: _Told, *, any_order: bool) -> bool:
     return _ranged(within(part), rows, told, any_order=any_order) or _keyed(part, rows, told)
 
 
-def _ranged(found: Within | None, rows: Op, told: _Told, *, any_order: bool) -> bool:
+def _ranged(found: RangePredicate | None, rows: Op, told: _Told, *, any_order: bool) -> bool:
     """As a range; ``any_order``: not by values alone."""
     if found is None or found.name not in rows.variables or _may_lack(rows, found.name):
         return False

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from levada.core.frozen import frozen
 from levada.plan.binding.installer import Installer
-from levada.plan.execution.plan import Manner
+from levada.plan.execution.plan import QuerySettings
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Conjunction, Orders, Tree, order_of
 from levada.plan.lowering.print_physical import show_part
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.join_orders.choose_order import Chosen
-from levada.plan.sharing.join_orders.running_subjoins import Asked, Known
+from levada.plan.sharing.join_orders.running_subjoins import Asked, RunningSubjoins
 
 
 @frozen
@@ -37,16 +37,18 @@ class Newcomer:
         return Asked(self.name, self.installer, self.orders.found)
 
 
-def manner_of(query: Query, start: int, empty_reports: bool, made: int, until: int) -> Manner:
+def manner_of(
+    query: Query, start: int, empty_reports: bool, made: int, until: int
+) -> QuerySettings:
     """What is to be known of a query beside its operators; ``made``: the version of its plan."""
     streams = tuple(dict.fromkeys(w.stream for w in query.windows))
-    return Manner(
+    return QuerySettings(
         query.form, query.output, query.variables, query.template, streams, start, empty_reports,
         query.windows, query.reports.clock, made, until,
     )  # fmt: skip
 
 
-def in_manner(manner: Manner, orders: Orders) -> Manner:
+def in_manner(manner: QuerySettings, orders: Orders) -> QuerySettings:
     """What is to be known of a query that is joined in these orders."""
     return replace(manner, order=order_of(orders.units)) if orders.units else manner
 
@@ -63,7 +65,7 @@ class Order:
 
 
 def in_order(
-    newcomers: Sequence[Newcomer], known: Known
+    newcomers: Sequence[Newcomer], known: RunningSubjoins
 ) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
     """The queries, each in its order; what is told of those that were looked at."""
     chosen = known.choose([one.asked for one in newcomers])

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from levada.plan.execution import steps as s
 from levada.plan.execution.shapes import Member, Shape
-from levada.plan.sharing.common_subexpressions import Common, Form, Made
+from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form, InstalledOperator
 from levada.plan.topology.topology import Topology
 
 
@@ -33,7 +33,7 @@ def note_kept(topology: Topology, shape: Shape, own: int) -> None:
     member = node.members[own]
     leaf = topology.nodes[node.inputs[0]].members[member.inputs[0]]
     number = _number(topology._common, forms, leaf, member)
-    made = Made(node.shape, own, forms[2], topology.version)
+    made = InstalledOperator(node.shape, own, forms[2], topology.version)
     topology._common.install(number, made)
 
 
@@ -49,7 +49,7 @@ def find_kept(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, in
     return next(((one.shape, one.member) for one in made), None)
 
 
-def _number(common: Common, forms: _Forms, leaf: Member, own: Member) -> int:
+def _number(common: CommonSubexpressions, forms: _Forms, leaf: Member, own: Member) -> int:
     """The number of what keeps a pattern. Of static data the version of the files tells both."""
     below, form, _ = forms
     pattern = common.number(below, (leaf._replace(since=own.since),))
@@ -59,7 +59,7 @@ def _number(common: Common, forms: _Forms, leaf: Member, own: Member) -> int:
 _Forms = tuple[Form, Form, tuple[int, ...]]
 
 
-def _forms(common: Common, shape: Shape) -> _Forms | None:
+def _forms(common: CommonSubexpressions, shape: Shape) -> _Forms | None:
     """The forms of a pattern and of what keeps it by some of its variables, and the variables that
     are kept; None: this is none. Such a pattern has a slot for each of its variables
     (``plan.binding.edges.outputs_of``; of a stream since it is made a set), and both are as

@@ -49,7 +49,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.count_window_sharing import ByNumber, by_number, narrowed
 from levada.plan.sharing.late_compensation import reported_once
-from levada.plan.sharing.parameterize import Lifting, joins, makes_set
+from levada.plan.sharing.parameterize import Parameterizer, joins, makes_set
 from levada.plan.sharing.per_leaf_times import as_reported, by_leaf, by_window, window_of
 from levada.plan.sharing.range_istreams import ranged
 
@@ -66,7 +66,7 @@ WHOLE = (
 
 
 @frozen
-class Wants:
+class BlockDemand:
     """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
     comparisons and what they tell rows by, conditions of other forms; its windows.
     """
@@ -76,7 +76,7 @@ class Wants:
     rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
-    def at(self, places: tuple[int, ...]) -> Wants:
+    def at(self, places: tuple[int, ...]) -> BlockDemand:
         """The same, with the windows at these places."""
         return replace(self, windows=tuple([self.windows[at] for at in places]))
 
@@ -92,7 +92,7 @@ class Block:
     keys: tuple[p.Key, ...]
     tests: tuple[p.Comparison, ...]
     rest: tuple[Expression, ...]
-    wants: Wants
+    wants: BlockDemand
     counted: ByNumber | None = None
 
     @property
@@ -176,7 +176,7 @@ def _joined(
     join = op if counted is None else counted.join
     assert join.windows is not None, "a join of rows with event times"
     own = windows(join.windows).windows[: len(join.windows)]
-    lifting = Lifting(join.windows, static=static)
+    lifting = Parameterizer(join.windows, static=static)
     relaxed = lifting.lift(join, (0,))
     if counted or lifting.found or any(window.kind in LOOSE for window in own):
         yield replace(_block(op, relaxed, lifting, own), counted=counted)
@@ -199,13 +199,13 @@ def _grouped(op: Op) -> Iterator[Block]:
     at once no row is told.
     """
     assert op.windows is not None, "rows with event times"
-    lifting = Lifting(op.windows, joined=False)
+    lifting = Parameterizer(op.windows, joined=False)
     relaxed = lifting.lift(op, (0,))
     if len(lifting.ranges) <= 1:
         yield _block(op, relaxed, lifting, ())
 
 
-def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -> Block:
+def _block(op: Op, relaxed: Op, lifting: Parameterizer, windows: tuple[Window, ...]) -> Block:
     names = relaxed.variables
     keys = tuple([p.Key(one.name, one.terms, one.source) for one in lifting.keys])
     tests = tuple(
@@ -217,7 +217,7 @@ def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -
     )
     # in an order that follows neither from texts nor, before all else, from constants
     rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _told_by(one, names))
-    wants = Wants(
+    wants = BlockDemand(
         tuple([(names.index(key.name), key.terms) for key in keys]),
         tuple([(names.index(t.name), t.function, t.term, t.order) for t in tests]),
         tuple([by_slots(one, names) for one in rest]),

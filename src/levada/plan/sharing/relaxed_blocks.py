@@ -22,9 +22,9 @@ from levada.plan.binding.installer import Installer
 from levada.plan.logical.query_template import substituted
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.relaxation import Block, Wants, blocks, replaced, sub_blocks
+from levada.plan.sharing.relaxation import Block, BlockDemand, blocks, replaced, sub_blocks
 
-Refused = Callable[[str, Iterable[Wants], Wants], str]
+Refused = Callable[[str, Iterable[BlockDemand], BlockDemand], str]
 
 
 @dataclass(eq=False, slots=True)
@@ -39,8 +39,8 @@ class Alike:
     """
 
     key: Key
-    wants: Counter[Wants] = field(default_factory=Counter)
-    exact: Counter[Wants] = field(default_factory=Counter)
+    wants: Counter[BlockDemand] = field(default_factory=Counter)
+    exact: Counter[BlockDemand] = field(default_factory=Counter)
     last: str = ""
     users: int = 0
     own: int = 0
@@ -59,7 +59,7 @@ class Alike:
         return self.form.forms > 1 or self.form.users > 0
 
 
-class Noted(NamedTuple):
+class RegisteredBlock(NamedTuple):
     """A block of a query, and what it has in common with others; the join ``above`` it, by its
     identity, of one within another.
     """
@@ -73,7 +73,7 @@ class Picked(NamedTuple):
     """What a query wants of blocks that are alike."""
 
     alike: Alike
-    wants: Wants
+    wants: BlockDemand
 
 
 @dataclass(slots=True)
@@ -82,8 +82,8 @@ class Relaxations:
 
     alike: dict[Key, Alike] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
-    _of: dict[str, list[Noted]] = field(default_factory=dict)
-    _within: dict[str, list[Noted]] = field(default_factory=dict)
+    _of: dict[str, list[RegisteredBlock]] = field(default_factory=dict)
+    _within: dict[str, list[RegisteredBlock]] = field(default_factory=dict)
     _exact: dict[str, list[Picked]] = field(default_factory=dict)
     _picked: dict[str, list[Picked]] = field(default_factory=dict)
 
@@ -110,18 +110,18 @@ class Relaxations:
             by_leaf = None if there.by_leaf is None else there.by_leaf.key
             alike = self._alike(there.key, by_leaf, there.places)
             own = replace(block, wants=substituted(block.wants, terms))
-            found.append(_wanted(Noted(alike, own)))
+            found.append(_wanted(RegisteredBlock(alike, own)))
         if found:
             self._of[name] = found
 
-    def _noted(self, installer: Installer, block: Block, above: int = 0) -> Noted:
+    def _noted(self, installer: Installer, block: Block, above: int = 0) -> RegisteredBlock:
         key = installer.signature(block.relaxed)
         alike = self.alike.get(key)
         if alike is None or not alike.own:
             leaves = block.leaves
             other = installer.signature(block.with_leaf_times().relaxed) if leaves else None
             alike = self._alike(key, other, leaves)
-        return _wanted(Noted(alike, block, above))
+        return _wanted(RegisteredBlock(alike, block, above))
 
     def _alike(self, key: Key, by_leaf: Key | None, places: tuple[int, ...]) -> Alike:
         """What blocks of a form have in common; ``by_leaf``: the form with times of each leaf, if
@@ -151,7 +151,7 @@ class Relaxations:
                 self._forget(name, alike.by_leaf, block.wants.at(alike.places))
             self._forget(name, alike, block.wants)
 
-    def _forget(self, name: str, alike: Alike, wants: Wants) -> None:
+    def _forget(self, name: str, alike: Alike, wants: BlockDemand) -> None:
         _less(alike.wants, wants)
         if not alike.wants:
             del self.alike[alike.key]
@@ -175,7 +175,7 @@ class Relaxations:
                 whole.add(join)
         return replaced(root, by, {}, late=True) if by else root
 
-    def _taken(self, name: str, one: Noted, refused: Refused) -> Block | None:
+    def _taken(self, name: str, one: RegisteredBlock, refused: Refused) -> Block | None:
         """A block as a query picks it; None: it has it as it is."""
         own, block = one.alike, one.block
         alike = own.by_leaf if own.by_leaf is not None and own.is_mixed else own
@@ -209,7 +209,7 @@ class Relaxations:
         return ((one.alike.form.key, one.block) for one in self._of.get(name, ()))
 
 
-def _wanted(one: Noted) -> Noted:
+def _wanted(one: RegisteredBlock) -> RegisteredBlock:
     """A block that is there from now on."""
     alike, wants = one.alike, one.block.wants
     alike.form.forms += not alike.own
@@ -220,7 +220,7 @@ def _wanted(one: Noted) -> Noted:
     return one
 
 
-def _less(counts: Counter[Wants], wants: Wants) -> None:
+def _less(counts: Counter[BlockDemand], wants: BlockDemand) -> None:
     counts[wants] -= 1
     if not counts[wants]:
         del counts[wants]

@@ -30,7 +30,7 @@ from levada.plan.binding.edges import base_of
 from levada.plan.binding.installer import Installer, how_read
 from levada.plan.physical.operators import Join, Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.common_subexpressions import Common, Key
+from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Key
 from levada.plan.sharing.stream_arrangements import joins_of, kept, reading, rebuilt
 
 OWN = -1
@@ -74,7 +74,7 @@ class _Join:
         """The sides that other joins may have, too."""
         return {self.side(at) for at in self.both[2]}
 
-    def hold(self, common: Common, number: int) -> None:
+    def hold(self, common: CommonSubexpressions, number: int) -> None:
         common.hold(number)
         self.held.append(number)
 
@@ -136,7 +136,7 @@ class Sides:
             roots[name] = rebuilt(roots[name], by[name])
             batch.ask(name, installer, roots[name])
 
-    def forget(self, common: Common, name: str) -> None:
+    def forget(self, common: CommonSubexpressions, name: str) -> None:
         """A query that goes, or has other joins from now on."""
         self.late.pop(name, None)
         for join in self._of.pop(name, {}):
@@ -173,7 +173,7 @@ class Sides:
             if not self._owning[side]:
                 del self._owning[side]
 
-    def _noted(self, common: Common, name: str, both: _Both) -> _Join:
+    def _noted(self, common: CommonSubexpressions, name: str, both: _Both) -> _Join:
         """A join of a query that comes."""
         join = self._joins.get(both)
         if join is None:

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from levada.core.event_time import Window
 from levada.plan.execution.joins import GIVEN
 from levada.plan.execution.plan import At
-from levada.plan.sharing.relaxation import Wants
+from levada.plan.sharing.relaxation import BlockDemand
 
 
 @dataclass(slots=True)
-class Rates:
+class SharedStateEstimates:
     """The rates of the relaxed joins."""
 
     rows: dict[At, float] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Rates:
     def see(self, met: Mapping[str, Sequence[int]], at: int) -> None:
         """What has been counted up to this event time.
 
-        >>> rates = Rates()
+        >>> rates = SharedStateEstimates()
         >>> rates.see({}, 1000), rates.see({"7 0": [100, 900, 30, 100]}, 3000), rates.rows
         (None, None, {(7, 0): 0.05})
         """
@@ -50,7 +50,7 @@ class Rates:
         """The rows of state of a join with a newcomer; ``reaches``: of its queries' windows, ms.
         None: it has not been measured.
 
-        >>> Rates({(7, 0): 0.05}).state((7, 0), [4000, 8000], 60_000)
+        >>> SharedStateEstimates({(7, 0): 0.05}).state((7, 0), [4000, 8000], 60_000)
         1800.0
         """
         rate = self.rows.get(join)
@@ -60,7 +60,11 @@ class Rates:
 
 
 def refused(
-    rates: Rates, joins: Iterable[At], wants: Iterable[Wants], newcomer: Wants, limit: int
+    rates: SharedStateEstimates,
+    joins: Iterable[At],
+    wants: Iterable[BlockDemand],
+    newcomer: BlockDemand,
+    limit: int,
 ) -> str:
     """Why a newcomer gets no part of joins of which others have these wants; "": it does."""
     measured = [join for join in joins if join in rates.rows]

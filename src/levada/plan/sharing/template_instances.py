@@ -28,8 +28,8 @@ from levada.plan.execution.joins import Arrange
 from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.shapes import Member, Shape
 from levada.plan.logical.nodes import Query
-from levada.plan.logical.query_template import Row, Template, substituted, terms_in
-from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.logical.query_template import Template, TemplateInstance, substituted, terms_in
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.sharing.recover_arrangements import find_kept, note_kept
 from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.sharing_modes import Sharing
@@ -66,7 +66,7 @@ class _Operator(NamedTuple):
 @collection_paused()
 def add_rows(
     topology: Topology,
-    rows: Sequence[tuple[str, Row]],
+    rows: Sequence[tuple[str, TemplateInstance]],
     start: int,
     *,
     empty_reports: bool = False,
@@ -92,7 +92,9 @@ def add_rows(
         planned.follow(topology)
 
 
-def expect_rows(topology: Topology, rows: Sequence[tuple[str, Row]], start: int) -> None:
+def expect_rows(
+    topology: Topology, rows: Sequence[tuple[str, TemplateInstance]], start: int
+) -> None:
     """Says that rows of a template are to come with other queries: before any of these is added."""
     template = rows[0][1].template
     if len(rows) > 1 and topology.choosing:
@@ -108,7 +110,7 @@ def _named(template: Template) -> str:
     return f"{MARK} {id(template)}"
 
 
-def _differing(template: Template, rows: Sequence[tuple[str, Row]]) -> Iterator[Query]:
+def _differing(template: Template, rows: Sequence[tuple[str, TemplateInstance]]) -> Iterator[Query]:
     """The template and its twin with one mark of the other, for each mark in which rows differ
     that are the same but for it: what they differ in is lifted, though others differ in more.
     """
@@ -127,7 +129,10 @@ def _with(query: QueryPlan, **said: Any) -> QueryPlan:
 
 
 def _planned(
-    topology: Topology, rows: Sequence[tuple[str, Row]], start: int, empty_reports: bool
+    topology: Topology,
+    rows: Sequence[tuple[str, TemplateInstance]],
+    start: int,
+    empty_reports: bool,
 ) -> _Planned | None:
     """The plan of the template of rows, if it is that of its twin but for the marks."""
     template = rows[0][1].template
@@ -236,7 +241,7 @@ class _Planned:
     query: QueryPlan
     marks: tuple[Term, ...]
     relaxations: Relaxations
-    joins: Sequence[tuple[Followed, Mapping[int, int]]] = ()
+    joins: Sequence[tuple[RunningConjunction, Mapping[int, int]]] = ()
     shared: dict[int, tuple[Shape, int]] = field(default_factory=dict)
 
     def install(self, topology: Topology, name: str, terms: tuple[Term, ...]) -> None:

@@ -38,7 +38,7 @@ def in_vain(counts: Sequence[int]) -> float:
 
 
 @dataclass(slots=True)
-class Dear:
+class UnprofitableJoins:
     """The joins that are dear now."""
 
     joins: set[At] = field(default_factory=set)

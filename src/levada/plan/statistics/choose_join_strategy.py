@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from levada.core.frozen import frozen
-from levada.plan.statistics.join_cost import Cost, Problem, Two, one_step, two_at_a_time
+from levada.plan.statistics.join_cost import BinaryJoin, Cost, Problem, one_step, two_at_a_time
 
 GAIN = 1.1  # so many times better than two at a time another form must be at first
 AGAIN = 2.0  # and so many times better than what runs later
@@ -100,7 +100,7 @@ def choose(problem: Problem, now: str | None = None) -> Choice:
     return Choice(least if better else own, tuple(ranked))
 
 
-def _staged(two: Two | int) -> int:
+def _staged(two: BinaryJoin | int) -> int:
     """How many joins of two are exchanged."""
     if isinstance(two, int):
         return 0

@@ -16,8 +16,8 @@ from levada.core.query_model import TriplePattern
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST
-from levada.plan.statistics.join_cost import Part, Problem, Two
-from levada.plan.statistics.statistics import Look, Measures, Values
+from levada.plan.statistics.join_cost import BinaryJoin, Part, Problem
+from levada.plan.statistics.statistics import Measures, RowStatistics, Values
 
 LEFT = 1 / 3  # of rows by a condition
 TERM, TIMES = 32, 24  # bytes of a term and of a window's times in a row that is exchanged
@@ -65,7 +65,7 @@ def values_of(op: Op, measures: Measures) -> Mapping[str, Values]:
     return found
 
 
-def _look(op: Op, measures: Measures) -> Look | None:
+def _look(op: Op, measures: Measures) -> RowStatistics | None:
     match op.spec:
         case p.Match(TriplePattern() as pattern, str(stream)):
             return measures.triples(stream, pattern)
@@ -93,17 +93,17 @@ def _look(op: Op, measures: Measures) -> Look | None:
             return None
 
 
-def _named(found: Look, sources: Mapping[str, str]) -> Look:
+def _named(found: RowStatistics, sources: Mapping[str, str]) -> RowStatistics:
     """The same under other names."""
     values = {v: found.values[c] for v, c in sources.items() if c in found.values}
-    return Look(found.rate, values)
+    return RowStatistics(found.rate, values)
 
 
 def _is_bound(condition: Expression) -> bool:
     return isinstance(condition, Call) and condition.function is Function.BOUND
 
 
-def _two(op: Op, number: Mapping[int, int]) -> Two | int:
+def _two(op: Op, number: Mapping[int, int]) -> BinaryJoin | int:
     """The joins of two of a tree."""
     share = 1.0
     while id(op) not in number and isinstance(op.spec, p.Filter | p.Extend):
@@ -114,4 +114,4 @@ def _two(op: Op, number: Mapping[int, int]) -> Two | int:
     assert isinstance(op.spec, p.Join), "a tree of joins of two over the parts"
     left, right = (_two(below, number) for below in op.inputs)
     first, second = (by is not None for by in op.exchange)
-    return Two(left, right, op.placed, (first, second), share)
+    return BinaryJoin(left, right, op.placed, (first, second), share)

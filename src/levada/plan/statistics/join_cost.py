@@ -1,7 +1,7 @@
 """What each physical form of a join of several parts costs, by figures of its parts.
 
     two at a time   what is joined on the way is made, exchanged where the next join is by another
-                    variable, kept, and probes, too (``Two``: which joins, in which order)
+                    variable, kept, and probes, too (``BinaryJoin``: which joins, in which order)
     one step        by one variable: parts that have it are exchanged by it, the others go to all
                     partitions; nothing is kept but the parts, arranged each way that they are met
 
@@ -47,13 +47,13 @@ class Part:
     at: tuple[str, ...] = ()
 
 
-class Two(NamedTuple):
+class BinaryJoin(NamedTuple):
     """A join of two: each a part's number or a join; the variables by which its rows are placed,
     which sides are exchanged, and the share of its rows that conditions leave.
     """
 
-    left: Two | int
-    right: Two | int
+    left: BinaryJoin | int
+    right: BinaryJoin | int
     placed: tuple[str, ...]
     moved: tuple[bool, bool]
     share: float = 1.0
@@ -66,7 +66,7 @@ class Problem:
     """
 
     parts: tuple[Part, ...]
-    two: Two
+    two: BinaryJoin
     partitions: int
 
     @cached_property
@@ -157,23 +157,23 @@ def work(ns: float, skew: float, state: float = 0.0) -> Cost:
     return Cost(cpu=ns / 1e3, busiest=ns / 1e3 * skew, state=state)
 
 
-def two_at_a_time(problem: Problem, two: Two | None = None) -> Cost:
+def two_at_a_time(problem: Problem, two: BinaryJoin | None = None) -> Cost:
     """What the joins of two cost."""
     two = two or problem.two
     return sum(_each(problem, two), Cost())
 
 
-def parts_of(two: Two | int) -> tuple[int, ...]:
+def parts_of(two: BinaryJoin | int) -> tuple[int, ...]:
     """The parts that are joined."""
     return (two,) if isinstance(two, int) else (*parts_of(two.left), *parts_of(two.right))
 
 
-def _share(two: Two | int) -> float:
+def _share(two: BinaryJoin | int) -> float:
     """The share of its combinations that the conditions within leave."""
     return 1.0 if isinstance(two, int) else two.share * _share(two.left) * _share(two.right)
 
 
-def _each(problem: Problem, two: Two) -> Iterator[Cost]:
+def _each(problem: Problem, two: BinaryJoin) -> Iterator[Cost]:
     some = parts_of(two)
     skew = problem.skew(two.placed, some)
     for side, moved in zip((two.left, two.right), two.moved, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.statistics.choose_join_strategy import TWO, Candidate
-from levada.plan.statistics.strategy_request import Chosen, Wanted
+from levada.plan.statistics.strategy_request import Chosen, JoinStrategyRequest
 
 HEAD = (
     "form",
@@ -20,7 +20,7 @@ HEAD = (
 )
 
 
-def sentences(wanted: Wanted | None) -> Iterator[str]:
+def sentences(wanted: JoinStrategyRequest | None) -> Iterator[str]:
     """Which form each join got for which a choice was made, and by which variable joins are placed
     that could be by several; None: nobody chose.
     """
@@ -37,7 +37,7 @@ def sentences(wanted: Wanted | None) -> Iterator[str]:
     yield from wanted.notes
 
 
-def tables(wanted: Wanted | None) -> Iterator[str]:
+def tables(wanted: JoinStrategyRequest | None) -> Iterator[str]:
     """For each choice a sentence and a table of all candidates."""
     if wanted is None:
         return

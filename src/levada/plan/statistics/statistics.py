@@ -99,7 +99,7 @@ def agree(one: Values, other: Values) -> float:
     return max(both + rest, 1 / many)
 
 
-class Look(NamedTuple):
+class RowStatistics(NamedTuple):
     """What was seen of rows: how many come in a second of event time, and their values by variable
     or column.
     """
@@ -124,8 +124,8 @@ class Measures(Protocol):
     def see(self, run: Mapping[str, Run], partitions: int) -> None:
         """What has been read of each stream by now, and over how many partitions epochs go."""
 
-    def triples(self, stream: str, pattern: TriplePattern) -> Look | None:
+    def triples(self, stream: str, pattern: TriplePattern) -> RowStatistics | None:
         """What is known of the triples of a stream that match a pattern, by its variables."""
 
-    def tuples(self, stream: str) -> Look | None:
+    def tuples(self, stream: str) -> RowStatistics | None:
         """What is known of the rows of a tuple stream, by its columns."""

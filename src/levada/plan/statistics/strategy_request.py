@@ -27,7 +27,7 @@ class Chosen:
 
 
 @frozen
-class Wanted:
+class JoinStrategyRequest:
     """``form``: as the user says. ``measures``: what is known of streams; None: nothing.
     ``windows``: those of the query. ``chosen``: the forms so far; ``notes``: what else has been
     chosen, a sentence each.

@@ -46,7 +46,7 @@ class _Columns:
         return _Columns(whole, below, np.array(node.members.born, np.int64))
 
 
-class Sealer:
+class ExecutionPlanBuilder:
     """Seals the versions of one topology, one after the other. ``came``: the queries that came
     since the last one.
     """

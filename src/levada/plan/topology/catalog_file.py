@@ -27,7 +27,7 @@ from levada.plan.execution.plan_delta import PlanChange
 from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.shapes import Edge, Shape
 from levada.plan.execution.steps import Step
-from levada.plan.migration.migration import Switch
+from levada.plan.migration.migration import PlanMigration
 from levada.plan.topology.catalog_members import CatalogNode, Members
 from levada.plan.topology.prune import count_uses
 from levada.plan.topology.topology import Topology
@@ -70,7 +70,7 @@ class Catalog:
     nodes: tuple[KeptNode, ...]
     there: tuple[int, ...]
     gone: tuple[str, ...]
-    switches: tuple[Switch, ...] = ()
+    switches: tuple[PlanMigration, ...] = ()
 
 
 CATALOGS = Registry(
@@ -80,7 +80,7 @@ CATALOGS = Registry(
         "stream facts": StreamFacts,
         "kept node": KeptNode,
         "catalog": Catalog,
-        "switch": Switch,
+        "switch": PlanMigration,
     },
 )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from levada.core.array_types import Bools
 from levada.core.size_thresholds import register
-from levada.plan.execution.member_columns import Growing
+from levada.plan.execution.member_columns import MemberColumns
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import FULL
 from levada.plan.execution.shapes import Member, Shape
@@ -37,7 +37,7 @@ class Members:
     __slots__ = ("_held", "_there", "born", "changed", "uses")
 
     def __init__(self) -> None:
-        self._held, self._there = Growing(), 0
+        self._held, self._there = MemberColumns(), 0
         self.uses, self.born = array("q"), array("q")
         self.changed = True
 
@@ -128,7 +128,7 @@ class Members:
 class _Index(Mapping[Member, int]):
     """The members of a table with their numbers."""
 
-    def __init__(self, held: Growing, size: int) -> None:
+    def __init__(self, held: MemberColumns, size: int) -> None:
         self._held, self._size = held, size
 
     def __getitem__(self, member: Member) -> int:

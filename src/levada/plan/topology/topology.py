@@ -31,27 +31,27 @@ from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import graphs_read
-from levada.plan.migration.migration import Switch
+from levada.plan.migration.migration import PlanMigration
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.common_subexpressions import Common
+from levada.plan.sharing.common_subexpressions import CommonSubexpressions
 from levada.plan.sharing.containment import Families
 from levada.plan.sharing.decision_log import Journal
-from levada.plan.sharing.join_orders.running_subjoins import Known
+from levada.plan.sharing.join_orders.running_subjoins import RunningSubjoins
 from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
 from levada.plan.sharing.measured_cardinalities import Flows
 from levada.plan.sharing.pending_queries import Newcomer, in_manner, in_order, manner_of
 from levada.plan.sharing.regions.operator_sites import Sites, marks_of
-from levada.plan.sharing.relaxation import Wants, with_wide_sets
+from levada.plan.sharing.relaxation import BlockDemand, with_wide_sets
 from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.shared_join_sides import Sides
-from levada.plan.sharing.shared_state_size import Rates, refused
+from levada.plan.sharing.shared_state_size import SharedStateEstimates, refused
 from levada.plan.sharing.sharing_modes import DEFAULT, Planning, Sharing
 from levada.plan.sharing.static_arrangements import with_arrangements
-from levada.plan.sharing.unprofitable_joins import DEAR, Dear, picked
+from levada.plan.sharing.unprofitable_joins import DEAR, UnprofitableJoins, picked
 from levada.plan.statistics.print_strategy import sentences
 from levada.plan.statistics.statistics import Measures
-from levada.plan.topology.build_execution_plan import Sealer
+from levada.plan.topology.build_execution_plan import ExecutionPlanBuilder
 from levada.plan.topology.catalog_members import CatalogNode, is_alive
 
 
@@ -79,17 +79,21 @@ class Topology:
         self.replaceable = frozenset(replaceable)
         self.version = self.data = 0  # ``data``: of the static files
         self.sharing, self.joins = sharing, joins
-        self._common = Common()
+        self._common = CommonSubexpressions()
         self._batch = Batch(self._common, 1)
-        self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
+        self.relaxations, self.dear, self.rates = (
+            Relaxations(),
+            UnprofitableJoins(),
+            SharedStateEstimates(),
+        )
         self.flows, self.sides = Flows(), Sides()
         self.sites, self.share_limit = Sites(), 0
         self.measures: Measures | None = None
-        self.journal, self.switches = Journal(), dict[str, Switch]()
+        self.journal, self.switches = Journal(), dict[str, PlanMigration]()
         self._families, self._newcomers = Families(), list[Newcomer]()
-        self.orders = Known(partial(is_alive, self.nodes), self.flows.rate)
+        self.orders = RunningSubjoins(partial(is_alive, self.nodes), self.flows.rate)
         self._seen: dict[int, int] = {}
-        self._sealer = Sealer()
+        self._sealer = ExecutionPlanBuilder()
         self.change: PlanChange | None = None  # of the last version; None: all of it is new
 
     def go_on(self, version: int, numbers: int) -> None:
@@ -229,7 +233,7 @@ class Topology:
             told = f"{query} takes its part of a join of {partners + 1} queries"
             self.journal.tell(version, told)
 
-    def _refused(self, name: str, wants: Iterable[Wants], newcomer: Wants) -> str:
+    def _refused(self, name: str, wants: Iterable[BlockDemand], newcomer: BlockDemand) -> str:
         """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
         does.
         """

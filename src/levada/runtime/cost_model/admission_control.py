@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from levada.checkpoint.manifest import Delayed
-from levada.runtime.cost_model.epoch_time_trend import Trend
-from levada.runtime.cost_model.memory_admission import Room
+from levada.runtime.cost_model.epoch_time_trend import EpochTimeTrend
+from levada.runtime.cost_model.memory_admission import MemoryAdmission
 
 ASKED = 20.0
 """ms until it is asked again whether an epoch is due."""
@@ -49,7 +49,7 @@ SURE = 8
 """Epochs before it is said that none keeps the delay."""
 
 
-class Affine(NamedTuple):
+class LinearCost(NamedTuple):
     """What an epoch takes in one way: ms of any, ms an element; of at most so many elements."""
 
     fixed: float
@@ -59,7 +59,7 @@ class Affine(NamedTuple):
     def within(self, ms: float) -> int:
         """The most elements for which that is enough; -1: there are none.
 
-        >>> Affine(20.0, 0.01, 100_000).within(120.0), Affine(20.0, 0.01, 100).within(10.0)
+        >>> LinearCost(20.0, 0.01, 100_000).within(120.0), LinearCost(20.0, 0.01, 100).within(10.0)
         (10000, -1)
         """
         if ms < self.fixed:
@@ -79,7 +79,7 @@ class Admission:
     >>> admission.rows
     10000
     >>> for _ in range(20):
-    ...     admission.see(10_000, 40.0, 30.0, [Affine(20.0, 0.001, 1_000_000)])
+    ...     admission.see(10_000, 40.0, 30.0, [LinearCost(20.0, 0.001, 1_000_000)])
     >>> 35_000 < admission.rows <= 40_000
     True
     """
@@ -87,10 +87,10 @@ class Admission:
     most: int
     delay: int = 0
     interval: int = 0
-    room: Room = field(default_factory=Room)
+    room: MemoryAdmission = field(default_factory=MemoryAdmission)
     rows: int = field(init=False)
     keeps: bool = field(init=False, default=True)
-    _beside: Trend = field(init=False)
+    _beside: EpochTimeTrend = field(init=False)
     _worst: float = field(init=False, default=1.0)
     _usual: float = field(init=False, default=1.0)
     _full: int = field(init=False, default=0)  # epochs that had all they may have, less others
@@ -101,7 +101,7 @@ class Admission:
 
     def __post_init__(self) -> None:
         self.rows = min(START, self.most) if self.delay else self.most
-        self._beside = Trend(10.0, 0.1)  # over thousands of elements
+        self._beside = EpochTimeTrend(10.0, 0.1)  # over thousands of elements
 
     @property
     def budget(self) -> float:
@@ -114,7 +114,7 @@ class Admission:
         """The elements of the next epoch that also fit into the memory of tasks."""
         return self.room.admitted(self.rows)
 
-    def see(self, elements: int, took: float, job: float, ways: Sequence[Affine]) -> None:
+    def see(self, elements: int, took: float, job: float, ways: Sequence[LinearCost]) -> None:
         """An epoch of so many elements took so long, its job so much of it; what its next one would
         take, by the ways that it may go ([]: nothing is known).
         """
@@ -143,15 +143,15 @@ class Admission:
         beyond = max(self._worst - self._usual, 0.0)
         return self._usual + beyond / (1 + self._full)
 
-    def _whole(self, way: Affine) -> Affine:
+    def _whole(self, way: LinearCost) -> LinearCost:
         """From the look at what is there to the publication, as slow as it may be."""
         fixed = self._beside.at(0.0)
         each = (self._beside.at(1e3) - fixed) / 1e6
-        return Affine(
+        return LinearCost(
             (way.fixed + fixed) * self._off, (way.each + each) * self._off, way.most
         )  # fmt: skip
 
-    def _decide(self, ways: Sequence[Affine], seen: int) -> None:
+    def _decide(self, ways: Sequence[LinearCost], seen: int) -> None:
         """``seen``: elements that keep the delay, by what the last epoch took."""
         least = min(LEAST, self.most)
         floor = min(way.fixed for way in ways)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from levada.runtime.cost_model.epoch_time_trend import Trend
+from levada.runtime.cost_model.epoch_time_trend import EpochTimeTrend
 
 SHARE = 0.5
 """The part of a core that the fixed cost of epochs may take."""
@@ -39,7 +39,7 @@ class Interval:
     """
 
     setting: float | None
-    _cpu: Trend = field(default_factory=lambda: Trend(FIXED, EACH))
+    _cpu: EpochTimeTrend = field(default_factory=lambda: EpochTimeTrend(FIXED, EACH))
 
     @property
     def ms(self) -> float:

@@ -27,10 +27,10 @@ def kept(seen: int, most: float) -> float:
 
 
 @dataclass(slots=True)
-class Trend:
+class EpochTimeTrend:
     """``fixed`` and ``each``: the guess.
 
-    >>> trend = Trend(20.0, 1.0)
+    >>> trend = EpochTimeTrend(20.0, 1.0)
     >>> trend.at(100.0)
     120.0
     >>> for _ in range(20):

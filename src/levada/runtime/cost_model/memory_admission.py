@@ -4,9 +4,9 @@
 A task counts the bytes of rows that it holds. One that would hold too many raises
 ``OverMemoryError``: its epoch is dropped, and those that follow are as much smaller as it was too
 large. They grow again by what tasks have held. Where few elements are too many they are not what
-fills the memory, but what has waited for a watermark: then the next epochs end earlier (``Limit``).
-An instant that is too large by itself ends the engine with a sentence. No result depends on the
-size of an epoch.
+fills the memory, but what has waited for a watermark: then the next epochs end earlier
+(``ReportBacklog``). An instant that is too large by itself ends the engine with a sentence. No
+result depends on the size of an epoch.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.connectors.sources.splits import AnyReference
 from levada.core.query_limits import Memory
 from levada.core.size_thresholds import register
 from levada.errors import EngineError, ManyReportsError, OverMemoryError
-from levada.runtime.driver.report_backlog import Limit
+from levada.runtime.driver.report_backlog import ReportBacklog
 
 FILLED = 0.75
 """How much of the memory the next epoch is to fill."""
@@ -34,10 +34,10 @@ TooLarge = ManyReportsError | OverMemoryError
 
 
 @dataclass(slots=True)
-class Room:
+class MemoryAdmission:
     """``memory``: of a task. ``rows``: the most elements of the next epoch (0: as many as will).
 
-    >>> room = Room(Memory.of("600MB"))
+    >>> room = MemoryAdmission(Memory.of("600MB"))
     >>> room.over(1000, OverMemoryError("", held=200_000_000))
     True
     >>> room.admitted(1000)
@@ -54,7 +54,7 @@ class Room:
         """So many elements, or as many as fit."""
         return min(rows, self.rows) if self.rows else rows
 
-    def see(self, references: Sequence[AnyReference], done: Sequence[Done]) -> None:
+    def see(self, references: Sequence[AnyReference], done: Sequence[TaskOutcome]) -> None:
         """An epoch has read this, and its tasks have held what they say at most."""
         elements = sum(r.elements for r in references)
         held = max((d.most_held for d in done), default=0)
@@ -72,8 +72,8 @@ class Room:
 
 
 def smaller(
-    limit: Limit, error: TooLarge, references: Sequence[AnyReference], room: Room
-) -> Limit:  # fmt: skip
+    limit: ReportBacklog, error: TooLarge, references: Sequence[AnyReference], room: MemoryAdmission
+) -> ReportBacklog:  # fmt: skip
     """How far the epochs may go that follow one which was too large. Raises ``EngineError`` if none
     can be smaller.
     """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.core.size_thresholds import register
 from levada.operators.rows.cardinality_counters import MOST, Joining
@@ -17,14 +17,18 @@ LONG = register(f"{__name__}.LONG", 1 << 17)
 """Elements, from which on counts are halved."""
 
 
-def tell_counts(manifest: Manifest, last: Manifest, done: Sequence[Done], plan: Plan) -> None:
+def tell_counts(
+    manifest: Manifest, last: Manifest, done: Sequence[TaskOutcome], plan: Plan
+) -> None:
     """Says in a manifest what the choices of later plans go by."""
     manifest.flows = flows_of(last, done, plan, manifest.streams)
     manifest.charges = charges_of(last, done, plan)
     manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
 
 
-def charges_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[int, tuple[float, int]]:
+def charges_of(
+    last: Manifest, done: Sequence[TaskOutcome], plan: Plan
+) -> dict[int, tuple[float, int]]:
     """The charges of operators after an epoch. Cost: linear in the operators with rows in it,
     and at most ``MOST`` others.
     """
@@ -40,7 +44,7 @@ def charges_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[int, tu
 
 
 def flows_of(
-    last: Manifest, done: Sequence[Done], plan: Plan, records: Mapping[str, StreamRecord]
+    last: Manifest, done: Sequence[TaskOutcome], plan: Plan, records: Mapping[str, StreamRecord]
 ) -> dict[str, list[int]]:
     """The counts after an epoch: [rows, elements] by node and member, of those that there are; of
     many those with most rows.

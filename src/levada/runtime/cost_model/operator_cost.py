@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.runtime.cost_model.epoch_time import Load, StageLoad
 from levada.runtime.cost_model.epoch_time_trend import kept
 from levada.runtime.cost_model.least_squares import Line
@@ -67,12 +67,12 @@ class Part:
 
 
 @dataclass(slots=True)
-class Work:
+class OperatorCosts:
     """What is known of all parts of a plan's work."""
 
     parts: dict[str, Part] = field(default_factory=dict)
 
-    def learn(self, elements: int, done: Sequence[Done]) -> None:
+    def learn(self, elements: int, done: Sequence[TaskOutcome]) -> None:
         """What the tasks of an epoch of so many elements have told."""
         points: dict[tuple[str, int], list[tuple[float, float]]] = {}
         readers = [told for told in done if told.stage == 0]
@@ -100,7 +100,7 @@ class Work:
         )
 
 
-def measured(done: Sequence[Done], cores: int, readers: int) -> tuple[float, float]:
+def measured(done: Sequence[TaskOutcome], cores: int, readers: int) -> tuple[float, float]:
     """The time on the way of an epoch that nothing shortens, ms, by what its tasks took: as one
     task, and spread over so many cores and tasks that read.
     """
@@ -113,7 +113,7 @@ def measured(done: Sequence[Done], cores: int, readers: int) -> tuple[float, flo
     return alone, sum(reading) / max(min(readers, cores), 1) + spread
 
 
-def _parts(told: Done) -> list[tuple[str, float, float]]:
+def _parts(told: TaskOutcome) -> list[tuple[str, float, float]]:
     """The operators of a call with their rows and ms, and what is around them."""
     nodes = [(name, told.rows.get(name, 0), s * MS) for name, s in told.nodes.items()]
     rest = max(told.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
@@ -130,7 +130,7 @@ def _stage(parts: Sequence[Part], elements: int) -> StageLoad:
     return StageLoad(fixed, rows, most / rows if rows else 1.0)
 
 
-def told(work: Work, elements: int, partitions: int) -> Mapping[str, list[float]]:
+def told(work: OperatorCosts, elements: int, partitions: int) -> Mapping[str, list[float]]:
     """Of each part: a (ms), b (ns a row), rows for each element, ms that are predicted for an epoch
     of so many elements, ms that were measured in the last one.
     """

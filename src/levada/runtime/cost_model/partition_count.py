@@ -21,14 +21,14 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from levada.checkpoint.epoch_context import Done
-from levada.checkpoint.manifest import Costs, Degree, Delayed, Intention, Manifest, Resized
+from levada.checkpoint.epoch_context import TaskOutcome
+from levada.checkpoint.manifest import Costs, Degree, Delayed, EpochIntent, Manifest, Resized
 from levada.plan.execution.key_group_table import GroupTable, given
 from levada.runtime.cost_model.parallelism_choice import SPREAD
-from levada.runtime.cost_model.partition_count_model import ByModel, Seen, followed
-from levada.runtime.driver.parallelism import Pace
+from levada.runtime.cost_model.partition_count_model import PartitionCountModel, Seen, followed
+from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.runtime.executor import Executor
-from levada.runtime.rebalancing.executor_core_tracking import Following
+from levada.runtime.rebalancing.executor_core_tracking import ExecutorCoreTracker
 from levada.runtime.rebalancing.partition_scaling import spread
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.warmup_executor import all_here, cores_of, is_here, is_starting
@@ -45,7 +45,7 @@ def chosen_of(last: Manifest | None) -> int:
     return degree.most if degree is not None and degree.by == MODEL else 0
 
 
-class Degrees:
+class PartitionCountPolicy:
     """Decides for one run. ``by``: one of the words above; ``cores``: of this machine, if tasks run
     on it (0: executors tell); ``known``: the cores that the number which is there was chosen of.
     """
@@ -54,16 +54,16 @@ class Degrees:
         self, by: str, cores: int, executor: Executor, clock: Callable[[], int], *,
         balancing: Balancing | None = None, known: int = 0,
     ) -> None:  # fmt: skip
-        self.by, self.pace, self.balancing = by, Pace(cores), balancing
+        self.by, self.pace, self.balancing = by, ParallelismPolicy(cores), balancing
         self.always = by == MODEL or balancing is not None
         """Whether each epoch is a sample."""
         self._epochs = 0
         self.news: Resized | None = None
         """What the next intention is to tell; None: nothing."""
-        self._model, self._own, self._executor = ByModel(), cores, executor
+        self._model, self._own, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
         at = partial(cores_of, executor)
-        self._following = Following(at, clock, always=by == CORES, known=known)
+        self._following = ExecutorCoreTracker(at, clock, always=by == CORES, known=known)
         if balancing is not None:
             balancing.wanted = self._wanted if by == MODEL else None
 
@@ -109,7 +109,11 @@ class Degrees:
         pace.here, pace.light_here = all_here(executor), is_here(executor)
 
     def costs(
-        self, intention: Intention, done: Sequence[Done], last: Manifest, delay: Delayed | None
+        self,
+        intention: EpochIntent,
+        done: Sequence[TaskOutcome],
+        last: Manifest,
+        delay: Delayed | None,
     ) -> Costs:
         """An epoch is over: what it cost, and what is told of the number of partitions."""
         if self.balancing is not None:

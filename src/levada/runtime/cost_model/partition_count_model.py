@@ -21,8 +21,8 @@ from typing import NamedTuple
 import msgspec
 
 from levada.checkpoint.manifest import Resized
-from levada.runtime.cost_model.admission_control import Affine
-from levada.runtime.cost_model.smoothing import Fading
+from levada.runtime.cost_model.admission_control import LinearCost
+from levada.runtime.cost_model.smoothing import DecayingMean
 
 GAIN = 0.1
 LEAST = 0.5
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
     expected: float
     took: float
     would: Mapping[int, float]
-    lines: Sequence[Affine]
+    lines: Sequence[LinearCost]
 
 
 @dataclass(slots=True)
@@ -54,20 +54,20 @@ class _Trial:
     """
 
     decided: Resized
-    lines: Sequence[Affine]
+    lines: Sequence[LinearCost]
     usual: float
     settles: int
     off: list[float] = field(default_factory=list)
 
 
-def _line(lines: Sequence[Affine], elements: int) -> float:
+def _line(lines: Sequence[LinearCost], elements: int) -> float:
     """What an epoch of so many elements takes by the fastest way that it may go."""
     found = min((w.fixed + w.each * elements for w in lines if w.most >= elements), default=0.0)
     return max(found, LEAST)
 
 
 @dataclass(slots=True)
-class ByModel:
+class PartitionCountModel:
     """Decides for one run: ``see`` each epoch, ask what is ``wanted`` before the next one, and
     tell whether that ``changes``.
 
@@ -75,7 +75,7 @@ class ByModel:
     epochs, ms that were predicted and taken.
     """
 
-    means: dict[int, Fading] = field(default_factory=dict)
+    means: dict[int, DecayingMean] = field(default_factory=dict)
     measured: dict[int, list[float]] = field(default_factory=dict)
     judged: Resized | None = None
     """What the last epoch has brought to its end: a change, with what came of it."""
@@ -84,7 +84,7 @@ class ByModel:
     _over: int = 0  # epochs over the present one
     _best: int = 0
     _streak: int = 0
-    _usual: Fading = field(default_factory=Fading)
+    _usual: DecayingMean = field(default_factory=DecayingMean)
     _last: Seen | None = None
     _trial: _Trial | None = None
     _failed: _Trial | None = None
@@ -104,7 +104,7 @@ class ByModel:
             ]  # fmt: skip
         self._usual.add(seen.took / _line(seen.lines, seen.elements))
         for n, ms in seen.would.items():
-            self.means.setdefault(n, Fading()).add(ms)
+            self.means.setdefault(n, DecayingMean()).add(ms)
         if self._trial is not None and self._trial.decided.partitions != self._now:
             self._trial = None  # somebody else has chosen
         if self._trial is not None:
@@ -116,7 +116,7 @@ class ByModel:
     def _begin(self, now: int) -> None:
         """Epochs go over another number from here on."""
         self._now, self._over, self._streak, self._best = now, 0, 0, now
-        self._failed, self._usual = None, Fading()
+        self._failed, self._usual = None, DecayingMean()
         self.means.clear()
 
     def _judge(self, trial: _Trial, seen: Seen) -> None:

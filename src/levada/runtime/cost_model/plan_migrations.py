@@ -21,13 +21,13 @@ from levada.checkpoint.manifest import Manifest
 from levada.core.event_time import MIN
 from levada.core.size_thresholds import register
 from levada.plan.logical.nodes import Query
-from levada.plan.migration.merge_equal_queries import AT_ONCE, Converging, converge
+from levada.plan.migration.merge_equal_queries import AT_ONCE, EqualQueryMerger, converge
 from levada.plan.migration.migrate_to_shared import begin_anew
 from levada.plan.migration.recover_join_orders import stand_again
-from levada.plan.migration.reoptimizer import Better, Looks
+from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
 from levada.plan.migration.running_migrations import (
     MOST_OF_A_QUERY,
-    Begun,
+    RunningMigration,
     begin,
     finish,
     reorders,
@@ -50,13 +50,13 @@ row of a table, which keeps its order.
 
 
 @dataclass(slots=True)
-class Switching:
+class PlanMigrations:
     """The switches of a run; ``every``: so many epochs from look to look, 0: none."""
 
     every: int
-    looks: Looks = field(default_factory=Looks)
-    converging: Converging = field(default_factory=Converging)
-    _begun: dict[str, Begun] = field(default_factory=dict)
+    looks: Reoptimizer = field(default_factory=Reoptimizer)
+    converging: EqualQueryMerger = field(default_factory=EqualQueryMerger)
+    _begun: dict[str, RunningMigration] = field(default_factory=dict)
     _before: list[str] = field(default_factory=list)  # of a run before, not looked up yet
     _next: int = 0
     _elements: int = 0
@@ -179,7 +179,9 @@ class Switching:
             if there and (found := asked(name)) is not None:
                 stand_again(topology, name, found[0], empty_reports=found[1])
 
-    def _begin(self, topology: Topology, last: Manifest, one: Better, query: Query) -> bool:
+    def _begin(
+        self, topology: Topology, last: Manifest, one: ReorderProposal, query: Query
+    ) -> bool:
         own, start = topology.queries[one.name], start_of(query, last, topology)
         full = len(topology.switches) >= MOST or len(own.manner.formers) >= MOST_OF_A_QUERY
         if start <= MIN or full or one.name in topology.switches:

@@ -9,7 +9,7 @@ from levada.checkpoint.manifest import Manifest
 from levada.plan.topology.topology import Topology
 
 
-def tell(
+def feed_measurements(
     topology: Topology, last: Manifest | None, regions: Mapping[str, str], partitions: int
 ) -> None:
     """Tells a topology what the last manifest says, the regions of streams, and over how many

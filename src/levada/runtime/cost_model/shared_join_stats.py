@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Manifest
 from levada.core.size_thresholds import register
 from levada.plan.execution.joins import CHANGED, MADE
@@ -19,7 +19,7 @@ LONG = register(f"{__name__}.LONG", 1 << 20)
 
 
 def of_late(
-    before: Mapping[str, Sequence[int]], done: Sequence[Done], plan: Plan
+    before: Mapping[str, Sequence[int]], done: Sequence[TaskOutcome], plan: Plan
 ) -> dict[str, list[int]]:
     """The counts after an epoch, of the joins that there are."""
     found = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
@@ -36,7 +36,7 @@ def of_late(
     return found
 
 
-def forms_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[str, list[int]]:
+def forms_of(last: Manifest, done: Sequence[TaskOutcome], plan: Plan) -> dict[str, list[int]]:
     """What tasks tell of joins whose form is chosen, added up; of those that had nothing to do what
     was told last. How often forms have changed is counted on.
     """

@@ -23,10 +23,10 @@ def numbers(most: int, *more: int) -> list[int]:
 
 
 @dataclass(slots=True)
-class Fading:
+class DecayingMean:
     """A mean in which what was long ago fades, and one epoch that was held up counts for little.
 
-    >>> mean = Fading()
+    >>> mean = DecayingMean()
     >>> for _ in range(30):
     ...     mean.add(2.0)
     >>> mean.add(1000.0)

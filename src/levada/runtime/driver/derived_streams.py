@@ -29,8 +29,8 @@ from levada.checkpoint import state_files
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import StreamState
 from levada.checkpoint.manifest import Manifest, StreamRecord
-from levada.checkpoint.result_counts import Reported
-from levada.connectors.sources.splits import MadeReference
+from levada.checkpoint.result_counts import ResultCounts
+from levada.connectors.sources.splits import DerivedSplit
 from levada.core.event_time import MAX, MIN, WindowKind
 from levada.core.names import is_derived
 from levada.core.query_model import Form
@@ -67,7 +67,7 @@ def _next_report(maker: QueryPlan, last: Manifest) -> int:
 
 def references(
     plan: Plan, last: Manifest, checkpoint: Checkpoint, load: Callable[[int], Plan], tasks: int
-) -> Iterator[MadeReference]:
+) -> Iterator[DerivedSplit]:
     """What the made streams say in the epoch after ``last``, of whose plan ``load`` gives what it
     was. ``tasks``: how many there are at once (0: one a partition).
 
@@ -84,20 +84,20 @@ def references(
         counts = last.counts.of_query(maker)
         if maker is None or counts is None or stream not in read or stream not in last.streams:
             continue
-        whole = MadeReference(stream, name, path, (), 0, counts[3], int(ENGINE))
+        whole = DerivedSplit(stream, name, path, (), 0, counts[3], int(ENGINE))
         segments = of_stage(last.segments, made_by.nodes[maker.node].stage)
         most = min(len(segments), tasks, -(-counts[0] // EACH))
         yield from _parts(whole, segments, most, size_of, numbered=_has_nodes(maker))
 
 
 def _parts(
-    whole: MadeReference,
+    whole: DerivedSplit,
     segments: Sequence[str],
     parts: int,
     size_of: Callable[[str], int],
     *,
     numbered: bool,
-) -> Iterator[MadeReference]:
+) -> Iterator[DerivedSplit]:
     """So many references, each to its share of the segments. ``numbered``: nodes are numbered
     through all of them.
     """
@@ -136,7 +136,7 @@ def bases(plan: Plan, stream: str) -> set[str]:
     return set() if maker is None else {base for s in maker.streams for base in bases(plan, s)}
 
 
-def latest(plan: Plan, last: Manifest, counts: Reported) -> dict[str, int]:
+def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
     """The last report with a result of each query that can make a stream, with those of a new epoch
     (``counts``).
 

@@ -19,8 +19,8 @@ import msgspec
 
 from levada.checkpoint import query_totals, state_files
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.epoch_context import Context, Replacement, Setup, encode, moves
-from levada.checkpoint.manifest import Bound, Intention, Manifest
+from levada.checkpoint.epoch_context import EpochContext, Replacement, Setup, encode, moves
+from levada.checkpoint.manifest import Bound, EpochIntent, Manifest
 from levada.connectors.ingest.static_files import replaced
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
@@ -39,41 +39,41 @@ from levada.runtime.cost_model.admission_control import Admission
 from levada.runtime.cost_model.memory_admission import TooLarge, smaller
 from levada.runtime.cost_model.operator_cardinalities import tell_counts
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Pressure
-from levada.runtime.cost_model.partition_count import Degrees
+from levada.runtime.cost_model.partition_count import PartitionCountPolicy
 from levada.runtime.driver import derived_streams, epoch_totals
 from levada.runtime.driver.load_static import StaticLoads
 from levada.runtime.driver.parallelism import bundles
-from levada.runtime.driver.report_backlog import Limit
+from levada.runtime.driver.report_backlog import ReportBacklog
 from levada.runtime.driver.skipped_files import ended_twice, letters_of, without_deadly
-from levada.runtime.driver.source_coordinator import Sourcing
-from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.source_coordinator import SourceCoordinator
+from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import (
+    auxiliary_files,
+    carry_over,
     count_passed,
     count_sent,
-    going_on,
+    decode_outcomes,
     largest_time,
-    needed_beside,
+    record_placement,
     records_of,
     tell_executors,
-    tell_places,
-    told_in,
 )
 from levada.runtime.executor import Executor, Job
-from levada.runtime.placement.task_placement import Placed
-from levada.runtime.preferred_locations import Tally
-from levada.runtime.publication.async_publication import Rest
+from levada.runtime.placement.task_placement import TaskPlacement
+from levada.runtime.preferred_locations import LocalityStats
+from levada.runtime.publication.async_publication import PendingPublication
 from levada.runtime.publication.file_rolling import Due, at_once, hold, is_due
 from levada.runtime.task.crash_probe import rehearse
 from levada.runtime.task.operator_failures import as_failure, raise_failure
 from levada.runtime.task.work_note import READING, note_here
 from levada.runtime.warmup_executor import homes_of, is_here, jvm_seconds, runs_here
 
-Publish = Callable[[Manifest], Rest | None]
+Publish = Callable[[Manifest], PendingPublication | None]
 MOVE = 5e-6 / 32
 """ms for each byte of state that another executor has to read, over as many epochs as it stays."""
 
 
-class Epochs:
+class EpochRunner:
     """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms,
     ``elapsed`` the clock of durations.
     """
@@ -81,8 +81,8 @@ class Epochs:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        statics: Statics,
-        sourcing: Sourcing,
+        statics: StaticGraphs,
+        sourcing: SourceCoordinator,
         executor: Executor,
         *,
         publish: Publish,
@@ -92,9 +92,9 @@ class Epochs:
         limits: Limited,
         due: Due = at_once,
         slices: str = "",
-        placed: Placed | None = None,
+        placed: TaskPlacement | None = None,
         bound: Bound | None = None,
-        degrees: Degrees,
+        degrees: PartitionCountPolicy,
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
@@ -103,12 +103,12 @@ class Epochs:
         self.wall, self.due, self.slices = wall, due, slices
         self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
         self._began_before = 0  # when the one before it was
-        self.placed, self.tally, self.bound = placed, Tally(), bound
+        self.placed, self.tally, self.bound = placed, LocalityStats(), bound
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
             checkpoint.tables.dealing = degrees.deal
         degrees.always = degrees.always or bool(admission.delay)
-        self.limit = Limit()
+        self.limit = ReportBacklog()
         self.plan: Plan | None = None
         self.plan_is_new = self.again = False
         self.statics = statics
@@ -129,7 +129,7 @@ class Epochs:
         self.plan, self.plan_is_new = plan, True
         self.again = self.again or again
 
-    def intend(self, *, flush: bool = False) -> Intention | None:
+    def intend(self, *, flush: bool = False) -> EpochIntent | None:
         """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
         is held, and reads nothing but what queries have made.
         """
@@ -138,7 +138,7 @@ class Epochs:
         says = bool(last.held or self.again or (plan and plan.made and not last.behind))
         if plan is None or last.ended or (flush and not says):
             return None
-        last = going_on(last, plan.streams)
+        last = carry_over(last, plan.streams)
         wall, began = self.wall(), self.elapsed()  # before the sources are looked at
         if not flush:
             self.sourcing.discover(last.positions, wall)
@@ -170,7 +170,7 @@ class Epochs:
         if not (due or moves(states, self._shared(plan), unread)):
             return None
         self._began_before, self._decided = self._decided[1], (last.epoch + 1, began)
-        return Intention(
+        return EpochIntent(
             last.epoch + 1,
             plan.version,
             wall,
@@ -225,11 +225,11 @@ class Epochs:
             self._sharing = plan.version, derived_streams.shared_streams(plan)
         return self._sharing[1]
 
-    def make_smaller(self, error: TooLarge, intention: Intention) -> None:
+    def make_smaller(self, error: TooLarge, intention: EpochIntent) -> None:
         """The next epochs are smaller than one that was too large. Raises ``EngineError``."""
         self.limit = smaller(self.limit, error, intention.references, self.admission.room)
 
-    def run(self, intention: Intention) -> Rest | None:
+    def run(self, intention: EpochIntent) -> PendingPublication | None:
         """Runs an epoch to its publication; a committed one is only published again. What is left
         of that, where it may go on beside the next epoch
         (``runtime.publication.async_publication``).
@@ -253,7 +253,7 @@ class Epochs:
         self._see(intention)
         return rest
 
-    def _evaluate(self, intention: Intention) -> Manifest:
+    def _evaluate(self, intention: EpochIntent) -> Manifest:
         """The manifest of an epoch once its tasks have run. Raises ``EvaluationError`` if Levada
         fails on them, or on what they tell.
         """
@@ -288,7 +288,7 @@ class Epochs:
         self._passing = []
         self.loads.forget_rows()
 
-    def examine(self, intention: Intention) -> Intention:
+    def examine(self, intention: EpochIntent) -> EpochIntent:
         """The intention of an epoch in which a process died, without what it died of."""
         if intention.epoch <= self.last.epoch:
             return intention
@@ -296,7 +296,7 @@ class Epochs:
         static = self.loads.of_files(context, self.planned(intention.plan))
         return without_deadly(intention, context, static)
 
-    def fails(self, intention: Intention, version: int) -> bool:
+    def fails(self, intention: EpochIntent, version: int) -> bool:
         """Whether an epoch fails with a version of the plan; its results are dropped."""
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
@@ -310,7 +310,7 @@ class Epochs:
             self._forget_passing()
         return False
 
-    def dies(self, intention: Intention, version: int) -> EvaluationError | None:
+    def dies(self, intention: EpochIntent, version: int) -> EvaluationError | None:
         """How an epoch ends a process apart that runs it with a version of the plan."""
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
@@ -320,18 +320,18 @@ class Epochs:
             return None
         return EvaluationError(f"it ended each process that evaluated it ({died[1]})", node=died[0])
 
-    def ended_twice(self, intention: Intention, error: EvaluationError) -> EngineError:
+    def ended_twice(self, intention: EpochIntent, error: EvaluationError) -> EngineError:
         """The error of an epoch that ends each process, without a query that is to blame."""
         return ended_twice(self.planned(intention.plan), intention.epoch, error.node, error.message)
 
-    def _see(self, intention: Intention) -> None:
+    def _see(self, intention: EpochIntent) -> None:
         """How long an epoch took says how much the next one may read."""
         epoch, began = self._decided
         if self.admission.delay and epoch == intention.epoch:
             choice, ways = self.pace.choice, self.pace.ways(here=self.pace.here)
             self.admission.see(choice.elements, self.elapsed() - began, choice.took, ways)
 
-    def _hurries(self, intention: Intention) -> bool:
+    def _hurries(self, intention: EpochIntent) -> bool:
         """Whether there was more to read than an epoch reads, or all that is there is read."""
         elements = sum(r.elements for r in intention.references)
         return self.sourcing.once or self.last.behind or elements >= self.admission.rows // 2
@@ -343,7 +343,7 @@ class Epochs:
         self.statics.sweep(files, self.checkpoint.reign.check)
         self.checkpoint.forget_setups(*setups, self.setup())
 
-    def _pressure(self, intention: Intention) -> Pressure:
+    def _pressure(self, intention: EpochIntent) -> Pressure:
         """The pressure on an epoch: the time in which its elements came, and the delay."""
         decided = intention.epoch == self._decided[0] and not self._hurries(intention)
         interval = float(self._decided[1] - self._began_before) if decided else 0.0
@@ -365,12 +365,12 @@ class Epochs:
             work.begin(READING)  # no operator is at work any more
         return outcomes
 
-    def _context(self, intention: Intention) -> Context:
+    def _context(self, intention: EpochIntent) -> EpochContext:
         last, tables, names = self.last, self.checkpoint.tables, self.checkpoint.names
         self.checkpoint.check_follows(intention.epoch)
         plan = self.planned(intention.plan)
         moved = bool(names.state) and last.groups != intention.groups  # state lies by another table
-        return Context(
+        return EpochContext(
             intention.epoch,
             str(self.checkpoint.root),
             self._plan_file(intention.plan),
@@ -416,7 +416,7 @@ class Epochs:
             return self.plan
         return self.checkpoint.load_plan(version)
 
-    def _job(self, intention: Intention, context: Context) -> Job:
+    def _job(self, intention: EpochIntent, context: EpochContext) -> Job:
         stages, references = self.planned(intention.plan).stages, intention.references
         self.degrees.look()
         pressure = self._pressure(intention)
@@ -437,12 +437,12 @@ class Epochs:
 
     @collection_paused()  # what outcomes are decoded as has no cycles, and lives no longer
     def _manifest(
-        self, intention: Intention, context: Context, outcomes: Sequence[bytes]
+        self, intention: EpochIntent, context: EpochContext, outcomes: Sequence[bytes]
     ) -> Manifest:
         """What the outcomes add up to."""
         plan = self.planned(intention.plan)
-        last = going_on(self.last, plan.streams)
-        controls, done = told_in(outcomes, intention.references, plan)
+        last = carry_over(self.last, plan.streams)
+        controls, done = decode_outcomes(outcomes, intention.references, plan)
         self._passing += [name for told in done if not told.stage for name in told.gone]
         counts = epoch_totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = query_totals.keep(context.root, plan, last, intention.epoch, counts)
@@ -472,7 +472,7 @@ class Epochs:
         if self.balancing is not None:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
-        tell_places(manifest, last, self.placed, self.tally, done)
+        record_placement(manifest, last, self.placed, self.tally, done)
         tell_executors(manifest, last, self.executor, done)
         self.admission.room.see(intention.references, done)
         manifest.sizes, manifest.crowded = (
@@ -483,5 +483,5 @@ class Epochs:
         manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         manifest.loaded = self.loads.told(context, done, last.loaded)
-        self.checkpoint.names.follow(manifest, done, needed_beside(manifest) | self.loads.needed)
+        self.checkpoint.names.follow(manifest, done, auxiliary_files(manifest) | self.loads.needed)
         return manifest

@@ -8,10 +8,10 @@ and is run first, as it is. A loop asks ``next_intention`` when the epoch before
 fails ends the loop and is kept in ``failure``. An epoch that may not run yet (``may_run``) waits,
 written ahead as it is.
 
-Of an epoch that is committed, ``run_epoch`` may leave a ``Rest`` of its publication, which goes on
-beside the next one. Until it is over its intention is ``intentions/publishing-EPOCH``, which the
-next start publishes again, first (``again``). ``await_published`` is for the epoch that follows.
-When the loop ends, nothing goes on.
+Of an epoch that is committed, ``run_epoch`` may leave a ``PendingPublication`` of its publication,
+which goes on beside the next one. Until it is over its intention is
+``intentions/publishing-EPOCH``, which the next start publishes again, first (``again``).
+``await_published`` is for the epoch that follows. When the loop ends, nothing goes on.
 
 An epoch that ended its process would end the next one, too. So one that is found at the start, and
 of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
@@ -44,7 +44,7 @@ from levada.core.checkpoint_files import file_mode
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import make_folder, replace_file, unwritable, write_once
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
-from levada.runtime.publication.async_publication import Beside, Rest
+from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
@@ -58,14 +58,14 @@ Lost = Callable[[str, LostTaskError, float | None], None]
 """Is told of each attempt that has lost tasks, and of the pause before the next; None: none."""
 
 
-class Loop:
+class EpochLoop:
     """Runs epochs one after the other on a thread until it is stopped, or one fails."""
 
     def __init__(
         self,
         folder: Path,
         next_intention: Callable[[str | None], str | None],
-        run_epoch: Callable[[str], bool | Rest | None],
+        run_epoch: Callable[[str], bool | PendingPublication | None],
         *,
         last_intention: Callable[[], str | None] = lambda: None,
         may_run: Callable[[str], bool] = lambda intention: True,
@@ -94,7 +94,7 @@ class Loop:
         )
         self.failure: BaseException | None = None
         self.clock: int | None = None  # of the CPU time of its thread, once that has begun
-        self._beside = Beside(self._woken.set)
+        self._beside = PublicationThread(self._woken.set)
         self.await_published = self._beside.join
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
 
@@ -231,7 +231,7 @@ class Loop:
             with suppress(OSError):  # then it is examined for nothing
                 self._told.touch(file_mode(self._told.parent))
             raise
-        if isinstance(done, Rest):
+        if isinstance(done, PendingPublication):
             self._publish(done)
         elif done:
             with suppress(FileNotFoundError):
@@ -241,7 +241,7 @@ class Loop:
         self._wait = min(FIRST_WAIT, self._ask_every)
         return True
 
-    def _publish(self, rest: Rest) -> None:
+    def _publish(self, rest: PendingPublication) -> None:
         """Has the rest of a publication go on beside the next epoch; the intention is its sign."""
         sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
         try:
@@ -251,12 +251,12 @@ class Loop:
         else:
             self._beside.begin(partial(self._to_its_end, rest, sign))
 
-    def _to_its_end(self, rest: Rest, sign: Path) -> None:
+    def _to_its_end(self, rest: PendingPublication, sign: Path) -> None:
         rest.work()
         with suppress(FileNotFoundError):  # of this epoch: another engine may be at work by now
             os.replace(sign, self._done)
 
-    def _run_again(self, intention: str) -> bool | Rest:
+    def _run_again(self, intention: str) -> bool | PendingPublication:
         """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
         what they died of, if they died of something that they read. False: it is not done.
         """

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from levada.checkpoint.epoch_context import Control, Done
+from levada.checkpoint.epoch_context import SourceReport, TaskOutcome
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.result_counts import NONE, Reported, by_node, together
+from levada.checkpoint.result_counts import NONE, ResultCounts, by_node, together
 from levada.core.array_types import Longs
 from levada.core.frame import Frame
 from levada.core.query_limits import Limited
@@ -26,7 +26,7 @@ from levada.plan.execution.plan import Plan
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
-def counts(done: Sequence[Done], opener: Opener) -> Reported:
+def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
     """How much queries have reported in an epoch, from what its tasks say of it.
 
     A report that several tasks have rows of is one: where that can be, the reports themselves are
@@ -41,7 +41,7 @@ def counts(done: Sequence[Done], opener: Opener) -> Reported:
     if unsure.any():
         opened = [opener(d.segment)[0] for d in done if d.segment]
         rows["reports"][unsure] = distinct_reports(rows.where(unsure), opened)
-    return Reported.of(rows)
+    return ResultCounts.of(rows)
 
 
 def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Longs:
@@ -58,7 +58,7 @@ def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Lo
     return np.concatenate(found)
 
 
-def sizes(done: Sequence[Done]) -> dict[str, int]:
+def sizes(done: Sequence[TaskOutcome]) -> dict[str, int]:
     """The bytes of each query's results in an epoch, where they are counted."""
     found = Counter[str]()
     for d in done:
@@ -67,7 +67,7 @@ def sizes(done: Sequence[Done]) -> dict[str, int]:
     return dict(found)
 
 
-def crowded(done: Sequence[Done], limits: Limited) -> dict[str, int]:
+def crowded(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
     """The queries that have more rows of state than they may have, and how many."""
     found = Counter[str]()
     for d in done:
@@ -76,7 +76,7 @@ def crowded(done: Sequence[Done], limits: Limited) -> dict[str, int]:
     return {name: n for name, n in found.items() if 0 < limits.of(name).state < n}
 
 
-def hits(plan: Plan, last: Manifest, controls: Sequence[Control]) -> dict[str, dict[str, int]]:
+def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[str, dict[str, int]]:
     """The triples that have matched each pattern, with this epoch's."""
     total = {stream: Counter(hits) for stream, hits in last.hits.items()}
     for c in controls:

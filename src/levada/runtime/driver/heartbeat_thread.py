@@ -17,8 +17,8 @@ from levada.checkpoint.leadership.heartbeat import (
     GONE,
     INTERVAL,
     Away,
-    Pulse,
-    Unchanged,
+    Heartbeat,
+    StabilityTimer,
     waiting,
     write_pulse,
 )
@@ -26,7 +26,7 @@ from levada.core.clock import CLOCK
 from levada.errors import CheckpointError
 
 
-class Heart:
+class HeartbeatThread:
     """Goes from ``start`` to ``stop``, or until another engine has taken over: then ``overtaken``
     is called once. ``away`` says which streams' sources do not answer, and why.
     """
@@ -41,7 +41,7 @@ class Heart:
         self._away, self._since = away, dict[str, int]()
         self._root, self._reign = checkpoint.root, checkpoint.reign
         self._count = 0
-        self._waiting: dict[Path, Unchanged] = {}
+        self._waiting: dict[Path, StabilityTimer] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._go, name="levada heart", daemon=True)
 
@@ -73,7 +73,7 @@ class Heart:
         with suppress(OSError):  # what hinders it hinders the commit, which says so
             away = () if left else self._told()
             step = "" if left or CLOCK.step is None else str(CLOCK.step)
-            write_pulse(self._root, Pulse(self._reign.number, self._count, left, away, step))
+            write_pulse(self._root, Heartbeat(self._reign.number, self._count, left, away, step))
 
     def _told(self) -> tuple[Away, ...]:
         """What does not answer, each since it was found so."""
@@ -86,7 +86,7 @@ class Heart:
         """Takes away the signs of those that wait no more."""
         found = waiting(self._root)
         self._waiting = {
-            path: self._waiting.get(path) or Unchanged(time.monotonic) for path in found
+            path: self._waiting.get(path) or StabilityTimer(time.monotonic) for path in found
         }
         for path, who in found.items():
             if self._waiting[path].look(repr(who).encode()) > GONE:

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.epoch_context import Context, Done, encode, load_setup
+from levada.checkpoint.epoch_context import EpochContext, TaskOutcome, encode, load_setup
 from levada.checkpoint.verify import check_copy
 from levada.connectors.ingest.static_files import StaticFile
 from levada.connectors.ingest.static_load_report import Loaded, together
@@ -52,7 +52,7 @@ class StaticLoads:
         self._of: tuple[str, str] = ("", "")  # the setups for which it is known what is needed
 
     def payloads(
-        self, context: Context, plan: Plan, executor: Executor, *, last: bool
+        self, context: EpochContext, plan: Plan, executor: Executor, *, last: bool
     ) -> list[Payload]:
         """Constants, and static data: in one task, or gathered before by a job of its own where
         they are large. ``last``: nobody comes behind the epoch, for whom imprints would be.
@@ -68,12 +68,14 @@ class StaticLoads:
         self._rows, self._loaded = [name for name, _ in told], [loaded for _, loaded in told]
         return [Payload(constants=True), *(Payload(gathered=name) for name in self._rows)]
 
-    def of_files(self, context: Context, plan: Plan) -> list[StaticPart]:
+    def of_files(self, context: EpochContext, plan: Plan) -> list[StaticPart]:
         """The pieces of files that an epoch reads, to be looked at one by one."""
         found = parts(context, plan, PIECE, self.imprints.find, press=False)
         return [part for part in found if not part.before and not part.imprint]
 
-    def told(self, context: Context, done: Iterable[Done], before: Loaded | None) -> Loaded | None:
+    def told(
+        self, context: EpochContext, done: Iterable[TaskOutcome], before: Loaded | None
+    ) -> Loaded | None:
         """What an epoch has read, for its manifest, or what was read ``before``; the imprints that
         are needed behind it are known then (``needed``), and count with its commit (``take``).
         """
@@ -104,7 +106,7 @@ def _files(setup: str) -> Sequence[StaticFile]:
     return load_setup(setup).static
 
 
-def check_copies(context: Context, plan: Plan, wanted: Sequence[StaticPart]) -> None:
+def check_copies(context: EpochContext, plan: Plan, wanted: Sequence[StaticPart]) -> None:
     """Checks the copies in the checkpoint of which an epoch reads these pieces. Raises
     ``CheckpointError``.
     """
@@ -115,7 +117,7 @@ def check_copies(context: Context, plan: Plan, wanted: Sequence[StaticPart]) -> 
 
 
 def gather(
-    context: Context, every: Sequence[StaticPart], size: int, executor: Executor
+    context: EpochContext, every: Sequence[StaticPart], size: int, executor: Executor
 ) -> list[tuple[str, Loaded]]:
     """The files with the static rows of an epoch that reads these pieces, ``size`` bytes; and what
     was read for them.

@@ -23,20 +23,20 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Choice, Costs, Delayed
 from levada.connectors.config.input_formats import LINES
-from levada.connectors.sources.splits import AnyReference, MadeReference, Reference
+from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit
 from levada.core.size_thresholds import register
-from levada.runtime.cost_model.admission_control import Affine
+from levada.runtime.cost_model.admission_control import LinearCost
 from levada.runtime.cost_model.epoch_interval import Interval
 from levada.runtime.cost_model.epoch_time import Load, alone, apart, over
-from levada.runtime.cost_model.epoch_time_trend import Trend
-from levada.runtime.cost_model.operator_cost import Work, measured, told
+from levada.runtime.cost_model.epoch_time_trend import EpochTimeTrend
+from levada.runtime.cost_model.operator_cost import OperatorCosts, measured, told
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
-from levada.runtime.cost_model.smoothing import Fading, numbers
+from levada.runtime.cost_model.smoothing import DecayingMean, numbers
 from levada.runtime.placement.task_graph import reader
-from levada.runtime.placement.task_placement import Placed
+from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.task.ingest_task import Payload
 
 # bytes of references per intake task at most, read one after the other
@@ -65,7 +65,7 @@ TOO_MUCH = "it is more than one task is given"
 BACKLOG = Pressure()
 
 
-class Pace:
+class ParallelismPolicy:
     """Decides for one engine on so many ``cores``, epoch after epoch: ``decide`` before each,
     ``took`` and ``learn`` after it. ``here``, ``light_here``: whether all jobs, and light ones,
     would run in the driver's process. ``samples``: whether an epoch that runs there is predicted
@@ -78,10 +78,10 @@ class Pace:
         self._partitions = self._at_once = 1
         self._light, self._large, self._references = False, False, 0
         self._load: Load | None = None  # of the epoch that was decided last
-        self._waits = Fading()
-        self.work = Work()
-        self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
-        self._jvm = {ONE: Trend(JOB, 0.0)}  # CPU time of Spark's JVM, by the work of tasks
+        self._waits = DecayingMean()
+        self.work = OperatorCosts()
+        self._trends = {HERE: EpochTimeTrend(3.0, 1.0), ONE: EpochTimeTrend(20.0, 1.0)}
+        self._jvm = {ONE: EpochTimeTrend(JOB, 0.0)}  # CPU time of Spark's JVM, by the work of tasks
         self._dear = {HERE: 1.0, ONE: 1.0, SPREAD: 1.0}  # CPU time of work, by what was predicted
         self._since = {ONE: 0, SPREAD: 0}  # epochs since it was measured
         self.interval = Interval(None)
@@ -99,8 +99,8 @@ class Pace:
         """How an epoch of these references runs, over so many stages and partitions."""
         elements, size = sum([r.elements for r in references]), sum([r.size for r in references])
         if stages != self._stages:
-            self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.5)
-            self._jvm[SPREAD] = Trend(JOB + SHUFFLE * stages, 0.0)
+            self._trends[SPREAD] = EpochTimeTrend(15.0 + 15.0 * stages, 1.5)
+            self._jvm[SPREAD] = EpochTimeTrend(JOB + SHUFFLE * stages, 0.0)
             self._stages = stages
         self._partitions = partitions
         self._at_once = cores = self.cores or partitions
@@ -180,7 +180,7 @@ class Pace:
         apart = 0.0 if self.choice.way == HERE else self.choice.worked + (self._jvm_took or 0.0)
         self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
 
-    def learn(self, done: Sequence[Done]) -> None:
+    def learn(self, done: Sequence[TaskOutcome]) -> None:
         """Learns from the outcomes of the epoch's tasks, if it was predicted."""
         choice = self.choice
         if not self.samples and not choice.predicted:
@@ -209,7 +209,7 @@ class Pace:
         if choice.elements:
             self.work.learn(choice.elements, done)
 
-    def ways(self, *, here: bool) -> list[Affine]:
+    def ways(self, *, here: bool) -> list[LinearCost]:
         """What a job takes by its elements, for each way that it may go; ``here``: all jobs run in
         the driver's process. [] as long as nothing is known.
         """
@@ -224,9 +224,9 @@ class Pace:
         most[SPREAD] = 0 if here else MOST
         return [self._affine(w, none[w], many[w], n) for w, n in most.items() if n]
 
-    def _affine(self, way: str, none: float, many: float, most: int) -> Affine:
+    def _affine(self, way: str, none: float, many: float, most: int) -> LinearCost:
         a, b = self._trends[way].line()
-        return Affine(a + b * none, b * (many - none) / SMALL, most)
+        return LinearCost(a + b * none, b * (many - none) / SMALL, most)
 
     def told(self, epoch: int, delay: Delayed | None = None) -> Costs:
         """How the last epoch ran and what was expected, and what each part of the work costs."""
@@ -298,9 +298,9 @@ def _readers(load: Load, references: int, cores: int) -> int:
 
 
 def _is_light(reference: AnyReference) -> bool:
-    if isinstance(reference, Reference):
+    if isinstance(reference, FileSplit):
         return reference.format in LIGHT_FORMATS
-    return isinstance(reference, MadeReference)
+    return isinstance(reference, DerivedSplit)
 
 
 def bundles(
@@ -308,7 +308,7 @@ def bundles(
     tasks: int,
     *,
     apart: bool = False,
-    placed: Placed | None = None,
+    placed: TaskPlacement | None = None,
 ) -> list[Payload]:
     """References in bundles of bounded size, at least one task's share each; the order within a
     partition is kept. ``apart``: each with those of one source partition, whose reader's name it

@@ -30,7 +30,7 @@ from levada.plan.execution.plan import Plan, QueryPlan
 from levada.plan.logical import nodes as a
 from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
-from levada.plan.logical.query_template import Row
+from levada.plan.logical.query_template import TemplateInstance
 from levada.plan.sharing.recover_arrangements import stand_kept
 from levada.plan.sharing.sharing_modes import Planning
 from levada.plan.sharing.template_instances import add_rows, expect_rows
@@ -38,9 +38,9 @@ from levada.plan.topology.prune import drop_queries
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import decision_log_file
 from levada.runtime.cost_model import planner_feedback as seen
-from levada.runtime.cost_model.plan_migrations import Switching
+from levada.runtime.cost_model.plan_migrations import PlanMigrations
 from levada.runtime.cost_model.query_start import made_by, seen_in, start_of
-from levada.runtime.driver.stream_progress import going_on
+from levada.runtime.driver.stream_progress import carry_over
 from levada.runtime.publication.query_end import check_end, end_of
 from levada.runtime.publication.query_identity import Identities
 from levada.runtime.publication.query_lifetime import Lifetime
@@ -57,14 +57,14 @@ class Registered:
     said: str | None
     dialect: str
     options: QueryOptions
-    meaning: a.Query | Row
+    meaning: a.Query | TemplateInstance
     lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
 
     @property
     def text(self) -> str:
         """Its text."""
         if self.said is None:
-            assert isinstance(self.meaning, Row), "a row of a template has a text"
+            assert isinstance(self.meaning, TemplateInstance), "a row of a template has a text"
             return self.meaning.text
         return self.said
 
@@ -76,7 +76,11 @@ class Registered:
     @property
     def alike(self) -> a.Query:
         """A query of its windows and form: what it means, whatever its terms are."""
-        return self.meaning.template.query if isinstance(self.meaning, Row) else self.meaning
+        return (
+            self.meaning.template.query
+            if isinstance(self.meaning, TemplateInstance)
+            else self.meaning
+        )
 
     @property
     def identity(self) -> str:
@@ -131,7 +135,7 @@ class Catalog:
         self._unsettled = Unsettled()
         self._margin = 0  # ms of event time
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
-        self._switching = Switching(planning.looks)
+        self._switching = PlanMigrations(planning.looks)
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
         self.goes_on = False  # a query does, from before the last call
 
@@ -203,13 +207,15 @@ class Catalog:
         joins if that would be planned ``ahead``.
         """
         anew, topology.data = not topology.version, static
-        last = None if last is None else going_on(last, topology.streams)
+        last = None if last is None else carry_over(last, topology.streams)
         gone = self._gone(topology, queries, dropped, first=first)
         topology = self._remove(topology, gone, ahead=ahead)
         self.goes_on = bool(topology.queries)
         done = [] if ahead else self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
-        seen.tell(topology, last, self._regions, tables.load(tables.current).partitions)
+        seen.feed_measurements(
+            topology, last, self._regions, tables.load(tables.current).partitions
+        )
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()
@@ -243,7 +249,7 @@ class Catalog:
         """
         topology, lag = self._topology, 0
         assert topology is not None, "there is a plan"
-        last = going_on(last, topology.streams)
+        last = carry_over(last, topology.streams)
         for name in self._unsettled.new:
             query = topology.queries[name]
             latest = max((seen_in(s, last, topology) for s in query.streams), default=MIN)
@@ -285,11 +291,15 @@ class Catalog:
         """Queries that come together; rows of one template at once, which read no other queries."""
         rows: dict[tuple[int, QueryOptions], list[Registered]] = {}
         for one in new:
-            if isinstance(one.meaning, Row):
+            if isinstance(one.meaning, TemplateInstance):
                 key = id(one.meaning.template), one.options
                 rows.setdefault(key, []).append(one)
         templates = [
-            (options, alike, [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)])
+            (
+                options,
+                alike,
+                [(r.name, r.meaning) for r in alike if isinstance(r.meaning, TemplateInstance)],
+            )
             for (_, options), alike in rows.items()
         ]
         for _, alike, found in templates:
@@ -304,7 +314,7 @@ class Catalog:
                 region=options.region,
             )  # fmt: skip
         for one in new:
-            if not isinstance(one.meaning, Row):
+            if not isinstance(one.meaning, TemplateInstance):
                 query = topology.place(one.meaning)
                 start = self._start_of(query, last, topology)
                 if first:  # later those who register ask it
@@ -466,7 +476,7 @@ class Catalog:
 
     def stop_switching(self) -> bool:
         """Has queries keep their orders of joins; False if they do already."""
-        was, self._switching = bool(self._switching.every), Switching(0)
+        was, self._switching = bool(self._switching.every), PlanMigrations(0)
         return was
 
     def _copy(self, version: int, without: Collection[str] = ()) -> Topology:
@@ -492,7 +502,7 @@ class Catalog:
         before = self._new_streams
         try:
             self._follow_streams(topology)
-            last = None if last is None else going_on(last, topology.streams)
+            last = None if last is None else carry_over(last, topology.streams)
             with cpu_guard(len(newcomers)):
                 self._add(topology, newcomers, last, first=False)
                 topology.seal()
@@ -553,7 +563,7 @@ def _asked(
     a row of a table.
     """
     one = queries[name]
-    if isinstance(one.meaning, Row):
+    if isinstance(one.meaning, TemplateInstance):
         return None
     return topology.place(one.meaning), bool(one.options.empty_reports)
 
@@ -566,9 +576,9 @@ def _check_ends(queries: Sequence[Registered], start: int) -> None:
             return
 
 
-def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
+def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
     """What a query means, whose text is this."""
-    if isinstance(meaning, Row):
+    if isinstance(meaning, TemplateInstance):
         return replace(meaning.template.filled(meaning.terms), text=text)
     return meaning
 

@@ -14,11 +14,11 @@ from levada.errors import ManyReportsError
 
 
 @frozen
-class Limit:
+class ReportBacklog:
     """``until``: the next epoch goes no further; ``width``: how much time such an epoch covers;
     ``end``: where the reports end that are too many, beyond which no limit is known to be needed.
 
-    >>> limit = Limit().before(ManyReportsError("", until=1000, width=100, end=1300))
+    >>> limit = ReportBacklog().before(ManyReportsError("", until=1000, width=100, end=1300))
     >>> [limit.until, limit.after(behind=True).until, limit.after(behind=True).after(behind=True)]
     [1000, 1125, Limit(until=1281, width=156, end=1300)]
     """
@@ -27,15 +27,15 @@ class Limit:
     width: int = 0
     end: int = MIN
 
-    def before(self, error: ManyReportsError) -> Limit:
+    def before(self, error: ManyReportsError) -> ReportBacklog:
         """The limit once a task has said where an epoch must end."""
-        return Limit(error.until, error.width, max(self.end, error.end))
+        return ReportBacklog(error.until, error.width, max(self.end, error.end))
 
-    def after(self, *, behind: bool) -> Limit:
+    def after(self, *, behind: bool) -> ReportBacklog:
         """The limit of the epoch that follows one; ``behind``: it has stopped short of where the
         streams are complete. What fits grows by a quarter.
         """
         width = self.width + max(self.width // 4, 1)
         if not behind or self.end - self.until <= width:
-            return Limit()
-        return Limit(self.until + width, width, self.end)
+            return ReportBacklog()
+        return ReportBacklog(self.until + width, width, self.end)

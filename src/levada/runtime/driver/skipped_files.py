@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context, Control, encode, load_setup
-from levada.checkpoint.manifest import Intention
+from levada.checkpoint.epoch_context import EpochContext, SourceReport, encode, load_setup
+from levada.checkpoint.manifest import EpochIntent
 from levada.connectors.sources.fingerprint import check_same
 from levada.connectors.sources.read_split import read_range
-from levada.connectors.sources.splits import AnyReference, Reference
+from levada.connectors.sources.splits import AnyReference, FileSplit
 from levada.errors import SHARED, EngineError, LostTaskError, SourceError
 from levada.plan.execution.plan import Plan
 from levada.runtime.task.crash_probe import deaths
@@ -34,8 +34,8 @@ Side = list[tuple[str, str, int]]
 
 
 def without_deadly(
-    intention: Intention, context: Context, parts: Sequence[StaticPart]
-) -> Intention:
+    intention: EpochIntent, context: EpochContext, parts: Sequence[StaticPart]
+) -> EpochIntent:
     """The intention without the references that end a process which reads them; of a deadly part
     of static data, without which there are no right results, a ``SourceError``.
     """
@@ -61,7 +61,7 @@ def without_deadly(
 
 
 def check_alike(
-    controls: Sequence[Control], references: Sequence[AnyReference], plan: Plan
+    controls: Sequence[SourceReport], references: Sequence[AnyReference], plan: Plan
 ) -> None:
     """Raises ``LostTaskError`` where a task has missed a file that is here as it was found: its
     host sees another folder under the path, or does not see yet what is new.
@@ -70,7 +70,7 @@ def check_alike(
     for control in missed:
         stream, own = plan.streams[control.stream], [c for c in missed if _of(c) == _of(control)]
         given = [r for r in references if (r.stream, r.partition) == (stream, control.partition)]
-        here = [r for r in given if isinstance(r, Reference) and _is_as_found(r)]
+        here = [r for r in given if isinstance(r, FileSplit) and _is_as_found(r)]
         if len(given) - len(here) < len(own):
             raise LostTaskError(
                 f"The executor on {control.other} does not see {here[0].path} as the driver does.",
@@ -78,11 +78,11 @@ def check_alike(
             )
 
 
-def _of(control: Control) -> tuple[int, str]:
+def _of(control: SourceReport) -> tuple[int, str]:
     return control.stream, control.partition
 
 
-def _is_as_found(reference: Reference) -> bool:
+def _is_as_found(reference: FileSplit) -> bool:
     """Whether a reference could be read here."""
     try:
         text = reference.format != "parquet"
@@ -93,7 +93,7 @@ def _is_as_found(reference: Reference) -> bool:
         return False
 
 
-def letters_of(context: Context, intention: Intention) -> Side:
+def letters_of(context: EpochContext, intention: EpochIntent) -> Side:
     """Writes the letters; returns the side file for the manifest, if there is one."""
     letters = [
         {"stream": stream, "source": name, "offset": at, "reason": reason, "text": ""}
@@ -108,12 +108,12 @@ def letters_of(context: Context, intention: Intention) -> Side:
     return [("dead-letter", name, len(letters))]
 
 
-def reasons_of(intention: Intention, stream: str) -> list[str]:
+def reasons_of(intention: EpochIntent, stream: str) -> list[str]:
     """Which files of a stream are not read, and why."""
     return [f"{name}: {reason}" for of, name, _, reason in _unread(intention) if of == stream]
 
 
-def _unread(intention: Intention) -> Iterator[tuple[str, str, int, str]]:
+def _unread(intention: EpochIntent) -> Iterator[tuple[str, str, int, str]]:
     for stream, names in intention.overtaken.items():
         yield from ((stream, name, 0, REASON) for name in names)
     for stream, names in intention.gone.items():

@@ -24,13 +24,13 @@ from typing import Any
 
 import msgspec
 
-from levada.checkpoint.epoch_context import Control, StreamState
+from levada.checkpoint.epoch_context import SourceReport, StreamState
 from levada.checkpoint.file_read_log import ReadLog, stem_of
-from levada.checkpoint.manifest import Intention, StreamRecord
+from levada.checkpoint.manifest import EpochIntent, StreamRecord
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_source import FileSource
-from levada.connectors.sources.split_enumerator import Source, source_of
-from levada.connectors.sources.splits import AnyReference, Measured, Reference
+from levada.connectors.sources.split_enumerator import SplitEnumerator, source_of
+from levada.connectors.sources.splits import AnyReference, FileSplit, Measured
 from levada.core.durable_files import make_folder
 from levada.core.event_time import MAX, MIN
 from levada.plan.execution.plan import Plan
@@ -39,7 +39,7 @@ Positions = dict[str, dict[str, Any]]
 Silence = frozenset[tuple[str, str]]
 
 
-class Sourcing:
+class SourceCoordinator:
     """The sources of all streams, seen from the driver. ``once``: what is there at first is all."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Sourcing:
         self.keep_open = keep_open
         scratch = root / "scratch"
         make_folder(scratch, parents=True)
-        self.sources: dict[str, Source] = {c.name: source_of(c, scratch) for c in configs}
+        self.sources: dict[str, SplitEnumerator] = {c.name: source_of(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
         self._root, self._logs = root, _logs_of(configs, root)
@@ -65,7 +65,7 @@ class Sourcing:
         self,
         configs: Sequence[StreamConfig],
         left: Collection[str],
-        sources: Mapping[str, Source],
+        sources: Mapping[str, SplitEnumerator],
     ) -> None:
         """The streams as they are from the next epoch on. ``left``: names of those that are no
         more; ``sources``: those of the streams that came, which have been looked at.
@@ -197,7 +197,7 @@ class Sourcing:
         return own.ahead < config.ahead
 
     def complete(
-        self, intention: Intention, controls: Sequence[Control], plan: Plan
+        self, intention: EpochIntent, controls: Sequence[SourceReport], plan: Plan
     ) -> dict[str, list[Measured]]:
         """Adds to the positions of an intention what tasks have measured of what they have read
         first; returns that, by stream, without the hashes of blocks.
@@ -209,7 +209,7 @@ class Sourcing:
         for name, measured in found.items():
             source, position = self.sources.get(name), intention.positions.get(name)
             if isinstance(source, FileSource) and position is not None:
-                files = (r for r in intention.references if isinstance(r, Reference))
+                files = (r for r in intention.references if isinstance(r, FileSplit))
                 source.complete(position, [r for r in files if r.stream == name], measured)
         return {
             name: [msgspec.structs.replace(m, blocks="") for m in measured]

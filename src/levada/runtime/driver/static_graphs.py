@@ -36,7 +36,7 @@ Source = str | os.PathLike[str] | Iterable[str]
 Stamp = tuple[int, int, int]
 
 
-class Statics:
+class StaticGraphs:
     """The static sources of an engine; copies and lines lie in ``folder``."""
 
     def __init__(self, folder: Path) -> None:

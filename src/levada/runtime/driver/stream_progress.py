@@ -8,15 +8,21 @@ import msgspec
 import numpy as np
 
 from levada.checkpoint.epoch_context import (
-    Context,
-    Control,
-    Done,
-    advance,
+    EpochContext,
+    SourceReport,
+    TaskOutcome,
+    advance_watermarks,
     column_of,
     completed,
 )
-from levada.checkpoint.manifest import Carried, Intention, Manifest, Preferences, StreamRecord
-from levada.connectors.sources.splits import AnyReference, Reference
+from levada.checkpoint.manifest import (
+    EpochIntent,
+    Manifest,
+    Preferences,
+    StreamRecord,
+    TransportStats,
+)
+from levada.connectors.sources.splits import AnyReference, FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.core.names import is_derived, is_left
 from levada.core.query_limits import TOLD
@@ -26,22 +32,22 @@ from levada.runtime.driver.skipped_files import check_alike, reasons_of
 from levada.runtime.executor import Executor
 from levada.runtime.placement import key_group_counters, send_graph
 from levada.runtime.placement.send_graph import slice_of
-from levada.runtime.placement.task_placement import Placed, tell
-from levada.runtime.preferred_locations import Tally
+from levada.runtime.placement.task_placement import TaskPlacement, tell
+from levada.runtime.preferred_locations import LocalityStats
 from levada.runtime.warmup_executor import homes_of, missed_by
 
 
 class _Outcome(msgspec.Struct):
     """What a task of the last stage tells the driver."""
 
-    controls: list[Control]
-    done: list[Done]
+    controls: list[SourceReport]
+    done: list[TaskOutcome]
 
 
 _OUTCOMES = msgspec.json.Decoder(_Outcome)
 
 
-def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
+def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
     """A manifest, of the streams of a later plan: what it says of a stream is said of its number.
     One that came since is new, whatever had its name; one that has left is known no further than
     it was, and nothing of it is read again.
@@ -69,10 +75,14 @@ def _left(stream: str, record: StreamRecord) -> StreamRecord:
 
 
 def records_of(
-    last: Manifest, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
+    last: Manifest,
+    intention: EpochIntent,
+    context: EpochContext,
+    controls: Sequence[SourceReport],
+    plan: Plan,
 ) -> dict[str, StreamRecord]:
     """The records of all streams, from those of the epoch before and what tasks have told."""
-    new = advance(context, controls)
+    new = advance_watermarks(context, controls)
     complete = completed(context.streams, controls, context.shared)
     records: dict[str, StreamRecord] = {}
     for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
@@ -95,9 +105,9 @@ def records_of(
     return records
 
 
-def told_in(
+def decode_outcomes(
     outcomes: Sequence[bytes], references: Sequence[AnyReference], plan: Plan
-) -> tuple[list[Control], list[Done]]:
+) -> tuple[list[SourceReport], list[TaskOutcome]]:
     """What tasks have told of the intake and of themselves. Raises ``LostTaskError`` if they went
     by different things, or by other files than the driver sees.
 
@@ -114,9 +124,9 @@ def told_in(
     return controls, done
 
 
-def _once(controls: list[Control]) -> list[Control]:
+def _once(controls: list[SourceReport]) -> list[SourceReport]:
     """Each report of a made stream is an element once, whichever tasks have read of it."""
-    told: dict[int, list[Control]] = {}
+    told: dict[int, list[SourceReport]] = {}
     for control in controls:
         if control.reports:
             told.setdefault(control.stream, []).append(control)
@@ -137,7 +147,7 @@ def _ahead(record: StreamRecord, lateness: int) -> dict[str, int]:
 
 
 def count_passed(
-    intention: Intention, controls: Sequence[Control], plan: Plan, late: Collection[str]
+    intention: EpochIntent, controls: Sequence[SourceReport], plan: Plan, late: Collection[str]
 ) -> None:
     """Adds to the positions of streams whose late elements count (``late``) those that passed."""
     for c in controls:
@@ -148,7 +158,7 @@ def count_passed(
 
 
 def _count_files(
-    record: StreamRecord, before: StreamRecord, intention: Intention, name: str
+    record: StreamRecord, before: StreamRecord, intention: EpochIntent, name: str
 ) -> None:
     """Counts the files of which the epoch tells that they are not read, or read anew."""
     overtaken, gone = (len(of.get(name, ())) for of in (intention.overtaken, intention.gone))
@@ -159,7 +169,7 @@ def _count_files(
     record.replaced = intention.positions.get(name, {}).get("replaced", 0)
 
 
-def _missing(name: str, intention: Intention, own: Sequence[Control]) -> int:
+def _missing(name: str, intention: EpochIntent, own: Sequence[SourceReport]) -> int:
     """By how much the elements of a stream's references differ from those of which tasks have told
     the fate.
     """
@@ -167,7 +177,7 @@ def _missing(name: str, intention: Intention, own: Sequence[Control]) -> int:
     given += sum(
         r.elements
         for r in intention.references
-        if r.stream == name and (not isinstance(r, Reference) or r.counted)
+        if r.stream == name and (not isinstance(r, FileSplit) or r.counted)
     )
     return abs(given - sum(c.accounted for c in own))
 
@@ -182,8 +192,12 @@ def largest_time(name: str, record: StreamRecord) -> int:
     return max(record.max_ts, record.watermark) if known else record.max_ts
 
 
-def tell_places(
-    manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally, done: Sequence[Done]
+def record_placement(
+    manifest: Manifest,
+    last: Manifest,
+    placed: TaskPlacement | None,
+    tally: LocalityStats,
+    done: Sequence[TaskOutcome],
 ) -> None:
     """What has become of a placement's preferences since the beginning of this run."""
     manifest.placed = last.placed
@@ -205,26 +219,30 @@ def tell_places(
 
 
 def tell_executors(
-    manifest: Manifest, last: Manifest, executor: Executor, done: Sequence[Done]
+    manifest: Manifest, last: Manifest, executor: Executor, done: Sequence[TaskOutcome]
 ) -> None:
     """Where stage tasks have run, since the beginning of this run on a cluster, and how blobs have
     come to them.
     """
-    manifest.homes, before = last.homes, last.carried or Carried()
+    manifest.homes, before = last.homes, last.carried or TransportStats()
     stages = {stage: list(counts) for stage, counts in before.stages.items()}
     for told in done:
         if told.carried:
             counts = stages.get(told.stage, [0] * 4)
             stages[told.stage] = [a + b for a, b in zip(counts, told.carried, strict=True)]
     missed, rest = missed_by(executor)
-    manifest.carried = Carried(stages, before.missed + missed, rest)
+    manifest.carried = TransportStats(stages, before.missed + missed, rest)
     if (homes := homes_of(executor)) is not None:
         homes.ran((d.stage, d.partition, d.at) for d in done if d.stage)
         manifest.homes = msgspec.structs.replace(homes.told)
 
 
 def count_sent(
-    manifest: Manifest, last: Manifest, intention: Intention, done: Sequence[Done], root: str
+    manifest: Manifest,
+    last: Manifest,
+    intention: EpochIntent,
+    done: Sequence[TaskOutcome],
+    root: str,
 ) -> None:
     """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
     groups.
@@ -239,7 +257,7 @@ def count_sent(
         manifest.by_group, manifest.pending = key_group_counters.keep(root, epoch, last, at, done)
 
 
-def needed_beside(manifest: Manifest) -> set[str]:
+def auxiliary_files(manifest: Manifest) -> set[str]:
     """The files that a manifest needs beside those of its partitions."""
     counts = {name for files in manifest.by_group.values() for name in files}
     graphs = {name for name in manifest.slices.values() if name}

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Counted, Done, column_of, text_of
+from levada.checkpoint.epoch_context import Counted, TaskOutcome, column_of, text_of
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.send_graph_options import FINEST
 from levada.core import column_names as col
@@ -221,7 +221,7 @@ def _sum(parts: Sequence[Block]) -> Block:
 
 
 def keep(
-    root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[Done]
+    root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[TaskOutcome]
 ) -> tuple[dict[str, list[str]], list[Packed]]:
     """The files of all slices after an epoch, and what is in none of them yet. Durably, once the
     manifest is.
@@ -243,7 +243,7 @@ def keep(
     return slices, pending
 
 
-def told_by(done: Iterable[Done]) -> Iterator[Packed]:
+def told_by(done: Iterable[TaskOutcome]) -> Iterator[Packed]:
     """What tasks have told, by their names where they do not know the groups."""
     for told in done:
         for each in told.sent:

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.state_files import write_sealed
 from levada.core.checksummed_files import read_sealed
@@ -45,7 +45,7 @@ DAY = 86_400_000  # ms
 Links = dict[str, dict[str, list[int]]]  # sender -> receiver -> [rows, bytes, blobs]
 
 
-class Sent(msgspec.Struct):
+class SentCounts(msgspec.Struct):
     """What was sent in a slice so far, and the CPU seconds of each task, and of each node in all
     tasks. Results that a task has written are sent to the output. On a cluster also what executors
     have sent each other, and the CPU seconds of the tasks of each (``busy``).
@@ -78,10 +78,10 @@ def _day(number: int) -> str:
         return START if number < 0 else "end"
 
 
-class Arrivals:
+class ReceivedCounts:
     """What a task gets: [rows, bytes, blobs] by the senders' names, where these are in the heads of
     its blobs, and by the executors at which they ran (``places``). ``carried``: how these came, as
-    ``Done`` has it.
+    ``TaskOutcome`` has it.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Arrivals:
                 _add(counts, head[key], (rows, memoryview(blob).nbytes, 1))
 
 
-def add(before: Sent, done: Iterable[Done]) -> Sent:
+def add(before: SentCounts, done: Iterable[TaskOutcome]) -> SentCounts:
     """What was sent, with what these tasks tell."""
     links, places = _copied(before.links), _copied(before.places)
     cpu, nodes, busy = dict(before.cpu), dict(before.nodes), dict(before.busy)
@@ -121,7 +121,7 @@ def add(before: Sent, done: Iterable[Done]) -> Sent:
             busy[told.at] = busy.get(told.at, 0.0) + told.cpu
             for executor, counts in told.came.items():
                 _add(places.setdefault(executor, {}), told.at, counts)
-    return Sent(links, cpu, nodes, places, busy)
+    return SentCounts(links, cpu, nodes, places, busy)
 
 
 def _copied(links: Links) -> Links:
@@ -133,13 +133,13 @@ def _add(to: dict[str, list[int]], name: str, more: Sequence[int]) -> None:
 
 
 def keep(
-    root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[Done]
+    root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[TaskOutcome]
 ) -> tuple[dict[str, str], msgspec.Raw]:
     """The files of all slices after an epoch, and what is so little that it is none of them: that
     of its slice, of which it has been told in full. Durably, once the manifest is.
     """
     slices = dict(last.slices)
-    sent = add(of(root, last, slice_) if slice_ in slices else Sent(), done)
+    sent = add(of(root, last, slice_) if slice_ in slices else SentCounts(), done)
     for name in [n for n, file in slices.items() if not file and n != slice_]:
         slices[name] = _write(root, epoch, bytes(last.sent))
     data = msgspec.json.encode(sent)
@@ -153,15 +153,15 @@ def _write(root: str, epoch: int, data: bytes) -> str:
     return write_sealed(root, FOLDER, str(epoch), data)
 
 
-def of(root: str, manifest: Manifest, slice_: str) -> Sent:
+def of(root: str, manifest: Manifest, slice_: str) -> SentCounts:
     """What a slice has. Raises ``CheckpointError``."""
     file = manifest.slices[slice_]
-    return read(Path(root) / file) if file else msgspec.json.decode(manifest.sent, type=Sent)
+    return read(Path(root) / file) if file else msgspec.json.decode(manifest.sent, type=SentCounts)
 
 
-def read(path: Path) -> Sent:
+def read(path: Path) -> SentCounts:
     """What a file of a slice holds. Raises ``CheckpointError``."""
     try:
-        return msgspec.json.decode(read_sealed(path), type=Sent)
+        return msgspec.json.decode(read_sealed(path), type=SentCounts)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error

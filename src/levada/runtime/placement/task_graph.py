@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.core.frozen import frozen
 from levada.core.names import shown
 from levada.kernels.keyed.key_partitioner import partition_of
@@ -51,7 +51,7 @@ def task(stage: int, partition: int) -> str:
     return f"{stage}.{partition}"
 
 
-def name_of(told: Done) -> str:
+def name_of(told: TaskOutcome) -> str:
     """The task that has told what it made."""
     return told.reader or task(told.stage, told.partition)
 

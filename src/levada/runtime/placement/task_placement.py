@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from levada.checkpoint.epoch_context import Done
-from levada.checkpoint.manifest import Lesson
+from levada.checkpoint.epoch_context import TaskOutcome
+from levada.checkpoint.manifest import LearningStep
 from levada.connectors.sources.splits import AnyReference
 from levada.core.frozen import frozen
 from levada.runtime.executor import Job
 from levada.runtime.placement.task_graph import STATIC, reader, task
-from levada.runtime.preferred_locations import NOWHERE, Places, Tally
+from levada.runtime.preferred_locations import NOWHERE, LocalityStats, PreferredLocations
 
 
 @frozen
-class Placed:
+class TaskPlacement:
     """``name``: of the placement's file; ``machine``: of tasks by their names; ``partitions``: the
     machine of each partition, where its tasks are not placed by name. ``lessons``: what has been
     learned, of one that a run learns. ``predicted``: the share that is to cross machines (-1: it is
@@ -30,7 +30,7 @@ class Placed:
     machines: int
     machine: Mapping[str, int]
     partitions: tuple[int, ...]
-    lessons: tuple[Lesson, ...] = ()
+    lessons: tuple[LearningStep, ...] = ()
     predicted: float = -1.0
     between: tuple[tuple[float, ...], ...] = ()
 
@@ -38,7 +38,9 @@ class Placed:
         """The machine that reads a reference."""
         return self.machine.get(reader(reference.stream, reference.partition), NOWHERE)
 
-    def prefer(self, job: Job, payloads: Sequence[Sequence[AnyReference]], tally: Tally) -> Job:
+    def prefer(
+        self, job: Job, payloads: Sequence[Sequence[AnyReference]], tally: LocalityStats
+    ) -> Job:
         """A job that knows where its tasks would best run, each payload by its first reference; one
         task may run anywhere.
         """
@@ -51,10 +53,10 @@ class Placed:
             for i in range(1, job.stages + 1)
         )
         tally.asked = own, *by_stage
-        return replace(job, places=Places(self.machines, own, by_stage, tally))
+        return replace(job, places=PreferredLocations(self.machines, own, by_stage, tally))
 
 
-def tell(tally: Tally, done: Sequence[Done]) -> None:
+def tell(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
     """Adds to a tally where the tasks of the last job ran and what they got from where, as they
     have told it themselves; of one that could not tell nothing is known.
     """

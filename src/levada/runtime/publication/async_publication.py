@@ -24,14 +24,14 @@ A_QUERY = register(f"{__name__}.A_QUERY", 4 << 10)
 """What a query with results counts beyond its bytes: its file, which goes to the disk."""
 
 
-class Rest(NamedTuple):
+class PendingPublication(NamedTuple):
     """What is left of an epoch's publication."""
 
     epoch: int
     work: Callable[[], None]
 
 
-class Beside:
+class PublicationThread:
     """What goes on beside the loop; ``ended`` is called, on the other thread, when it is over."""
 
     def __init__(self, ended: Callable[[], None]) -> None:

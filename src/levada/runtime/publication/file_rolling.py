@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from levada.checkpoint.manifest import Held, Manifest
+from levada.checkpoint.manifest import Manifest, UnpublishedResults
 
 Due = Callable[[int, int], bool]
 
@@ -24,14 +24,20 @@ def at_once(size: int, age: int) -> bool:
 
 
 def hold(
-    manifest: Manifest, before: Sequence[Held], due: Due, wall: int, root: str, *, flush: bool
+    manifest: Manifest,
+    before: Sequence[UnpublishedResults],
+    due: Due,
+    wall: int,
+    root: str,
+    *,
+    flush: bool,
 ) -> None:
     """Says in a new manifest what it publishes and holds; ``before``: held by the one before."""
     waiting = list(before)
     if manifest.segments or manifest.shown_reports:
         size = sum(os.stat(Path(root) / name).st_size for name in manifest.segments)
         waiting.append(
-            Held(
+            UnpublishedResults(
                 manifest.epoch, manifest.plan, manifest.segments, manifest.shown_reports, wall, size
             )
         )
@@ -41,7 +47,7 @@ def hold(
         manifest.held = waiting
 
 
-def is_due(held: Sequence[Held], due: Due, wall: int) -> bool:
+def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
     """Whether what is held is to be published now; also if the clock has gone back behind it."""
     if not held:
         return False

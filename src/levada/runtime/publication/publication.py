@@ -24,9 +24,9 @@ import numpy as np
 
 from levada.checkpoint import state_files
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.manifest import Held, Manifest
-from levada.checkpoint.reader_leases import Kept, KeptEpoch
-from levada.checkpoint.result_counts import Sums
+from levada.checkpoint.manifest import Manifest, UnpublishedResults
+from levada.checkpoint.reader_leases import KeptEpoch, RetainedEpochs
+from levada.checkpoint.result_counts import ResultTotals
 from levada.checkpoint.result_index import Entry, Index, forget_index
 from levada.connectors.serialization.merge_epochs import together
 from levada.connectors.serialization.serialize import Batch
@@ -49,7 +49,7 @@ from levada.runtime.publication.async_publication import is_worth
 from levada.runtime.publication.distributed_writes import is_for_tasks, write_by_tasks
 from levada.runtime.publication.file_rolling import oldest
 from levada.runtime.publication.query_lifetime import Lifetime
-from levada.runtime.publication.relation_files import StateFiles, give, prepare_states
+from levada.runtime.publication.relation_files import StateFiles, prepare_states, publish_batch
 from levada.runtime.task.operator_failures import as_failure
 from levada.runtime.task.read_results import read_epoch
 
@@ -58,7 +58,7 @@ SWEEP = register(f"{__name__}.SWEEP", 1024)
 
 
 @frozen
-class Published:
+class PublishedEpoch:
     """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader
     costs disk and not memory.
     """
@@ -72,7 +72,7 @@ Standing = Callable[[str], Lifetime | None]
 """Where the query of a name stands; None: there is none."""
 
 
-class Outgoing(Protocol):
+class OutputDeliveries(Protocol):
     """What takes results from the index elsewhere, at its own pace. ``letters``: where it writes
     dead letters.
     """
@@ -110,11 +110,11 @@ class Publication:
     keep: bool
     files: Mapping[str, Sink] = field(default_factory=dict)
     index: Index | None = None
-    outgoing: Outgoing | None = None
+    outgoing: OutputDeliveries | None = None
     new_index: Callable[[], Index] | None = None
     executor: Executor | None = None
-    kept: list[Published] = field(default_factory=list)
-    told: Sums = field(default_factory=Sums)  # of this run
+    kept: list[PublishedEpoch] = field(default_factory=list)
+    told: ResultTotals = field(default_factory=ResultTotals)  # of this run
     given: Counter[str] = field(default_factory=Counter)  # reports, where there is a sink
     oldest_plan: int = 0
 
@@ -123,7 +123,7 @@ class Publication:
         self._unheld: set[tuple[str, str]] = set()  # of which it has been told
         if self.outgoing is not None:
             self.outgoing.letters = self.letters
-        self._followed = Kept(self.checkpoint.root, time.monotonic)
+        self._followed = RetainedEpochs(self.checkpoint.root, time.monotonic)
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
         self._before = 0 if last is None else last.epoch  # the last epoch of the run before
@@ -194,7 +194,9 @@ class Publication:
         if not self.keep:
             self._forget(manifest, gone)
         elif manifest.segments or manifest.shown_reports:
-            self.kept.append(Published(manifest.plan, manifest.segments, manifest.shown_reports))
+            self.kept.append(
+                PublishedEpoch(manifest.plan, manifest.segments, manifest.shown_reports)
+            )
         return rest if waits else None
 
     def _add(self, manifest: Manifest) -> Sequence[Entry]:
@@ -262,10 +264,10 @@ class Publication:
 
     def _to_sinks_of(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
         if self.sink is not None:
-            give(self.sink, query, epoch, batch)
+            publish_batch(self.sink, query, epoch, batch)
             self.given[query.name] += len(distinct(batch.report))
         if query.name in self.files:
-            give(self.files[query.name], query, epoch, batch)
+            publish_batch(self.files[query.name], query, epoch, batch)
 
     def _batches(
         self, manifest: Manifest, wanted: Container[str] | None = None
@@ -322,7 +324,7 @@ class Publication:
                 if isinstance(sink, StateFiles):
                     sink.begin(query, manifest.epoch)
 
-    def read_one(self, epoch: Published, lifetime: Lifetime) -> Iterator[Batch]:
+    def read_one(self, epoch: PublishedEpoch, lifetime: Lifetime) -> Iterator[Batch]:
         """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
         query, layout = lifetime.query, lifetime.layout
         if query is None or layout is None or not lifetime.has(epoch.plan):
@@ -337,7 +339,7 @@ class Publication:
             yield empty_batch(query, times)
 
     def read(
-        self, epoch: Held | Published, wanted: Container[str] | None = None
+        self, epoch: UnpublishedResults | PublishedEpoch, wanted: Container[str] | None = None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
         """The batches of an epoch (None: of all queries), with the empty reports that are shown."""
         if epoch.segments or epoch.shown_reports:

@@ -46,7 +46,7 @@ PAUSE = 9
 TIMES = "#"  # how often a row is there; no variable has such a name
 
 
-class Kept(msgspec.Struct, frozen=True):
+class RelationState(msgspec.Struct, frozen=True):
     """A relation after an epoch: ``since`` is the plan version that first has the query, ``report``
     the last change (MIN: none), ``rows`` Arrow's own bytes.
     """
@@ -130,7 +130,7 @@ class StateFiles:
         """What is kept of this very query; None of none, or of another one of the name."""
         found = self._relations.get(query.name)
         if found is None and (path := self._path(query)).exists():
-            kept = msgspec.msgpack.decode(read_sealed(path), type=Kept)
+            kept = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
             rows = pl.read_ipc(io.BytesIO(kept.rows))
             found = Relation(kept.since, kept.epoch, kept.report, rows)
         return found if found is not None and found.since == query.since else None
@@ -146,7 +146,7 @@ class StateFiles:
     def _keep(self, query: QueryPlan, found: Relation) -> None:
         data = io.BytesIO()
         found.rows.write_ipc(data)
-        kept = Kept(found.since, found.epoch, found.report, data.getvalue())
+        kept = RelationState(found.since, found.epoch, found.report, data.getvalue())
         replace_file(self._path(query), seal(msgspec.msgpack.encode(kept)))
 
     def _path(self, query: QueryPlan) -> Path:
@@ -242,7 +242,7 @@ def _plan_before(checkpoint: Checkpoint) -> int:
         return last.plan
 
 
-def give(sink: Sink, query: QueryPlan, epoch: int, batch: Batch) -> None:
+def publish_batch(sink: Sink, query: QueryPlan, epoch: int, batch: Batch) -> None:
     """A batch to a sink, of which those of states must know which query it is."""
     if isinstance(sink, StateFiles):
         sink.apply(query, epoch, batch)

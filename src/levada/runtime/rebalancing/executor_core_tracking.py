@@ -21,7 +21,7 @@ MORE, FEWER = 1_000, 10_000
 """ms for which the cores must have been as many, before there are more or fewer partitions."""
 
 
-class Following:
+class ExecutorCoreTracker:
     """Decides for one run. ``cores``: of the executors that there were for the last epoch (0: that
     is not known, or there is no cluster); ``clock``: of durations, ms. ``always``: else only when
     there are other cores than for the last table that it gave, of so many (``known``).

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from levada.core.array_types import Doubles, Longs
-from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, divided
+from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup, divided
 from levada.runtime.rebalancing.partition_load import Measured
 
 HEAVY, LIGHT = 0.5, 0.25
@@ -84,7 +84,7 @@ def stepped(table: GroupTable, found: Collection[Step]) -> GroupTable:
     for step in found:
         heavy.pop(step.group, None)
         if len(step.parts) > 1:
-            heavy[step.group] = Heavy(step.group, step.parts)
+            heavy[step.group] = SplitKeyGroup(step.group, step.parts)
     kept = tuple(heavy[group] for group in sorted(heavy))
     return divided(table, Division(kept, table.division.joins))
 

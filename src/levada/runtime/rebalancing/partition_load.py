@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levada.checkpoint.epoch_context import Counted, Done, column_of
+from levada.checkpoint.epoch_context import Counted, TaskOutcome, column_of
 from levada.core.array_types import Doubles, Longs
 from levada.plan.execution.key_group_table import GroupTable
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure
@@ -59,7 +59,7 @@ class Load(NamedTuple):
     joined: Longs | None = None
 
 
-def load_of(done: Sequence[Done], table: GroupTable) -> Load:
+def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
     """The load that tasks have told."""
     seconds, cpu = np.zeros(table.partitions), np.zeros(table.partitions)
     rows = np.zeros(table.partitions, np.int64)

@@ -25,9 +25,9 @@ from levada.checkpoint.rebalance_report import (
     SHRINK,
     STAYS_WHOLE,
     UNITE,
-    Balanced,
     Decision,
     PartitionLoad,
+    RebalanceReport,
 )
 from levada.core.array_types import Doubles
 from levada.core.frozen import frozen
@@ -41,7 +41,7 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 
 @frozen
-class Standing:
+class RebalanceState:
     """What a reorganization leaves to the next: who gave and who took in it, and how many there
     have been without a supplier.
     """
@@ -52,17 +52,21 @@ class Standing:
 
 
 @frozen
-class Reorganized:
+class RebalanceDecision:
     """The ``table`` from now on (None: the same), what is told, and what the next one knows."""
 
     table: GroupTable | None
-    told: Balanced
-    standing: Standing
+    told: RebalanceReport
+    standing: RebalanceState
 
 
 def reorganized(
-    measured: Measured, table: GroupTable, options: BalanceOptions, before: Standing, most: int
-) -> Reorganized:
+    measured: Measured,
+    table: GroupTable,
+    options: BalanceOptions,
+    before: RebalanceState,
+    most: int,
+) -> RebalanceDecision:
     """What becomes of the groups after a round; ``most``: partitions that there may be (0: as many
     as there are).
     """
@@ -78,20 +82,20 @@ def reorganized(
     found = moves(measured, kinds, weights, table, options)
     if not found:
         remark = _stuck(measured, kinds, weights, table)
-        return Reorganized(None, _with(told, [], remark), Standing(quiet=quiet))
+        return RebalanceDecision(None, _with(told, [], remark), RebalanceState(quiet=quiet))
     out = table.partition.astype(np.int32)
     for move in found:
         out[move.groups] = move.consumer
     gave, took = frozenset(m.supplier for m in found), frozenset(m.consumer for m in found)
     decided = _decisions(measured, found, kinds, table.partitions)
-    standing = Standing(gave, took, quiet)
+    standing = RebalanceState(gave, took, quiet)
     new = divided(given(out, table.partitions), table.division)
-    return Reorganized(new, _with(told, decided), standing)
+    return RebalanceDecision(new, _with(told, decided), standing)
 
 
 def resized(
     measured: Measured, table: GroupTable, options: BalanceOptions, parts: int, why: str
-) -> Reorganized:
+) -> RebalanceDecision:
     """So many partitions, and nothing else, for a reason that is not their load."""
     kinds = classes(measured.occupancy, options, frozenset(), frozenset())
     told = _told(measured, table, kinds, options, parts)
@@ -104,8 +108,8 @@ def _suppliers(kinds: Sequence[Kind]) -> set[int]:
 
 
 def _divided(
-    measured: Measured, table: GroupTable, heavy: Sequence[Step], told: Balanced, quiet: int
-) -> Reorganized:
+    measured: Measured, table: GroupTable, heavy: Sequence[Step], told: RebalanceReport, quiet: int
+) -> RebalanceDecision:
     """Groups that are divided or united, and nothing else."""
     ratio = ratio_of(expected(measured, table, heavy))
     mean = float(measured.seconds.mean())
@@ -130,18 +134,20 @@ def _divided(
         )
     gave = frozenset(step.parts[0] for step in heavy)
     took = frozenset(p for step in heavy for p in step.parts[1:]) - gave
-    return Reorganized(stepped(table, heavy), _with(told, decided), Standing(gave, took, quiet))
+    return RebalanceDecision(
+        stepped(table, heavy), _with(told, decided), RebalanceState(gave, took, quiet)
+    )
 
 
 def _regrouped(
     measured: Measured,
     table: GroupTable,
     weights: Doubles,
-    told: Balanced,
+    told: RebalanceReport,
     *,
     parts: int,
     why: str = "",
-) -> Reorganized:
+) -> RebalanceDecision:
     """Another number of partitions; ``why``: if it does not follow from their load."""
     new = given(spread(table, weights, parts), parts)
     gone = int(np.count_nonzero(new.partition != table.partition))
@@ -163,7 +169,7 @@ def _regrouped(
         _round(expected),
         why or load,
     )
-    return Reorganized(new, _with(told, [decision]), Standing())
+    return RebalanceDecision(new, _with(told, [decision]), RebalanceState())
 
 
 def _decisions(
@@ -211,7 +217,7 @@ def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: G
 
 def _told(
     measured: Measured, table: GroupTable, kinds: Sequence[Kind], options: BalanceOptions, most: int
-) -> Balanced:
+) -> RebalanceReport:
     suppliers, consumers = (kinds.count(k) for k in (Kind.SUPPLIER, Kind.CONSUMER))
     full = table.partitions >= most and suppliers > options.beta * consumers
     busiest = np.argsort(-measured.seconds, kind="stable")[:MOST_LOADS].tolist()
@@ -226,14 +232,16 @@ def _told(
         )
         for p in busiest
     ]
-    return Balanced(
+    return RebalanceReport(
         measured.epoch, table.partitions, _round(measured.ratio), overloaded=full, loads=loads
     )
 
 
-def _with(told: Balanced, decided: list[Decision], remark: str = "") -> Balanced:
+def _with(told: RebalanceReport, decided: list[Decision], remark: str = "") -> RebalanceReport:
     parts = decided[-1].partitions if decided else told.partitions
-    return Balanced(told.epoch, parts, told.ratio, told.overloaded, remark, told.loads, decided)
+    return RebalanceReport(
+        told.epoch, parts, told.ratio, told.overloaded, remark, told.loads, decided
+    )
 
 
 def _round(value: float, places: int = 3) -> float:

@@ -14,12 +14,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from levada.checkpoint.epoch_context import ROWS, TIMES, Context, Done, load_groups, load_plan
-from levada.checkpoint.rebalance_report import Balanced, after, remarked
+from levada.checkpoint.epoch_context import (
+    ROWS,
+    TIMES,
+    EpochContext,
+    TaskOutcome,
+    load_groups,
+    load_plan,
+)
+from levada.checkpoint.rebalance_report import RebalanceReport, after, remarked
 from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.splittable_joins import divisible
 from levada.runtime.rebalancing.partition_load import Round, load_of
-from levada.runtime.rebalancing.rebalance_round import Standing, reorganized, resized
+from levada.runtime.rebalancing.rebalance_round import RebalanceState, reorganized, resized
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By
 
 COUNTED = 5
@@ -35,16 +42,16 @@ class Balancing:
     def __init__(self, options: BalanceOptions, *, most: int, least: float) -> None:
         self._options, self._most, self._least = options, most, least
         self._round: Round | None = None
-        self._standing = Standing()
+        self._standing = RebalanceState()
         self._cores = 0  # the most that executors had in this round
         self._wall = -1  # ms, of the epoch before
-        self._known: Balanced | None = None
+        self._known: RebalanceReport | None = None
         self._whole: tuple[str, ...] = ()  # why joins of the plan divide no group
         self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
         """Of the next epoch and the number of partitions: the number that there is to be, and why,
         or None: it stays. Without it the load says (``degree``).
         """
-        self.news: Balanced | None = None
+        self.news: RebalanceReport | None = None
         """What the next intention is to tell; None: nothing."""
 
     @property
@@ -89,7 +96,12 @@ class Balancing:
         self._cores = max(self._cores, cores)
 
     def see(
-        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+        self,
+        done: Sequence[TaskOutcome],
+        context: EpochContext,
+        told: RebalanceReport | None,
+        *,
+        hurried: bool,
     ) -> None:
         """What the tasks of an epoch have told, and what its manifest tells. ``hurried``: it did
         not wait for its time to come.

@@ -27,7 +27,7 @@ not committed and is run again. The driver removes the folder of a job when the 
 that are still open stay valid). On a cluster it can't: there the folder is in the scratch of the
 sender's executor, which goes with that one, and the first file of a later job removes it. A reader
 that came to run on another host does not find the file: then the whole job is run again, all by
-value, and so are the next ones (``Near``).
+value, and so are the next ones (``HostLocality``).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SenderFailedError(Exception):
 
 
 @frozen
-class Carrier:
+class BlobTransport:
     """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
     (None: all by value). ``hosts``: on a cluster, where each target's reader is to run ("": not
     known), a host or one executor; then the folder is one in the scratch of the sender's executor.
@@ -82,7 +82,7 @@ class Carrier:
 class Sender:
     """Wraps the blobs of one task attempt; ``name`` is its own. A context manager."""
 
-    def __init__(self, carrier: Carrier, source: int, name: str) -> None:
+    def __init__(self, carrier: BlobTransport, source: int, name: str) -> None:
         self._threshold = max(carrier.threshold, 1)  # nothing cannot be mapped
         self._source, self._name, self._hosts = source, name, carrier.hosts
         self._folder, self._here = carrier.folder, ("", "")
@@ -152,7 +152,7 @@ def _leave(folder: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-class Near:
+class HostLocality:
     """Where readers are wanted that may read a sender's files, and whether blobs go there by
     reference: not in so many jobs after one that did not find a file, and twice as many each time.
     ``by_host``: whether executors of one host read each other's; else each reads its own.

@@ -72,7 +72,7 @@ KINDS: dict[str, type[LevadaError]] = {
 }
 
 
-class Sight:
+class ExecutorChecks:
     """Who of the executors of a session has been asked; ``read``: the paths that are read by now.
     Called with those that are there before each epoch. Raises as ``probe``.
 

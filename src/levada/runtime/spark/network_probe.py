@@ -61,7 +61,7 @@ class Member:
 
 
 @frozen
-class Pinged:
+class NetworkMeasurement:
     """``latency`` in ns a small blob and ``bandwidth`` in bytes/s, from row to column, as the
     members stand; an executor's latency to itself is 0. ``clock`` in GHz, of the slowest.
     """
@@ -73,7 +73,7 @@ class Pinged:
     assumed: tuple[str, ...]
 
 
-def ping(session: SparkSession, *, expected: int = 0) -> Pinged:
+def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
     """Measures. ``expected``: how many executors there will be, if the master says so. Raises
     ``UsageError`` for one executor or too many, ``EngineError`` if executors cannot run Levada or
     have no room.
@@ -94,7 +94,9 @@ def ping(session: SparkSession, *, expected: int = 0) -> Pinged:
     seen = pings.measured(members)
     latency, bandwidth = matrices([m.name for m in members], seen)
     assumed = dict.fromkeys(sentence for timed in seen.values() for sentence in timed.assumed)
-    return Pinged(members, latency, bandwidth, min(t.clock for t in seen.values()), tuple(assumed))
+    return NetworkMeasurement(
+        members, latency, bandwidth, min(t.clock for t in seen.values()), tuple(assumed)
+    )
 
 
 def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Doubles]:

@@ -22,7 +22,7 @@ from pyspark import SparkContext
 
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
-from levada.runtime.preferred_locations import NOWHERE, Places
+from levada.runtime.preferred_locations import NOWHERE, PreferredLocations
 from levada.runtime.spark.blob_transport import location
 
 JavaObject = Any  # what py4j gives
@@ -31,14 +31,14 @@ MOST_MADE = register(f"{__name__}.MOST_MADE", 64)  # sources of marks that are k
 
 
 @frozen
-class Where:
+class PreferredExecutors:
     """The executors that a job's tasks prefer ("": none): as Spark names them in a location."""
 
     payloads: tuple[str, ...]
     stages: tuple[tuple[str, ...], ...]
 
 
-class Roster:
+class ExecutorAssignment:
     """Which executor stands for which machine."""
 
     def __init__(self, context: SparkContext) -> None:
@@ -48,7 +48,7 @@ class Roster:
         self._of: dict[int, str] = {}  # machine -> executor
         self._location: dict[str, str] = {}  # of each living executor
 
-    def where(self, places: Places) -> Where:
+    def where(self, places: PreferredLocations) -> PreferredExecutors:
         """Where tasks go now; the tally learns which executors there are."""
         self._look(places.machines)
         at = [self._location.get(self._of.get(m, ""), "") for m in range(places.machines)]
@@ -57,7 +57,7 @@ class Roster:
         def named(machines: Sequence[int]) -> tuple[str, ...]:
             return tuple("" if m == NOWHERE else at[m] for m in machines)
 
-        return Where(named(places.payloads), tuple(map(named, places.stages)))
+        return PreferredExecutors(named(places.payloads), tuple(map(named, places.stages)))
 
     def _look(self, machines: int) -> None:
         ids = str(self._spark.getExecutorIds().mkString(","))

@@ -35,21 +35,31 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import _load_from_socket
 
-from levada.checkpoint.executor_affinity import Homes
+from levada.checkpoint.executor_affinity import ExecutorAffinity
 from levada.core.code_loading import write_command
 from levada.errors import EngineError, LevadaError, LostTaskError
 from levada.runtime.executor import EPOCH, Job
-from levada.runtime.preferred_locations import Places
+from levada.runtime.preferred_locations import PreferredLocations
 from levada.runtime.spark import spark_tasks
-from levada.runtime.spark.blob_transport import THRESHOLD, BlobLostError, Carrier, Near
+from levada.runtime.spark.blob_transport import (
+    THRESHOLD,
+    BlobLostError,
+    BlobTransport,
+    HostLocality,
+)
 from levada.runtime.spark.cpu_pinning import BoundTask, Processors
 from levada.runtime.spark.jvm_failure import GONE, keep_quiet, lost
-from levada.runtime.spark.preferred_locations import Members, Roster, Sources, Where
+from levada.runtime.spark.preferred_locations import (
+    ExecutorAssignment,
+    Members,
+    PreferredExecutors,
+    Sources,
+)
 from levada.runtime.spark.spark_settings import shares_host
 from levada.runtime.spark.task_errors import decode_error
 
 if TYPE_CHECKING:
-    from levada.runtime.spark.executor_checks import Sight
+    from levada.runtime.spark.executor_checks import ExecutorChecks
 
 BESIDE = "spark.shuffle.readHostLocalDisk"
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
@@ -84,15 +94,15 @@ class SparkExecutor:
         self._java_pairs = jvm.org.apache.spark.api.java.JavaPairRDD.fromRDD
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
-        self.homes: Homes | None = None if local else Homes()
+        self.homes: ExecutorAffinity | None = None if local else ExecutorAffinity()
         self._clock = cpu_clock(jvm.java.lang.ProcessHandle.current().pid()) if local else None
-        self.sight: Sight | None = None  # told before each epoch which executors there are
+        self.sight: ExecutorChecks | None = None  # told before each epoch which executors there are
         # who does not let executors of one host read each other's files has them stand for hosts
         shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
-        self._near, self._name = Near(by_host=shared), uuid.uuid4().hex
+        self._near, self._name = HostLocality(by_host=shared), uuid.uuid4().hex
         if not local:
             self._members = Members(self._context)
-            self._roster = Roster(self._context)
+            self._roster = ExecutorAssignment(self._context)
             self._sources = Sources(self._context, self._object_tag)
 
     def run(self, job: Job) -> list[bytes]:
@@ -121,12 +131,12 @@ class SparkExecutor:
         if homes:
             # what prefers nobody would run where one is asked, too, and wait there
             intake = tuple(itertools.islice(itertools.cycle(homes), len(job.payloads) * others))
-            return self._at(job, Where(intake, (homes,) * job.stages))
+            return self._at(job, PreferredExecutors(intake, (homes,) * job.stages))
         folder = (
             None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
         )
         try:
-            return self._collect(self._staged(job, Carrier(folder, self._threshold)))
+            return self._collect(self._staged(job, BlobTransport(folder, self._threshold)))
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -144,7 +154,7 @@ class SparkExecutor:
         """
         return self._near.told()
 
-    def _staged(self, job: Job, carrier: Carrier) -> JavaObject:
+    def _staged(self, job: Job, carrier: BlobTransport) -> JavaObject:
         """The RDD of outcomes of a job, stage after stage."""
         intake, stage = job.functions
         if job.payloads:
@@ -161,7 +171,7 @@ class SparkExecutor:
             rdd = self._exchange(rdd, task, job.partitions)
         return self._map(rdd, spark_tasks.LastStageTask(job.context, stage, job.stages))
 
-    def _placed(self, job: Job, places: Places) -> list[bytes]:
+    def _placed(self, job: Job, places: PreferredLocations) -> list[bytes]:
         """The outcomes of a job whose tasks are placed."""
         return self._at(job, self._roster.where(places))
 
@@ -178,20 +188,22 @@ class SparkExecutor:
         homes = self.homes.of(job.partitions, cores, one=job.fused)
         return tuple(self._members.at(executor) for executor in homes), len(cores) < len(there)
 
-    def _at(self, job: Job, where: Where) -> list[bytes]:
+    def _at(self, job: Job, where: PreferredExecutors) -> list[bytes]:
         """Run a job whose tasks prefer executors: the outcomes. What a task sends to one that is to
         run near it goes by file; all by value if such a file was not there.
         """
         if (hosts := self._near.hosts(where.stages)) is not None:
             folder = os.path.join(self._name, str(next(self._serials)))
-            carriers = [Carrier(folder, self._threshold, own) for own in hosts]
+            carriers = [BlobTransport(folder, self._threshold, own) for own in hosts]
             try:
                 return self._collect(self._wanted(job, where, carriers))
             except BlobLostError:
                 self._near.missed()
-        return self._collect(self._wanted(job, where, [Carrier()] * job.stages))
+        return self._collect(self._wanted(job, where, [BlobTransport()] * job.stages))
 
-    def _wanted(self, job: Job, where: Where, carriers: Sequence[Carrier]) -> JavaObject:
+    def _wanted(
+        self, job: Job, where: PreferredExecutors, carriers: Sequence[BlobTransport]
+    ) -> JavaObject:
         """The RDD of outcomes of a job whose tasks prefer executors; a carrier to each stage."""
         intake, stage = job.functions
         senders = len(job.payloads)

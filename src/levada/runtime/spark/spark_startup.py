@@ -25,7 +25,7 @@ from levada.runtime.spark.spark_settings import (
     session_settings,
     shares_host,
 )
-from levada.runtime.warmup_executor import Late
+from levada.runtime.warmup_executor import WarmupExecutor
 
 ATTEMPTS = 3  # at the first job
 _FUNCTIONS = (
@@ -100,9 +100,11 @@ class SparkStart:
         session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
         executor = SparkExecutor(session, bound=self._bound)
         if self._kept and not shares_host(self._master):
-            from levada.runtime.spark.executor_checks import Sight
+            from levada.runtime.spark.executor_checks import ExecutorChecks
 
-            executor.sight = sight = Sight(session, executor, self._scratch.parent, self._read)
+            executor.sight = sight = ExecutorChecks(
+                session, executor, self._scratch.parent, self._read
+            )
             sight.ask()
         warm(executor)
         self._settle(session)
@@ -158,11 +160,11 @@ def start_late(
     kept: bool,
     read: Callable[[], Sequence[str]],
     bound: Processors = (),
-) -> Late:
+) -> WarmupExecutor:
     """An executor on a session of our own that is on its way; on one that is there already, there
     (as ``SparkStart``).
     """
-    late = Late(
+    late = WarmupExecutor(
         SparkStart(master, scratch, kept=kept, read=read, bound=bound), here=shares_host(master)
     )
     if has_session():

@@ -27,7 +27,7 @@ from levada.checkpoint.epoch_context import cached_plan
 from levada.core.frozen import frozen
 from levada.runtime.executor import Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.blob_transport import (
-    Carrier,
+    BlobTransport,
     Sender,
     SenderFailedError,
     error_parts,
@@ -40,7 +40,7 @@ Parts = tuple[int, tuple[Blob, bytes]]
 Result = tuple[Blob, bytes]
 
 
-class Addressed(FramedSerializer):  # type: ignore[misc]
+class PairSerializer(FramedSerializer):  # type: ignore[misc]
     """Writes (target, (body, tail)) as the two framed records of a pair that ``PairwiseRDD`` reads:
     key and value.
     """
@@ -67,7 +67,7 @@ class Marked(FramedSerializer):  # type: ignore[misc]
 
 
 PLAIN = NoOpSerializer()
-ADDRESSED = Addressed()
+ADDRESSED = PairSerializer()
 MARKED = Marked()
 OUTCOME, ERROR = b"\0", b"\1"
 """Marks of the records that the driver reads."""
@@ -114,7 +114,7 @@ class IntakeTask:
 
     context: bytes
     function: str
-    carrier: Carrier
+    carrier: BlobTransport
     partitions: int
 
     @with_errors
@@ -136,7 +136,7 @@ class StageTask:
 
     context: bytes
     function: str
-    carrier: Carrier
+    carrier: BlobTransport
     partitions: int
     stage: int
 
@@ -202,7 +202,11 @@ def idle_stage(
 
 
 def _address(
-    sent: Iterable[tuple[int, Blob]], carrier: Carrier, partitions: int, split: int, stage: str
+    sent: Iterable[tuple[int, Blob]],
+    carrier: BlobTransport,
+    partitions: int,
+    split: int,
+    stage: str,
 ) -> Iterator[Parts]:
     """What a task sends, wrapped; its file has a name that no other task attempt of this Spark
     application uses.

@@ -27,17 +27,17 @@ from levada.core.frame import Frame, concat
 from levada.core.row_ranges import starts_segment
 from levada.errors import PromiseError
 from levada.kernels.keyed.hash_groups import group
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.state import lsm_runs
 
 if TYPE_CHECKING:
     from levada.connectors.ingest.elements import Elements
-    from levada.connectors.sources.splits import Reference
-    from levada.kernels.terms.term_lookup import Pool
+    from levada.connectors.sources.splits import FileSplit
+    from levada.kernels.terms.term_lookup import TermLookup
 
 
 def subjects_of(
-    reference: Reference, triples: Triples, found: Elements, subjects: Ints, pool: Pool
+    reference: FileSplit, triples: Triples, found: Elements, subjects: Ints, pool: TermLookup
 ) -> Frame:
     """The subjects of the elements that count: slot 0; their time; where they stand: the path
     (``file``) and the byte (``m0``).
@@ -81,7 +81,7 @@ def reach(plan: str, stream: str) -> int:
     )
 
 
-def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: Env) -> int:
+def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorContext) -> int:
     """Meets the new subjects of each stream of a plan with those that are remembered; returns how
     long the last is. Raises ``PromiseError``.
     """
@@ -117,7 +117,7 @@ def _met(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Fr
             yield old_row, new.rows.take(probes[one].astype(np.int64))
 
 
-def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
+def _broken(pool: TermLookup, stream: str, a: Frame, b: Frame) -> PromiseError:
     places = [
         (int(f[col.BEGIN][0]), int(f["m0"][0]), pool.texts(f["file"], f["file"])[0]) for f in (a, b)
     ]

@@ -28,12 +28,12 @@ from __future__ import annotations
 from functools import lru_cache, partial
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context, load_plan, text_of
+from levada.checkpoint.epoch_context import EpochContext, load_plan, text_of
 from levada.connectors.config.input_formats import DERIVED
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements
 from levada.connectors.ingest.parse.ntriples import Triples, parse
-from levada.connectors.sources.splits import AnyReference, MadeReference, Reference
+from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit
 from levada.operators.results.result_segments import timed_statements
 
 
@@ -42,12 +42,12 @@ def _config(stream: str) -> StreamConfig:
     return StreamConfig(stream, "", DERIVED, element="report")
 
 
-def made_config(reference: MadeReference) -> StreamConfig:
+def made_config(reference: DerivedSplit) -> StreamConfig:
     """What a stream is that a query makes: elements are reports, the time behind each triple."""
     return _config(reference.stream)
 
 
-def made_triples(reference: MadeReference, context: Context) -> tuple[Triples, Reference]:
+def made_triples(reference: DerivedSplit, context: EpochContext) -> tuple[Triples, FileSplit]:
     """The triples of the query's reports, and the reference as one to their text."""
     plan = load_plan(reference.path)
     text = timed_statements(
@@ -64,5 +64,5 @@ def made_triples(reference: MadeReference, context: Context) -> tuple[Triples, R
 
 def reports_told(reference: AnyReference, found: Elements) -> str:
     """The reports that the elements of a part are, for the driver; "" where it is the only one."""
-    several = isinstance(reference, MadeReference) and reference.parts > 1
+    several = isinstance(reference, DerivedSplit) and reference.parts > 1
     return text_of(found.times) if several else ""

@@ -16,14 +16,14 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements
 from levada.connectors.ingest.lateness import Dead, future
 from levada.connectors.ingest.tables.tuple_rows import Tuples
-from levada.connectors.sources.message_headers import Beside
+from levada.connectors.sources.message_headers import MessageHeaders
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MIN
 
 
 def accounted(
-    config: StreamConfig, reference: Reference, found: Elements | Tuples, messages: int | None
+    config: StreamConfig, reference: FileSplit, found: Elements | Tuples, messages: int | None
 ) -> int:
     """Of how many of the reference's elements it is known what became of them; ``messages``: how
     many it was made of, if it was.
@@ -45,7 +45,12 @@ def accounted(
 
 
 def told_beside(
-    found: Elements | Tuples, messages: Messages | None, beside: Beside, *, wall: int, ahead: int
+    found: Elements | Tuples,
+    messages: Messages | None,
+    beside: MessageHeaders,
+    *,
+    wall: int,
+    ahead: int,
 ) -> int:
     """Offsets and headers that could not be read are among the dead from here on; how far the
     producer says that it is (MIN: it does not), which is believed up to ``ahead`` of the clock.

@@ -17,13 +17,13 @@ from functools import lru_cache
 from typing import Any
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context, load_plan
+from levada.checkpoint.epoch_context import EpochContext, load_plan
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.operators.windowing import element_times
 from levada.plan.execution.plan import Plan
-from levada.runtime.task.frame_addresses import Address, What
+from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
 COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies, from which on a file costs less
 IN_FILES = "times"  # where a blob's head names files
@@ -34,7 +34,7 @@ class Times:
     files of others (``hear``).
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: EpochContext) -> None:
         self._context = context
         self._seen: dict[int, list[Frame]] = {}
         self._files: list[str] = []
@@ -52,7 +52,7 @@ class Times:
         """All frames of a stream."""
         if self._read is None:
             self._read = [state_files.map_(self._context.root, f)[0] for f in self._files]
-        name = Address(What.TIMES, stream).name
+        name = FrameAddress(FrameKind.TIMES, stream).name
         return [
             *self._seen.get(stream, ()),
             *(parts[name] for parts in self._read if name in parts),
@@ -78,7 +78,10 @@ class Times:
 
 
 def _together(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
-    return {Address(What.TIMES, i).name: element_times.together(parts) for i, parts in seen.items()}
+    return {
+        FrameAddress(FrameKind.TIMES, i).name: element_times.together(parts)
+        for i, parts in seen.items()
+    }
 
 
 @lru_cache(maxsize=8)

@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 
 from levada.checkpoint.epoch_context import (
-    Context,
-    Control,
     Counted,
-    Done,
+    EpochContext,
+    SourceReport,
+    TaskOutcome,
     heads_of,
     load_groups,
 )
@@ -33,17 +33,17 @@ from levada.core.row_ranges import starts_segment
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.key_partitioner import group_and_partition, scatter_order
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.panes import fold, of_one_group
 from levada.operators.aggregation.shared_slices import sliced
 from levada.operators.aggregation.slicing.slice_state import is_cut
 from levada.operators.local_combine import FEWER as FEWER
-from levada.operators.local_combine import fewer
-from levada.operators.reporting.compensation_routing import NO_ROWS, Picking
+from levada.operators.local_combine import combine_locally
+from levada.operators.reporting.compensation_routing import NO_ROWS, CompensationRouter
 from levada.operators.reporting.shared_result_cells import shown
 from levada.operators.rows.cardinality_counters import Flows, Joining
 from levada.operators.rows.filter_extend import is_threshold, thresholds
-from levada.operators.rows.route_rows import along, in_pieces, once, placing
+from levada.operators.rows.route_rows import in_pieces, once, partition_hash, project_for_consumer
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
@@ -55,7 +55,7 @@ from levada.plan.execution.split_key_copies import Copies
 from levada.runtime.placement.key_group_counters import CHECKS, Counter
 from levada.runtime.placement.send_graph import AT, FROM
 from levada.runtime.task.element_time_broadcast import IN_FILES, Times
-from levada.runtime.task.frame_addresses import Address, What
+from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
 NOBODY = frozenset[int]()
 # consumers per row from which thresholds are sorted rather than expanded
@@ -65,20 +65,20 @@ MANY = register(f"{__name__}.MANY", 16)
 class Exchange:
     """The rows that a task sends to later stages, by target."""
 
-    def __init__(self, context: Context, plan: Plan, stage: int, pool: Pool) -> None:
+    def __init__(self, context: EpochContext, plan: Plan, stage: int, pool: TermLookup) -> None:
         self.context = context
         self.plan = plan
         self.stage = stage
         self.pool = pool
-        self.frames: list[dict[Address, list[Frame]]] = [{} for _ in range(context.partitions)]
+        self.frames: list[dict[FrameAddress, list[Frame]]] = [{} for _ in range(context.partitions)]
         groups = load_groups(context.groups)
         self.table, self.copies = groups.partition, Copies(groups)
         self.name = ""  # of the task, where what it sends is counted
         self.at = executor_here() if context.tells_places else ""
         self.counter = Counter(context.counted, len(self.table)) if context.counted else None
-        self._told: dict[tuple[int, Address], int] = {}
+        self._told: dict[tuple[int, FrameAddress], int] = {}
         self.flows = Flows(Joining.of(plan).nodes)
-        self.picking = Picking(plan, pool, context.limits)
+        self.picking = CompensationRouter(plan, pool, context.limits)
         self.met = self.picking.met
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
@@ -167,7 +167,10 @@ class Exchange:
         filters = self.plan.nodes[consumer.node].of(s.Filter) is not None
         whole = not filters or consumer.stage != self.stage
         for part in (out,) if whole else in_pieces(out, edge.fan):
-            yield consumer, self.picking.wanted(along(part, edge, node.layout), consumer)
+            yield (
+                consumer,
+                self.picking.wanted(project_for_consumer(part, edge, node.layout), consumer),
+            )
 
     def _is_for_all(self, consumer: Consumer) -> bool:
         """Whether rows are the same for all members: when numbers came, what several joins read."""
@@ -194,7 +197,7 @@ class Exchange:
             members = fan.members[fan.offsets[op] : fan.offsets[op + 1]]
             once = consumer.fan.__class__(np.array([0, 1], np.int32), np.zeros(1, np.int32), True)
             single = Consumer(consumer.node, consumer.input, consumer.edge, once, consumer.stage)
-            rows = along(out.where(out["op"] == op), single, node.layout)
+            rows = project_for_consumer(out.where(out["op"] == op), single, node.layout)
             passed = thresholds(target, rows, members, self.pool)
             if passed is None:
                 return None
@@ -206,20 +209,20 @@ class Exchange:
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
         if slots == TO_ALL:
-            self._to_all(Address(What.ROWS, consumer.node, consumer.input), frame)
+            self._to_all(FrameAddress(FrameKind.ROWS, consumer.node, consumer.input), frame)
             return
         target = self.plan.nodes[consumer.node].of(s.Panes)
         panes = None if target is None else fold(target, frame, self.pool, FEWER)
         if target is None:
             self._put_fewer(consumer, frame, slots)
         elif panes is None:
-            to = Address(What.ROWS, consumer.node, consumer.input)
+            to = FrameAddress(FrameKind.ROWS, consumer.node, consumer.input)
             self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
             counted = self.counter is not None and col.PLACE in frame
             self._put_panes(consumer, panes, of_one_group(target, frame) if counted else None)
 
-    def _to_all(self, to: Address, frame: Frame) -> None:
+    def _to_all(self, to: FrameAddress, frame: Frame) -> None:
         """To each partition all rows; they are of no group, and counted for none."""
         rows = frame.with_(**{col.PLACE: np.zeros(frame.n, np.uint16)})
         for boxes in self.frames:
@@ -227,12 +230,12 @@ class Exchange:
 
     def _put_fewer(self, consumer: Consumer, frame: Frame, slots: Sequence[int]) -> None:
         """Cuts rows by their target, or what of them is enough there, if that is not here."""
-        to = Address(What.ROWS, consumer.node, consumer.input)
+        to = FrameAddress(FrameKind.ROWS, consumer.node, consumer.input)
         if self.context.partitions > 1 and not slots:
-            made = fewer(self.plan.nodes[consumer.node], consumer.input, frame, self.pool)
+            made = combine_locally(self.plan.nodes[consumer.node], consumer.input, frame, self.pool)
             if made is not None:
                 frame = made.frame
-                to = Address(What.PANES, consumer.node) if made.folded else to
+                to = FrameAddress(FrameKind.PANES, consumer.node) if made.folded else to
         self._scatter(to, frame, slots, consumer.node)
 
     def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
@@ -240,12 +243,12 @@ class Exchange:
         slots, target = consumer.edge.exchange, self.plan.nodes[consumer.node].of(s.Panes)
         assert slots is not None and target is not None, "partials are of a GROUP BY"
         keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
-        to = Address(folded_as(panes), consumer.node)
+        to = FrameAddress(folded_as(panes), consumer.node)
         self._scatter(to, panes, keys, consumer.node, alone=alone)
 
     def _scatter(
         self,
-        to: Address,
+        to: FrameAddress,
         frame: Frame,
         slots: Sequence[int],
         node: int,
@@ -255,17 +258,17 @@ class Exchange:
         """To each partition its rows, which know their group from here on. ``alone``: those that
         were of one group before, if not all were.
         """
-        h = np.ascontiguousarray(placing(frame, slots, node))
+        h = np.ascontiguousarray(partition_hash(frame, slots, node))
         group, target = group_and_partition(h, self.table)
         before = frame.columns.get(col.PLACE)
         frame = frame.with_(**{col.PLACE: group})
         if self.counter is not None:
-            self._count(CHECKS if to.what is What.CLOSED else node, frame, before, alone)
+            self._count(CHECKS if to.what is FrameKind.CLOSED else node, frame, before, alone)
         if self.context.partitions == 1:
             self.pool.spent.hold(node, frame)
             self.frames[0].setdefault(to, []).append(frame)
             return
-        copied = self.copies.of(node, group, target) if to.what is What.ROWS else None
+        copied = self.copies.of(node, group, target) if to.what is FrameKind.ROWS else None
         target = target if copied is None else copied.target
         order, offsets = scatter_order(target, self.context.partitions)
         for t in range(self.context.partitions):
@@ -292,16 +295,16 @@ class Exchange:
 
     def close(self, stream: int, subjects: Frame) -> None:
         """The subjects of closed elements, to where each is at home."""
-        self._scatter(Address(What.CLOSED, stream), subjects, (0,), 0)
+        self._scatter(FrameAddress(FrameKind.CLOSED, stream), subjects, (0,), 0)
 
-    def pass_on(self, target: int, to: Address, frames: list[Frame]) -> None:
+    def pass_on(self, target: int, to: FrameAddress, frames: list[Frame]) -> None:
         """Rows that are at their target already, for a later stage of it."""
         self.frames[target].setdefault(to, []).extend(frames)
 
     def blobs(
         self,
-        controls: Sequence[Control],
-        done: Sequence[Done],
+        controls: Sequence[SourceReport],
+        done: Sequence[TaskOutcome],
         source: int,
         times: Times,
     ) -> list[tuple[int, bytes]]:
@@ -335,7 +338,7 @@ class Exchange:
                     yield from self._identities(to, frame)
                 self._told[target, to] = len(parts)
 
-    def _terms(self, frames: Mapping[Address, Frame]) -> Terms:
+    def _terms(self, frames: Mapping[FrameAddress, Frame]) -> Terms:
         """The texts that the rows of a blob need: of text slots, and of values that only their text
         says exactly.
         """
@@ -348,23 +351,23 @@ class Exchange:
             return Terms.empty()
         return self.pool.pick(np.concatenate(xs), np.concatenate(ys))
 
-    def _identities(self, to: Address, frame: Frame) -> Iterator[tuple[Words, Words]]:
+    def _identities(self, to: FrameAddress, frame: Frame) -> Iterator[tuple[Words, Words]]:
         """The identities of the texts that a frame needs."""
-        if to.what is What.CLOSED:
+        if to.what is FrameKind.CLOSED:
             every = frame["file"]
             files = every[starts_segment(every)]
             yield files, files
             return
         node = self.plan.nodes[to.number]
-        if to.what is What.ROWS:
+        if to.what is FrameKind.ROWS:
             yield from text_identities(frame, node.input_layouts[to.input])
         else:
             yield from partial_identities(frame, node)
 
 
-def folded_as(partials: Frame) -> What:
+def folded_as(partials: Frame) -> FrameKind:
     """What partials are: panes or slices."""
-    return What.SLICES if is_cut(partials) else What.PANES
+    return FrameKind.SLICES if is_cut(partials) else FrameKind.PANES
 
 
 def text_identities(

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class What(StrEnum):
+class FrameKind(StrEnum):
     """What a frame has: rows of a node's input, panes or slices that are folded already, the
     subjects of closed elements, the event times of a stream's elements.
     """
@@ -18,10 +18,10 @@ class What(StrEnum):
     TIMES = "times"
 
 
-class Address(NamedTuple):
+class FrameAddress(NamedTuple):
     """``number``: of the node (ROWS, PANES, SLICES), or of the stream; ``input``: of the node."""
 
-    what: What
+    what: FrameKind
     number: int
     input: int = 0
 
@@ -29,21 +29,21 @@ class Address(NamedTuple):
     def name(self) -> str:
         """The name of the frame in a blob.
 
-        >>> Address(What.ROWS, 7, 1).name, Address(What.TIMES, 2).name
+        >>> FrameAddress(FrameKind.ROWS, 7, 1).name, FrameAddress(FrameKind.TIMES, 2).name
         ('n.7.1', 'times.2')
         """
-        rest = f".{self.input}" if self.what is What.ROWS else ""
+        rest = f".{self.input}" if self.what is FrameKind.ROWS else ""
         return f"{self.what}.{self.number}{rest}"
 
     @staticmethod
-    def of(name: str) -> Address | None:
+    def of(name: str) -> FrameAddress | None:
         """What a name says; None: a frame of the table of texts.
 
-        >>> Address.of("n.7.1") == (What.ROWS, 7, 1), Address.of("terms.id")
+        >>> FrameAddress.of("n.7.1") == (FrameKind.ROWS, 7, 1), FrameAddress.of("terms.id")
         (True, None)
         """
         what, *numbers = name.split(".")
-        return Address(What(what), *map(int, numbers)) if what in _KNOWN else None
+        return FrameAddress(FrameKind(what), *map(int, numbers)) if what in _KNOWN else None
 
 
-_KNOWN = frozenset(map(str, What))
+_KNOWN = frozenset(map(str, FrameKind))

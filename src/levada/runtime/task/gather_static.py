@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context, decode_context, load_plan
+from levada.checkpoint.epoch_context import EpochContext, decode_context, load_plan
 from levada.connectors.ingest.static_load_report import Loaded, together
 from levada.core.frame import Frame, concat, pack, unpack
 from levada.kernels.keyed.key_partitioner import partition_of, scatter_order
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.rows.route_rows import key_of
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, PlanNode
@@ -32,7 +32,7 @@ from levada.runtime.task.static_rows import matching, settled
 def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads some pieces; a blob of rows for each partition."""
     decoded = decode_context(context)
-    plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
+    plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
     reader = StaticReader(decoded.root, decoded.epoch, decoded.seed)
     own = msgspec.json.decode(payload, type=list[StaticPart])
     found = matching(decoded, plan, pool, own, reader)
@@ -55,7 +55,7 @@ def settle(
 ) -> list[tuple[int, Any]]:
     """Writes the rows of a partition, each once; the first one tells what was read, too."""
     decoded = decode_context(context)
-    plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
+    plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
     rows: dict[int, list[Frame]] = {}
     loaded: list[Loaded] = []
     for blob in blobs:
@@ -71,12 +71,14 @@ def settle(
     return [(-1, msgspec.json.encode((name, together(loaded))))]
 
 
-def read(context: Context, plan: Plan, pool: Pool, name: str) -> Iterator[tuple[PlanNode, Frame]]:
+def read(
+    context: EpochContext, plan: Plan, pool: TermLookup, name: str
+) -> Iterator[tuple[PlanNode, Frame]]:
     """The rows of a file that ``settle`` has written."""
     return _rows(plan, pool, state_files.map_(context.root, name)[0])
 
 
-def _frames(plan: Plan, pool: Pool, rows: dict[int, Frame]) -> dict[str, Frame]:
+def _frames(plan: Plan, pool: TermLookup, rows: dict[int, Frame]) -> dict[str, Frame]:
     """Rows by node, and the texts that they need."""
     ids = [
         pair
@@ -92,7 +94,9 @@ def _frames(plan: Plan, pool: Pool, rows: dict[int, Frame]) -> dict[str, Frame]:
     }
 
 
-def _rows(plan: Plan, pool: Pool, frames: Mapping[str, Frame]) -> Iterator[tuple[PlanNode, Frame]]:
+def _rows(
+    plan: Plan, pool: TermLookup, frames: Mapping[str, Frame]
+) -> Iterator[tuple[PlanNode, Frame]]:
     if "terms.id" in frames:
         pool.add(Terms.from_frames(frames, "terms"))
     for name, frame in frames.items():

@@ -5,7 +5,7 @@ computed variables).
 from __future__ import annotations
 
 from levada.core.frame import Frame
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.operator_registry import evaluate
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.runtime.task.exchange import Exchange
@@ -13,7 +13,9 @@ from levada.runtime.task.operator_failures import raise_failure
 from levada.runtime.task.work_note import READING, note_here
 
 
-def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame) -> None:
+def run_ingest_operators(
+    plan: Plan, env: OperatorContext, exchange: Exchange, node: PlanNode, frame: Frame
+) -> None:
     """Sends a first node's rows along its edges, through the nodes of stage 0 on the way.
 
     A union there is of static data: each input's rows as they come.
@@ -34,4 +36,4 @@ def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame
             work.begin(before)
         if out is not None and out.n:
             env.pool.spent.hold(target.id, out)
-            local(plan, env, exchange, target, out)
+            run_ingest_operators(plan, env, exchange, target, out)

@@ -19,7 +19,13 @@ import msgspec
 import numpy as np
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context, Control, Done, load_plan, load_setup
+from levada.checkpoint.epoch_context import (
+    EpochContext,
+    SourceReport,
+    TaskOutcome,
+    load_plan,
+    load_setup,
+)
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements, elements_of
 from levada.connectors.ingest.lateness import (
@@ -38,19 +44,19 @@ from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.ingest.unreadable_messages import read_apart
 from levada.connectors.sources.file_errors import faults_of
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.source_reader import FromOutside, Read, beside_of, read
-from levada.connectors.sources.splits import AnyReference, MadeReference, Measured, Reference
+from levada.connectors.sources.source_reader import FromOutside, SplitContent, beside_of, read
+from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, Measured
 from levada.core.array_types import Bools, Bytes
 from levada.core.event_time import MAX, MIN
-from levada.core.expression_budget import Spent
+from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame
 from levada.errors import FileFault, LostError
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.pattern_table import Patterns, patterns_of
 from levada.operators.matching.scan_rows import constants, match_, scan
 from levada.operators.matching.slot_columns import Chunk
 from levada.operators.matching.star_match import subject_numbers
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.windowing import element_times
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
@@ -63,7 +69,7 @@ from levada.runtime.task.derived_rows import made_config, made_triples, reports_
 from levada.runtime.task.element_accounting import accounted, told_beside
 from levada.runtime.task.element_time_broadcast import Times, listed_streams
 from levada.runtime.task.exchange import Exchange
-from levada.runtime.task.ingest_operators import local
+from levada.runtime.task.ingest_operators import run_ingest_operators
 from levada.runtime.task.static_reader import StaticPart, StaticReader
 from levada.runtime.task.static_rows import matching, settled
 from levada.runtime.task.work_note import READING, RECORDS, extra_seconds, note_here
@@ -86,14 +92,14 @@ class Payload(msgspec.Struct):
 class IntakeTask:
     """One task's intake."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: EpochContext) -> None:
         self.context = context
         self.plan: Plan = load_plan(context.plan)
         self.setup = load_setup(context.setup)
-        self.pool = Pool(context.seed, wall=context.wall)
-        self.env = Env.of_rows(self.pool)
+        self.pool = TermLookup(context.seed, wall=context.wall)
+        self.env = OperatorContext.of_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
-        self.controls: list[Control] = []
+        self.controls: list[SourceReport] = []
         self.times = Times(context)
         self.side: dict[str, list[dict[str, Any]]] = {}
         self.static = StaticReader(context.root, context.epoch, context.seed)
@@ -108,7 +114,9 @@ class IntakeTask:
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
         cpu, met = time.thread_time() - began, self.exchange.met.told()
-        told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told())
+        told = TaskOutcome(
+            0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told()
+        )
         told.nodes = {
             str(node): s for node, s in self.pool.spent.by_node("cpu").items() if node >= 0
         }
@@ -123,7 +131,7 @@ class IntakeTask:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
         elements = sum(reference.elements for reference in payload.references)
         worst = partial(heaviest, self.plan)
-        self.pool.spent = Spent(self.context.limits, elements, heaviest=worst)
+        self.pool.spent = ExpressionBudget(self.context.limits, elements, heaviest=worst)
         if payload.constants:
             self._constants()
         if payload.static:
@@ -133,7 +141,7 @@ class IntakeTask:
                 self.context, self.plan, self.pool, payload.gathered
             ):
                 self.pool.spent.rows += frame.n
-                local(self.plan, self.env, self.exchange, node, frame)
+                run_ingest_operators(self.plan, self.env, self.exchange, node, frame)
         work = note_here()
         for reference in payload.references:
             if work is not None:
@@ -147,7 +155,7 @@ class IntakeTask:
         w = self.context.streams[stream].watermark
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
-            assert isinstance(reference, MadeReference), "a stream without configuration is made"
+            assert isinstance(reference, DerivedSplit), "a stream without configuration is made"
             config = made_config(reference)
             bounds = {"late_below": w, "future_above": MAX}  # windows may close far in the future
         else:
@@ -161,9 +169,9 @@ class IntakeTask:
         except FileFault as fault:  # nothing of it has been delivered: it is read whole before
             self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
             # with all of its elements
-            control = Control(stream, reference.partition, MIN, dead=1)
+            control = SourceReport(stream, reference.partition, MIN, dead=1)
             control.accounted = reference.elements
-            if isinstance(reference, Reference) and not reference.counted:
+            if isinstance(reference, FileSplit) and not reference.counted:
                 control.measured = Measured(reference.name, reference.start, reference.elements)
             control.reasons = [f"{reference.name}: {fault}"]
             control.other = platform.node() if fault.other else ""
@@ -171,9 +179,9 @@ class IntakeTask:
 
     def _triples(
         self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
-    ) -> Control:
+    ) -> SourceReport:
         messages = None
-        if isinstance(given, MadeReference):
+        if isinstance(given, DerivedSplit):
             triples, reference = made_triples(given, self.context)
             found = elements_of(
                 triples,
@@ -206,7 +214,7 @@ class IntakeTask:
             rows = self._deliver(
                 match_(patterns, Chunk(triples, found.ts, self.pool, hits), keep, subjects)
             )
-        return Control(
+        return SourceReport(
             stream,
             reference.partition,
             found.max_ts,
@@ -230,7 +238,7 @@ class IntakeTask:
 
     def _read(
         self, config: StreamConfig, given: FromOutside, bounds: dict[str, int]
-    ) -> tuple[Triples, Elements, Reference, Messages | None]:
+    ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
         """The statements and elements of a reference from outside, the reference to the lines in
         which they stand, and the messages that these are of.
         """
@@ -239,8 +247,8 @@ class IntakeTask:
         )
 
     def _statements(
-        self, config: StreamConfig, found: Read, bounds: dict[str, int]
-    ) -> tuple[Triples, Elements, Reference, Messages | None]:
+        self, config: StreamConfig, found: SplitContent, bounds: dict[str, int]
+    ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
         seed, reference, messages = self.context.seed, found.reference, found.messages
         if config.mapping is not None:
             assert found.rows is not None, "a mapping is for tables"
@@ -264,8 +272,8 @@ class IntakeTask:
         return triples, elements, reference, messages
 
     def _parsed(
-        self, config: StreamConfig, data: Bytes, reference: Reference, line_ends: int | None
-    ) -> tuple[Triples, Reference]:
+        self, config: StreamConfig, data: Bytes, reference: FileSplit, line_ends: int | None
+    ) -> tuple[Triples, FileSplit]:
         """The statements of a text, and the reference to the lines in which they stand."""
         if config.documents:
             return parse_document(data, reference, self.context.seed)
@@ -277,8 +285,8 @@ class IntakeTask:
 
     def _tuples(
         self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
-    ) -> Control:
-        assert not isinstance(given, MadeReference), "what a query makes are triples"
+    ) -> SourceReport:
+        assert not isinstance(given, DerivedSplit), "what a query makes are triples"
         with faults_of(given.name, given.stream):
             reference, messages, found = read_apart(
                 lambda: read(given, config), lambda came: _rows(config, came, bounds)
@@ -290,7 +298,7 @@ class IntakeTask:
         rows = 0
         if found.n:
             rows = self._deliver(self._scans(stream, found))
-        return Control(
+        return SourceReport(
             stream,
             reference.partition,
             found.max_ts,
@@ -319,7 +327,7 @@ class IntakeTask:
         messages: Messages | None,
     ) -> int:
         """The event time after which the watermark would be where the producer says that it is."""
-        if isinstance(given, MadeReference):
+        if isinstance(given, DerivedSplit):
             return MIN
         beside = beside_of(given, config, messages)
         complete = told_beside(
@@ -343,7 +351,7 @@ class IntakeTask:
         n = 0
         for node, frame in rows:
             n += frame.n
-            local(self.plan, self.env, self.exchange, node, frame)
+            run_ingest_operators(self.plan, self.env, self.exchange, node, frame)
         return n
 
     def _constants(self) -> None:
@@ -353,7 +361,7 @@ class IntakeTask:
                 node, node.read_whole(self.context.first, self.context.replaced), self.pool
             )
             if frame is not None:
-                local(self.plan, self.env, self.exchange, node, frame)
+                run_ingest_operators(self.plan, self.env, self.exchange, node, frame)
 
     def _static(self, parts: Sequence[StaticPart]) -> None:
         """The rows of static patterns."""
@@ -361,7 +369,9 @@ class IntakeTask:
         for number, frame in found.items():
             node = self.plan.nodes[number]
             self.pool.spent.rows += frame.n
-            local(self.plan, self.env, self.exchange, node, settled(self.context, node, frame))
+            run_ingest_operators(
+                self.plan, self.env, self.exchange, node, settled(self.context, node, frame)
+            )
 
     def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
         """The distinct times of elements, where some query's reports follow from them; which
@@ -424,14 +434,14 @@ def _lead(reference: AnyReference, found: Elements | Tuples, messages: Messages 
     return place_of(reference, found.lead, messages=messages is not None)
 
 
-def _digest(reference: Reference) -> str:
+def _digest(reference: FileSplit) -> str:
     """The hash of what was read, where a task is the first to read it."""
     return "" if reference.measured is None else reference.measured.digest
 
 
 def _rows(
-    config: StreamConfig, came: Read, bounds: dict[str, int]
-) -> tuple[Reference, Messages | None, Tuples]:
+    config: StreamConfig, came: SplitContent, bounds: dict[str, int]
+) -> tuple[FileSplit, Messages | None, Tuples]:
     assert came.rows is not None, "a table has rows"
     found = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
     return came.reference, came.messages, found

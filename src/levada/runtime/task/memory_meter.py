@@ -18,10 +18,10 @@ from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame
 from levada.core.query_limits import Memory
 from levada.errors import OverMemoryError
-from levada.operators.windowing.report_times import Progress
+from levada.operators.windowing.report_times import WatermarkProgress
 
 
-class Held:
+class MemoryMeter:
     """What a task holds and held at most (``peak``); ``low``, ``high``: between which event times
     its rows are.
     """
@@ -30,7 +30,7 @@ class Held:
         self.memory = memory
         self.peak, self.low, self.high, self.given = 0, 0, 0, 0
 
-    def begin(self, frames: Sequence[Frame], progress: Progress, heard: Longs) -> None:
+    def begin(self, frames: Sequence[Frame], progress: WatermarkProgress, heard: Longs) -> None:
         """Looks at the rows that an epoch begins with. Raises ``OverMemoryError``.
 
         ``progress``: the watermarks of streams, of which ``heard`` are read. A smaller epoch ends

@@ -22,12 +22,12 @@ from levada.core.event_time import MAX, MIN, Times, WindowKind
 from levada.core.frame import Frame, concat
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.reporting import report, results_at_reports
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.state.state_parts import State
 from levada.operators.windowing.element_times import NOTHING
-from levada.operators.windowing.report_times import Progress
+from levada.operators.windowing.report_times import WatermarkProgress
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
@@ -39,12 +39,12 @@ MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
 
 
 @frozen
-class Step:
+class ReportBatch:
     """A part of an epoch's progress: up to the instant ``until``, at which no watermark is beyond
     it (MAX: as far as it comes).
     """
 
-    progress: Progress
+    progress: WatermarkProgress
     until: int = MAX
 
     def made(self, rows: Frame, *, closing: bool) -> npt.NDArray[np.bool_]:
@@ -55,7 +55,7 @@ class Step:
         return due if self.until < MAX else np.ones(rows.n, np.bool_)
 
 
-class Arrived:
+class BufferedReports:
     """The report rows that came from other stages, and partials of reports, until the step in which
     their reports are made.
     """
@@ -68,7 +68,7 @@ class Arrived:
         own = [n.id for n in nodes if any("r" in f for f in partials.get(n.id, ()))]
         self.partials = {node: concat(partials.pop(node)) for node in own}
 
-    def take(self, step: Step, closing: Collection[int], inputs: Inputs) -> Partials:
+    def take(self, step: ReportBatch, closing: Collection[int], inputs: Inputs) -> Partials:
         """Gives ``inputs`` what the step has of rows, and returns what it has of partials."""
         for (node, at), rows in self.rows.items():
             made = step.made(rows, closing=node in closing)
@@ -92,14 +92,16 @@ def expanding(node: PlanNode) -> Expands | None:
 
 
 def in_steps(
-    nodes: Sequence[PlanNode], reports: Iterable[tuple[Expands, Sequence[Frame]]], env: Env
-) -> list[Step]:
+    nodes: Sequence[PlanNode],
+    reports: Iterable[tuple[Expands, Sequence[Frame]]],
+    env: OperatorContext,
+) -> list[ReportBatch]:
     """The epoch's progress in steps, for these nodes; ``reports``: those of them that expand, with
     their new rows.
     """
     found = [pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None]
     if not found:
-        return [Step(env.progress)]
+        return [ReportBatch(env.progress)]
     times, at = np.unique(np.concatenate([times for times, _ in found]), return_inverse=True)
     counts = np.zeros(len(times), np.int64)
     np.add.at(counts, at, np.concatenate([counts for _, counts in found]))
@@ -108,7 +110,7 @@ def in_steps(
     return _cut(env.progress, instants[instants <= _last_step(nodes, env)])
 
 
-def _last_step(nodes: Sequence[PlanNode], env: Env) -> int:
+def _last_step(nodes: Sequence[PlanNode], env: OperatorContext) -> int:
     """Where the last step begins at the latest. At the end of its streams a window that never
     empties has no report behind the last element, nor is there an empty one: only the last step
     knows that they have ended, so it has all that is behind.
@@ -128,7 +130,7 @@ def _never_empties(node: PlanNode) -> bool:
     return shows_empty or any(kind.endless for kind in kinds)
 
 
-def _cut(progress: Progress, instants: Times) -> list[Step]:
+def _cut(progress: WatermarkProgress, instants: Times) -> list[ReportBatch]:
     """Progress that stops at these instants."""
     marks = [np.clip(instant, progress.old, progress.new) for instant in instants.tolist()]
     parts = zip(
@@ -136,12 +138,12 @@ def _cut(progress: Progress, instants: Times) -> list[Step]:
     )
     # before the last one there may be elements to come
     return [
-        Step(Progress(old, new, progress.ended if until >= MAX else None), until)
+        ReportBatch(WatermarkProgress(old, new, progress.ended if until >= MAX else None), until)
         for old, new, until in parts
     ]
 
 
-def _pairs(node: Expands, new: Sequence[Frame], env: Env) -> tuple[Times, Longs] | None:
+def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[Times, Longs] | None:
     """At each due report of a node's members how many rows count; None where they are few in any
     case.
     """

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from levada.checkpoint import state_files
-from levada.checkpoint.epoch_context import Context
-from levada.checkpoint.result_counts import NONE, Reported
+from levada.checkpoint.epoch_context import EpochContext
+from levada.checkpoint.result_counts import NONE, ResultCounts
 from levada.core.array_types import Ints, Longs, Words
 from levada.core.event_time import Times
 from levada.core.frame import Column, Frame, concat
@@ -25,11 +25,11 @@ from levada.core.row_ranges import starts_segment
 from levada.errors import ExcessError
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.query_expiry import within
 from levada.operators.reporting.result_size import as_solutions
 from levada.operators.reporting.shared_result_cells import same_of, without_cells
-from levada.operators.row_limit import blamed, check_reports
+from levada.operators.row_limit import attribute_to_query, check_reports
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.shared_results import with_same
@@ -40,7 +40,7 @@ from levada.runtime.task.operator_failures import raise_failure
 class Results:
     """Collects what Emit nodes put out."""
 
-    def __init__(self, plan: Plan, pool: Pool) -> None:
+    def __init__(self, plan: Plan, pool: TermLookup) -> None:
         self.plan = plan
         self.pool = pool
         self.frames: dict[int, list[Frame]] = {}
@@ -63,7 +63,9 @@ class Results:
                 yield from text_identities(frame, self.plan.nodes[node].layout)
             self._told[node] = len(frames)
 
-    def write(self, context: Context, stage: int, partition: int) -> tuple[str | None, Reported]:
+    def write(
+        self, context: EpochContext, stage: int, partition: int
+    ) -> tuple[str | None, ResultCounts]:
         """The segment's name (None: no rows) and how much queries have reported. Raises
         ``ExcessError``.
         """
@@ -92,7 +94,7 @@ class Results:
         data = checked_parts({**named, **terms.frames("terms")}, {"plan": self.plan.version})
         return state_files.write(
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
-        ), Reported.of(concat(counts))
+        ), ResultCounts.of(concat(counts))
 
     def _same(self, node: int, present: Ints) -> Frame | None:
         """Who else has the rows of these members of an Emit, and who has its cells."""
@@ -116,7 +118,7 @@ class Results:
                 node, frame, terms, limits, plan=self.plan, spent=self.pool.spent, same=same
             )
         except ExcessError as error:
-            raise blamed(error, node, [frame]) from None
+            raise attribute_to_query(error, node, [frame]) from None
 
     def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
         for node, frame in frames.items():

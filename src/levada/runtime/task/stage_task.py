@@ -21,36 +21,36 @@ import numpy.typing as npt
 from levada.checkpoint import file_delta, state_files
 from levada.checkpoint.epoch_context import (
     ROWS,
-    Context,
-    Control,
-    Done,
-    advance,
+    EpochContext,
+    SourceReport,
+    TaskOutcome,
+    advance_watermarks,
+    ended_streams,
     load_groups,
     old_watermarks,
-    over,
 )
 from levada.checkpoint.executor_affinity import executor_here
 from levada.checkpoint.partition_state import open_state
 from levada.core import column_names as col
 from levada.core.event_time import MAX, MIN
-from levada.core.expression_budget import Spent
+from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame, concat, unpack
 from levada.errors import ExcessError
 from levada.kernels.terms.term_dictionary import Terms
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.panes import at_once, is_folded
-from levada.operators.operator_context import Env, Place, Statics
+from levada.operators.operator_context import OperatorContext, PartitionInfo, Statics
 from levada.operators.operator_registry import IN_PIECES, evaluate
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.query_expiry import shown_within
-from levada.operators.row_limit import blamed
+from levada.operators.row_limit import attribute_to_query
 from levada.operators.state import term_retention
 from levada.operators.state.element_time_log import KeptTimes
 from levada.operators.state.state_parts import State
-from levada.operators.state_accounting import held
+from levada.operators.state_accounting import count_state_rows
 from levada.operators.windowing import element_times
-from levada.operators.windowing.element_times import Seen
-from levada.operators.windowing.report_times import Progress
+from levada.operators.windowing.element_times import EventTimes
+from levada.operators.windowing.report_times import WatermarkProgress
 from levada.operators.windowing.window_intervals import outer
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import of_groups
@@ -59,15 +59,15 @@ from levada.plan.execution.query_charges import heaviest
 from levada.plan.execution.sharing_demand import shares_of
 from levada.plan.execution.splittable_joins import divisible
 from levada.runtime.placement.key_group_counters import Counter
-from levada.runtime.placement.send_graph import Arrivals
+from levada.runtime.placement.send_graph import ReceivedCounts
 from levada.runtime.placement.task_graph import task
 from levada.runtime.task import closed_element_check, watermark_buffer
 from levada.runtime.task.element_time_broadcast import Times
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
-from levada.runtime.task.frame_addresses import Address, What
-from levada.runtime.task.memory_meter import Held
+from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
+from levada.runtime.task.memory_meter import MemoryMeter
 from levada.runtime.task.operator_failures import raise_failure
-from levada.runtime.task.report_batches import Arrived, expanding, in_steps
+from levada.runtime.task.report_batches import BufferedReports, expanding, in_steps
 from levada.runtime.task.result_writer import Results
 from levada.runtime.task.stage_nodes import ends_at, nodes_of
 from levada.runtime.task.work_note import note_here
@@ -76,23 +76,23 @@ from levada.runtime.task.work_note import note_here
 class StageTask:
     """The work of one partition in one stage; ``run`` does it."""
 
-    def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
+    def __init__(self, context: EpochContext, plan: Plan, stage: int, partition: int) -> None:
         self.context, self.plan = context, plan
         self.stage, self.partition = stage, partition
         state = self.state = self._open_state()
         # of the state alone: with the task, all of its rows would wait for a look at cycles
         older = lambda: chain(term_retention.tables(state), report_buffer.own_terms(state))  # noqa: E731
-        self.pool = Pool(context.seed, older, context.wall, fleeting=bool(state.theta))
+        self.pool = TermLookup(context.seed, older, context.wall, fleeting=bool(state.theta))
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
-        self.controls, self.done, self.heard = list[Control](), list[Done](), set[str]()
+        self.controls, self.done, self.heard = list[SourceReport](), list[TaskOutcome](), set[str]()
         self.times = Times(context)
         self.results = Results(plan, self.pool)
         self.nodes, self.touched = nodes_of(context.plan, stage), 0
-        self.held = Held(self.context.memory)
+        self.held = MemoryMeter(self.context.memory)
         self.began, self.started = time.thread_time(), time.perf_counter()
-        self.arrivals = Arrivals()
+        self.arrivals = ReceivedCounts()
         # of each node: CPU seconds, and the rows that it was given
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
@@ -116,7 +116,7 @@ class StageTask:
         came = sum(frame.n for frame in chain(*self.inputs.values(), *self.partials.values()))
         read = sum(control.elements for control in self.controls)
         worst = partial(heaviest, self.plan)
-        self.pool.spent = Spent(self.context.limits, max(came, read), heaviest=worst)
+        self.pool.spent = ExpressionBudget(self.context.limits, max(came, read), heaviest=worst)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progressed()
@@ -162,7 +162,7 @@ class StageTask:
         reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
         steps = in_steps(nodes, reports, env)
         later = nodes if len(steps) > 1 else ()
-        arrived = Arrived(later, self.inputs, self.partials)
+        arrived = BufferedReports(later, self.inputs, self.partials)
         for i, step in enumerate(steps):
             partials = self.partials if i == 0 else {}  # of panes: the first step takes them
             partials.update(arrived.take(step, self.nodes.closing, self.inputs))
@@ -178,16 +178,16 @@ class StageTask:
         wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
         self.pool.release(tables, wanted)
 
-    def _env(self) -> Env:
+    def _env(self) -> OperatorContext:
         """What the operators of this task may ask."""
         context, replacement = self.context, self.context.replacement
         table = load_groups(context.groups)
-        return Env(
+        return OperatorContext(
             self.state,
             self.pool,
             self.progress,
             self._element_times(),
-            Place(self.partition, table.partition, table.division),
+            PartitionInfo(self.partition, table.partition, table.division),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
             limits=context.limits,
@@ -206,22 +206,22 @@ class StageTask:
         arrived: list[Terms] = []
         for blob in blobs:
             frames, meta = unpack(blob)
-            self.controls += msgspec.convert(meta.get("controls", []), list[Control])
-            self.done += msgspec.convert(meta.get("done", []), list[Done])
+            self.controls += msgspec.convert(meta.get("controls", []), list[SourceReport])
+            self.done += msgspec.convert(meta.get("done", []), list[TaskOutcome])
             self.heard.add(meta.get("heard", ""))
             self.times.hear(meta)
             rows = 0
             for name, frame in frames.items():
-                match Address.of(name):
-                    case Address(What.ROWS, node, at):
+                match FrameAddress.of(name):
+                    case FrameAddress(FrameKind.ROWS, node, at):
                         self.inputs.setdefault((node, at), []).append(frame)
                         rows += frame.n
-                    case Address(What.PANES | What.SLICES, node):
+                    case FrameAddress(FrameKind.PANES | FrameKind.SLICES, node):
                         rows += frame.n
                         self.partials.setdefault(node, []).append(frame)
-                    case Address(What.CLOSED, stream):
+                    case FrameAddress(FrameKind.CLOSED, stream):
                         self.closed.setdefault(stream, []).append(frame)
-                    case Address(What.TIMES, stream):
+                    case FrameAddress(FrameKind.TIMES, stream):
                         self.times.add(stream, frame)
             self.arrivals.count(meta, rows, blob)
             if "terms.id" in frames:
@@ -234,18 +234,18 @@ class StageTask:
         """Rows from the intake for a later stage: in their partition already, they pass through."""
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
-                to = Address(What.ROWS, node, at)
+                to = FrameAddress(FrameKind.ROWS, node, at)
                 exchange.pass_on(self.partition, to, self.inputs.pop((node, at)))
         for node in list(self.partials):
             if self.plan.nodes[node].stage > self.stage:
                 for partial in self.partials.pop(node):
-                    to = Address(folded_as(partial), node)
+                    to = FrameAddress(folded_as(partial), node)
                     exchange.pass_on(self.partition, to, [partial])
 
-    def _progressed(self) -> Progress:
+    def _progressed(self) -> WatermarkProgress:
         context = self.context
-        old, new = old_watermarks(context.streams), advance(context, self.controls)
-        return Progress(old, new, over(context, self.controls))
+        old, new = old_watermarks(context.streams), advance_watermarks(context, self.controls)
+        return WatermarkProgress(old, new, ended_streams(context, self.controls))
 
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
@@ -285,13 +285,13 @@ class StageTask:
             dead = int(outer(frame, node.layout, node.windows)[1].max())
             self.made += [(self.pool.pick(x, y), dead) for x, y in pairs]
 
-    def _element_times(self) -> dict[int, Seen]:
+    def _element_times(self) -> dict[int, EventTimes]:
         """The distinct event times of all elements that have come up, for nodes whose reports are
         listed.
         """
         of_families = [d for d, _, _ in self.nodes.families.parts]
         counted = element_times.counted_streams(of_families)
-        known: dict[int, Seen] = {}
+        known: dict[int, EventTimes] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
             fresh, w = self.times.of(i), int(self.progress.new[i])
             times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
@@ -300,7 +300,7 @@ class StageTask:
                 times.keep(self._matter(i, times.seen))
         return known
 
-    def _matter(self, stream: int, seen: Seen) -> npt.NDArray[np.bool_]:
+    def _matter(self, stream: int, seen: EventTimes) -> npt.NDArray[np.bool_]:
         """Which times of a stream still matter to reports that are listed."""
         horizon = int(self.progress.new[self.plan.heard].min(initial=MAX))
         keep = np.zeros(len(seen.ts), bool)
@@ -347,7 +347,7 @@ class StageTask:
             elif (out := evaluate(node, frames, self.env)) is not None and out.n:
                 yield out if col.PLACE in out else self._at_home(node, out)
         except ExcessError as error:
-            raise blamed(error, node, frames) from None
+            raise attribute_to_query(error, node, frames) from None
 
     def _at_home(self, node: PlanNode, out: Frame) -> Frame:
         """Rows that a node has made anew, which it does at its members' homes alone."""
@@ -390,14 +390,14 @@ class StageTask:
             self.waiting.add(target.id)
 
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
-        done = Done(
+        done = TaskOutcome(
             self.stage, self.partition, at=executor_here(), rows_in=self.touched,
             received=self.arrivals.senders, came=self.arrivals.places,
             carried=self.arrivals.carried, rows_state=self.state.touched, most_held=self.held.peak,
             shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
         )  # fmt: skip
         if self.context.limited.any("state"):
-            done.held = held(self.plan, self.state, self.progress.new, self.partition)
+            done.held = count_state_rows(self.plan, self.state, self.progress.new, self.partition)
         done.hear(self.controls, self.heard)
         file = self.state.file or None
         if self.state.changed:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from levada.checkpoint.epoch_context import Context, load_setup
+from levada.checkpoint.epoch_context import EpochContext, load_setup
 from levada.connectors.ingest.parse.ntriples import Triples
 from levada.connectors.ingest.static_cache import Wanted
 from levada.connectors.ingest.static_file_stamps import seen_of
@@ -26,7 +26,7 @@ from levada.core.frame import Frame, concat
 from levada.core.frozen import frozen
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.pattern_match import RECORD, SHAPE
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.pattern_table import Patterns, patterns_of
 from levada.operators.matching.scan_rows import match_
 from levada.operators.matching.slot_columns import Chunk
@@ -74,7 +74,7 @@ class Reading:
         return frozenset(g for m in members for g in m.graphs)
 
 
-def readings(context: Context, plan: Plan) -> list[Reading]:
+def readings(context: EpochContext, plan: Plan) -> list[Reading]:
     """What an epoch reads: static data as they are, and those that it replaces as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
     whole = {n.id: n.read_whole(context.first, context.replaced) for n in _readers(plan)}
@@ -86,7 +86,9 @@ def readings(context: Context, plan: Plan) -> list[Reading]:
     return found
 
 
-def parts(context: Context, plan: Plan, size: int, find: Find, *, press: bool) -> list[StaticPart]:
+def parts(
+    context: EpochContext, plan: Plan, size: int, find: Find, *, press: bool
+) -> list[StaticPart]:
     """All that is to be read, in pieces of about ``size`` bytes: the imprints that there are, and
     of other files the files, of which imprints are made if ``press``, each once.
     """
@@ -113,7 +115,7 @@ def parts(context: Context, plan: Plan, size: int, find: Find, *, press: bool) -
 
 
 def to_read(
-    context: Context, plan: Plan, find: Find, *, press: bool
+    context: EpochContext, plan: Plan, find: Find, *, press: bool
 ) -> tuple[list[StaticPart], int]:
     """All that is to be read, each file whole, and its size in bytes as it is on the disk."""
     found = parts(context, plan, 1 << 62, find, press=press)
@@ -121,7 +123,11 @@ def to_read(
 
 
 def matching(
-    context: Context, plan: Plan, pool: Pool, own: Sequence[StaticPart], reader: StaticReader
+    context: EpochContext,
+    plan: Plan,
+    pool: TermLookup,
+    own: Sequence[StaticPart],
+    reader: StaticReader,
 ) -> dict[int, Frame]:
     """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
     found: dict[int, list[Frame]] = {}
@@ -157,7 +163,7 @@ def _match_(
     triples: Triples,
     tables: Sequence[tuple[Graphs, Patterns]],
     seed: int,
-    pool: Pool,
+    pool: TermLookup,
 ) -> Iterator[tuple[PlanNode, Frame]]:
     for graphs, patterns in tables:
         if not file.graphs.isdisjoint(graphs):
@@ -171,7 +177,7 @@ def _readers(plan: Plan) -> list[PlanNode]:
     return [n for n in nodes if isinstance(n.step, (s.Match, s.Entailed)) and n.step.static]
 
 
-def _changing(node: PlanNode, context: Context) -> Bools:
+def _changing(node: PlanNode, context: EpochContext) -> Bools:
     """The members that are told what a replacement changes."""
     touched = np.array(
         [not context.replaced.isdisjoint(g) for g in node.members.each_graph()], np.bool_
@@ -205,7 +211,7 @@ def _patterns(
         yield graphs, patterns
 
 
-def settled(context: Context, node: PlanNode, rows: Frame) -> Frame:
+def settled(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
     """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
     at all where it stays.
     """

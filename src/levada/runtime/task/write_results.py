@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from levada.checkpoint.epoch_context import load_plan
-from levada.checkpoint.manifest import Held
+from levada.checkpoint.manifest import UnpublishedResults
 from levada.connectors.serialization.merge_epochs import together
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.unwritable_results import Unwritable
@@ -36,7 +36,7 @@ class Writing(msgspec.Struct):
     """
 
     root: str
-    epochs: list[Held]
+    epochs: list[UnpublishedResults]
     plans: dict[int, str]
     out: str
     format: str

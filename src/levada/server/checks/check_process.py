@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.server.checkpoint_catalog import Facts
 from levada.server.checks.check_tasks import Task, answer
 from levada.server.problem_json import problem_of
@@ -86,7 +86,7 @@ class _Facts:
         self._root = root
         self._facts: Facts | None = None
 
-    def known(self) -> Known:
+    def known(self) -> NameScope:
         """What a text can name now. Raises ``CheckpointError``."""
         if self._facts is None:
             self._facts = Facts(self._root)
@@ -98,12 +98,12 @@ def _say(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _reply(order: Order, known: Callable[[], Known], folders: list[Path]) -> Reply:
+def _reply(order: Order, known: Callable[[], NameScope], folders: list[Path]) -> Reply:
     try:
         names = None if order.task.kind == "sparql" else known()  # the task's limits begin here
         bound(order.seconds, order.memory)
         try:
-            return Reply(answer(order.task, lambda: names or Known()))
+            return Reply(answer(order.task, lambda: names or NameScope()))
         finally:
             bound()
     except MemoryError:

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import Prepared, prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.syntax_tree_transfer import SMALL_TEXTS, encode_tree
 from levada.errors import QueryError, QueryFailureError, UnsupportedError, UsageError
 from levada.language import parse
@@ -43,17 +43,17 @@ class Task(msgspec.Struct, frozen=True):
     patterns: int = 500
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> QueryRequest:
         """The query that the text would be. Raises ``UsageError``."""
-        return Asked(self.text, self.name, self.dialect, options_of(self.words))
+        return QueryRequest(self.text, self.name, self.dialect, options_of(self.words))
 
 
-def answer(task: Task, known: Callable[[], Known]) -> Any:
+def answer(task: Task, known: Callable[[], NameScope]) -> Any:
     """The answer to a task, as JSON has it. Raises ``LevadaError``.
 
-    >>> answer(Task("check", "SELEC ?s {}"), Known)["ok"]
+    >>> answer(Task("check", "SELEC ?s {}"), NameScope)["ok"]
     False
-    >>> answer(Task("sparql", "ASK { ?s ?p ?o }"), Known)
+    >>> answer(Task("sparql", "ASK { ?s ?p ?o }"), NameScope)
     {'form': 'Ask', 'graphs': []}
     """
     if task.kind == "sparql":
@@ -88,14 +88,14 @@ def _encoded(query: Prepared) -> bytes:
     return tree if len(tree) <= MAX_TREE else b""
 
 
-def _prepared(task: Task, known: Known) -> Prepared:
+def _prepared(task: Task, known: NameScope) -> Prepared:
     """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
     query = prepare(task.asked, known)
     check_weight(query, task.patterns)
     return query
 
 
-def _verdict(task: Task, known: Known) -> dict[str, Any]:
+def _verdict(task: Task, known: NameScope) -> dict[str, Any]:
     """The errors (one at the most: the first) and first warnings of a text."""
     try:
         query = _prepared(task, known)

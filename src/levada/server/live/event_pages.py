@@ -20,7 +20,7 @@ from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import lines
 from levada.core.event_time import TIMELESS
 from levada.core.names import shown
-from levada.engine.status.result_archive import Archive, Found
+from levada.engine.status.result_archive import Archive, ArchivedReports
 from levada.server.fair_slots import FairSlots
 
 PAGE = 64 << 10  # bytes that are given at once
@@ -87,7 +87,7 @@ def _size(events: list[Event]) -> int:
     return sum(len(event.body) for event in events)
 
 
-def events_of(found: Found) -> Iterator[Event]:
+def events_of(found: ArchivedReports) -> Iterator[Event]:
     """The reports that were found, each as an event; a relation's inserts and deletes at one report
     are one.
     """

@@ -20,7 +20,7 @@ from levada.server.route import Endpoint
 OnFault = Callable[[Request, Exception], Awaitable[Response]]
 
 
-class Shortcut:
+class FastPathMiddleware:
     """An ASGI application around one with a router. ``path`` ends in its one parameter, which is
     the rest of the path: ``/streams/{stream:path}``.
     """

@@ -19,7 +19,7 @@ from levada.connectors.spool.push_spool import PushLog, is_pushed
 from levada.core.clock import CLOCK
 from levada.core.event_time import MIN
 from levada.errors import LevadaError
-from levada.server.app_state import Served, body_of, limits_of, off_loop, served, slot_of
+from levada.server.app_state import ServerState, body_of, limits_of, off_loop, served, slot_of
 from levada.server.problem_json import Json, Problem
 from levada.server.push.push_validation import as_lines, format_of_body, rows_of, whole_lines
 from levada.server.push.push_writer import Body, Pusher
@@ -112,7 +112,7 @@ def _stream(request: Request) -> StreamConfig:
     return config
 
 
-async def _pusher(own: Served, config: StreamConfig) -> Pusher:
+async def _pusher(own: ServerState, config: StreamConfig) -> Pusher:
     if config.path not in own.pushers:
         log = await off_loop(lambda: PushLog(Path(config.path), config.format))
         own.pushers.setdefault(config.path, Pusher(log))

@@ -26,7 +26,7 @@ from levada.connectors.ingest.parse.documents import document_text
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.ingest.tables.tuple_rows import tuples_of
 from levada.connectors.sources.read_split import JsonChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.server.problem_json import Problem
 
@@ -159,7 +159,7 @@ def _parsed(config: StreamConfig, text: bytes) -> Triples:
 
 
 def _tuples(config: StreamConfig, data: bytes) -> int:
-    reference = Reference(config.name, config.name, "", "", config.format, 0, len(data), 0, 0, 0)
+    reference = FileSplit(config.name, config.name, "", "", config.format, 0, len(data), 0, 0, 0)
     chunk = JsonChunk(np.frombuffer(data, np.uint8))
     found = tuples_of(chunk, config, reference, late_below=MIN, future_above=MAX)
     if found.dead:

@@ -23,7 +23,7 @@ from levada.core.names import check_stream_name
 from levada.engine.status.request_client import RefusedError, ask, new_id
 from levada.errors import near
 from levada.server.app_state import (
-    Served,
+    ServerState,
     body_of,
     check_role,
     limits_of,
@@ -61,7 +61,7 @@ async def put_stream(request: Request) -> Response:
 
 
 async def _put(
-    request: Request, own: Served, asked: StreamConfig, options: dict[str, Any]
+    request: Request, own: ServerState, asked: StreamConfig, options: dict[str, Any]
 ) -> Response:
     name = asked.name
     found = {"stream": name, "format": asked.format}
@@ -87,7 +87,7 @@ async def delete_stream(request: Request) -> Response:
         return await _delete(request, own, name)
 
 
-async def _delete(request: Request, own: Served, name: str) -> Response:
+async def _delete(request: Request, own: ServerState, name: str) -> Response:
     there = (await off_loop(own.facts.now)).streams.get(name)
     if there is None:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")

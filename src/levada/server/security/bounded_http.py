@@ -44,7 +44,7 @@ class Bounds:
     refused: Counter[int] = field(default_factory=Counter)
 
 
-class Bounded(HttpToolsProtocol):
+class BoundedHttpProtocol(HttpToolsProtocol):
     """A connection: one head after the other, each within its bounds."""
 
     bounds: Bounds
@@ -225,6 +225,6 @@ def room(connections: int) -> int:
     return connections if soft == resource.RLIM_INFINITY else min(connections, soft - SPARE)
 
 
-def protocol(bounds: Bounds) -> type[Bounded]:
+def protocol(bounds: Bounds) -> type[BoundedHttpProtocol]:
     """The protocol of a server with these bounds."""
-    return type("Protocol", (Bounded,), {"bounds": bounds})
+    return type("Protocol", (BoundedHttpProtocol,), {"bounds": bounds})

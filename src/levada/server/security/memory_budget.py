@@ -17,7 +17,7 @@ PIECE = 64 << 10  # bytes of an answer that are sent at once
 
 
 @dataclass
-class Held:
+class MemoryBudget:
     """The bytes of all bodies, or answers, that are in memory: ``most`` of them, so that many that
     are large, or come or go slowly, take no more.
     """
@@ -51,7 +51,7 @@ class TooMuch(Exception):  # noqa: N818  # ``problem`` where the answer has not 
 class Answer:
     """An answer as it goes: so many bytes of it are ``taken``, as long as they are in memory."""
 
-    def __init__(self, scope: Scope, send: Send, unsent: Held) -> None:
+    def __init__(self, scope: Scope, send: Send, unsent: MemoryBudget) -> None:
         self._scope, self._send, self._unsent = scope, send, unsent
         self.taken = 0
         self._sized = False

@@ -27,7 +27,7 @@ from functools import partial
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from levada.server.problem_json import Problem
-from levada.server.security.memory_budget import Answer, Held, TooMuch
+from levada.server.security.memory_budget import Answer, MemoryBudget, TooMuch
 from levada.server.security.tokens import EVERYBODY, NOBODY, Token, TokenFile
 from levada.server.settings import Settings, is_loopback
 
@@ -40,7 +40,7 @@ _HEADERS = (
 )
 
 
-class Door:
+class RequestGuard:
     """An ASGI application around another. ``counts``: requests by status; ``open``: those of each
     token that are not over; ``held``: the bytes of all bodies that are not answered yet.
     """
@@ -49,8 +49,8 @@ class Door:
         self._app, self._settings, self.tokens = app, settings, tokens
         self.counts: Counter[int] = Counter()
         self.open: Counter[str] = Counter()
-        self.held = Held(settings.limits.bodies, "Bodies", "taken")
-        self.unsent = Held(settings.limits.answers, "Answers", "sent")
+        self.held = MemoryBudget(settings.limits.bodies, "Bodies", "taken")
+        self.unsent = MemoryBudget(settings.limits.answers, "Answers", "sent")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request in, or answers it."""
@@ -144,7 +144,9 @@ class Body:
     of it are ``taken``.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, settings: Settings, held: Held) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, settings: Settings, held: MemoryBudget
+    ) -> None:
         self._receive, self.limits, self._held = receive, settings.limits, held
         self.taken, self._ends = 0, 0.0
         self._has = scope.get("method") in ("POST", "PUT", "PATCH")

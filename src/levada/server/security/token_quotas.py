@@ -18,7 +18,7 @@ _COUNTED = ("queries", "streams", "connections", "seconds")
 
 
 @frozen
-class Allowance:
+class TokenQuota:
     """Numbers, of which 0 is as the server has it; ``of_queries``: the limits of each query that
     the token adds, as ``levada.core.query_limits.QueryLimits`` reads them.
     """
@@ -32,11 +32,11 @@ class Allowance:
     of_queries: str = ""
 
 
-AS_ALL = Allowance()
+AS_ALL = TokenQuota()
 """Nothing is said."""
 
 
-def parse_allowance(text: str) -> Allowance:
+def parse_allowance(text: str) -> TokenQuota:
     """What a text says, of a word that comes twice the later. Raises ``UsageError``.
 
     >>> parse_allowance("queries=10,body=1MB,bytes=5MB")
@@ -54,4 +54,4 @@ of_queries='bytes=5MB')
         else:
             known = (*_SIZED, *_COUNTED, *words_of_limits())
             raise UsageError(f"A token has no limit {word[:40]}.", hint=near(word, known))
-    return Allowance(**own, of_queries=",".join(of_queries))
+    return TokenQuota(**own, of_queries=",".join(of_queries))

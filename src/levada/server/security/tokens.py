@@ -34,7 +34,7 @@ from typing import BinaryIO
 
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
-from levada.server.security.token_quotas import AS_ALL, Allowance, parse_allowance
+from levada.server.security.token_quotas import AS_ALL, TokenQuota, parse_allowance
 
 PREFIX = "sha256:"
 SETTLED = 2.0  # s: two changes within that may leave a file with one time, at the coarsest
@@ -58,7 +58,7 @@ class Token:
     name: str
     roles: frozenset[Role]
     digest: bytes
-    allowance: Allowance = AS_ALL
+    allowance: TokenQuota = AS_ALL
 
     def may(self, role: Role) -> bool:
         """Whether it has the role; who may change may look."""

@@ -13,7 +13,7 @@ from levada.connectors.ingest.static_files import StaticFile
 from levada.connectors.serialization.result_formats import Format
 from levada.core.query_model import Form
 from levada.errors import near
-from levada.server.app_state import Served
+from levada.server.app_state import ServerState
 from levada.server.problem_json import Problem
 from levada.server.result_routes import content
 from levada.server.sparql.graph_content import files_of, lines_of
@@ -22,7 +22,7 @@ from levada.server.sparql.query_process import Part
 PREFIX = "urn:levada:"
 
 
-def graphs_there(own: Served) -> list[str]:
+def graphs_there(own: ServerState) -> list[str]:
     """The named graphs that there are, static ones first."""
     now = own.facts.now()
     static = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
@@ -42,7 +42,7 @@ def check_there(graphs: Collection[str], there: Sequence[str]) -> None:
             )
 
 
-def parts(own: Served, wanted: Collection[str] | None) -> list[Part]:
+def parts(own: ServerState, wanted: Collection[str] | None) -> list[Part]:
     """The content of these graphs, None: of all, and the default graph. Raises ``Problem`` 400."""
     most, found, size = own.settings.limits.sparql_dataset, [], 0
     names: list[str | None] = [*graphs_there(own)] if wanted is None else [*wanted]
@@ -61,7 +61,7 @@ def parts(own: Served, wanted: Collection[str] | None) -> list[Part]:
 
 
 def _contents(
-    own: Served, static: Sequence[StaticFile], graph: str | None, most: int
+    own: ServerState, static: Sequence[StaticFile], graph: str | None, most: int
 ) -> Iterator[bytes]:
     """What is in a graph: of static ones a text a file, of which blank nodes are its own. Of what
     is larger than ``most`` only the beginning.

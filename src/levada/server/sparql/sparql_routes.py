@@ -17,7 +17,7 @@ from starlette.responses import Response
 from levada.core.frozen import frozen
 from levada.language.sparql import ast
 from levada.server.app_state import (
-    Served,
+    ServerState,
     body_of,
     limits_of,
     off_loop,
@@ -121,7 +121,7 @@ async def _answered(request: Request, asked: Asked) -> Response:
 
 
 async def _run(
-    own: Served, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
+    own: ServerState, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
 ) -> bytes:
     """A query among others: so many run at once, and so many wait."""
     async with own.sparql.slot(token, limits.sparql_waiting):

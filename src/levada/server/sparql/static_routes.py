@@ -19,7 +19,7 @@ from levada.checkpoint.request_files import Content
 from levada.checkpoint.request_files import Request as Wish
 from levada.connectors.ingest.static_files import StaticFile
 from levada.engine.status.request_client import RefusedError, ask, new_id
-from levada.server.app_state import Served, body_of, limits_of, off_loop, served, slot_of
+from levada.server.app_state import ServerState, body_of, limits_of, off_loop, served, slot_of
 from levada.server.content_negotiation import matches, preferred
 from levada.server.problem_json import Json, Problem
 from levada.server.query_routes import pause
@@ -97,7 +97,7 @@ def _graph(request: Request) -> str | None:
     return None if name == DEFAULT else name
 
 
-async def _files(own: Served, graph: str | None) -> list[StaticFile]:
+async def _files(own: ServerState, graph: str | None) -> list[StaticFile]:
     files = files_of((await off_loop(own.facts.now)).setup.static, graph)
     if not files:
         name = "default static graph" if graph is None else f"static graph {graph[:200]}"
@@ -105,7 +105,7 @@ async def _files(own: Served, graph: str | None) -> list[StaticFile]:
     return files
 
 
-async def _check_replaceable(own: Served, graph: str | None) -> None:
+async def _check_replaceable(own: ServerState, graph: str | None) -> None:
     if own.settings.read_only:
         raise Problem(403, "This server is read-only.")
     if not any(file.replaceable for file in await _files(own, graph)):

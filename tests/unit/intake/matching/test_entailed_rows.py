@@ -18,10 +18,10 @@ from cases.vocabulary import iri
 from levada.connectors.ingest.parse.ntriples import parse
 from levada.core.event_time import MIN, Window, WindowKind
 from levada.core.expressions import Var
-from levada.core.query_model import Form, Output, TriplePattern, WindowOn
+from levada.core.query_model import Form, Output, StreamWindow, TriplePattern
 from levada.core.rdf_terms import Term, parse_term
 from levada.core.stream_facts import StreamFacts
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.pattern_table import patterns_of
 from levada.operators.matching.scan_rows import match_
 from levada.operators.matching.slot_columns import Chunk
@@ -34,7 +34,7 @@ from levada.plan.topology.topology import Topology
 
 TERMS = (*(iri(t) for t in "abcdKLM"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:n")
 PREDICATES = (*(iri(p) for p in "pqrtuw"), "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>")
-WINDOW = WindowOn("e:w", "e:s", Window(WindowKind.RANGE, range=1000))
+WINDOW = StreamWindow("e:w", "e:s", Window(WindowKind.RANGE, range=1000))
 Triple = tuple[str, str, str]
 GOALS = st.tuples(
     st.sampled_from(("?x", "?x", iri("a"), iri("b"))),
@@ -99,7 +99,7 @@ def test_rows_are_those_of_the_alternatives(
     schema = Schema.of([tuple(map(parse_term, t.split(" "))) for t in said], Regime.OWL)  # type: ignore[misc]
     query = Query(Form.SELECT, Bgp(InWindow(0), (pattern_of(goal),)), (), (WINDOW,), Output.RSTREAM)
     for node in _entailed(entail(query, schema).pattern):
-        pool = Pool(7)
+        pool = TermLookup(7)
         plan = plan_of(node)
         nodes = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, s.Entailed)]
         patterns = patterns_of(nodes, [np.ones(1, bool)], 7)
@@ -148,7 +148,9 @@ def test_matches_are_counted_under_the_pattern() -> None:
     )
     parsed = parse(text.encode(), quads=False, timed=False, seed=7, document=1)
     hits: Counter[str] = Counter()
-    assert [f.n for _, f in match_(patterns, Chunk(parsed, np.arange(3), Pool(7), hits))] == [2]
+    assert [f.n for _, f in match_(patterns, Chunk(parsed, np.arange(3), TermLookup(7), hits))] == [
+        2
+    ]
     assert hits == {f"?a {PREDICATES[-1]} {iri('M')}, entailed": 2}
 
 

@@ -9,20 +9,20 @@ import pytest
 
 from levada import kernels
 from levada.connectors.ingest.parse import interpreted_parser
-from levada.connectors.ingest.parse.interpreted_parser import Cold
+from levada.connectors.ingest.parse.interpreted_parser import InterpretedParserQuota
 
 
 def test_small_chunks_until_they_have_come_to_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreted_parser, "is_there", lambda kernel: False)
-    found = Cold(left=100, chunk=50)
+    found = InterpretedParserQuota(left=100, chunk=50)
     assert [found.allows(size) for size in (50, 40, 20, 1)] == [True, True, False, False]
-    found = Cold(left=100, chunk=50)
+    found = InterpretedParserQuota(left=100, chunk=50)
     assert [found.allows(size) for size in (51, 1)] == [False, False], "it is compiled by now"
 
 
 def test_a_kernel_that_is_there_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreted_parser, "is_there", lambda kernel: True)
-    assert not Cold().allows(1)
+    assert not InterpretedParserQuota().allows(1)
 
 
 RUN = """

@@ -12,7 +12,7 @@ import pytest
 from levada.connectors.ingest.parse import documents
 from levada.connectors.ingest.parse.documents import Malformed, document_chunks, parse_document
 from levada.connectors.ingest.parse.fallback_parser import Refused, read_line
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.testing.stream_builders import write_rdf
 
 QUADS = [
@@ -99,7 +99,7 @@ def test_a_fault_has_a_place_and_a_reason(form: str, data: bytes, where: str, sa
 
 @pytest.mark.parametrize("data", [b"<a> <b> <c> .\n<a> <b <c> .", b"<a> <b> <<( <a> <b> <c> )>> ."])
 def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data: bytes) -> None:
-    reference = Reference(
+    reference = FileSplit(
         "s", "s", "a.ttl", "/a.ttl", "ttl", 0, len(data), 0, 1, 1, base="http://e/"
     )
     triples, lines = parse_document(np.frombuffer(data, np.uint8), reference, 1)
@@ -110,7 +110,7 @@ def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data: bytes) -> None:
 
 def test_a_document_knows_its_own_iri() -> None:
     data = np.frombuffer(b"<> <#p> <b> .", np.uint8)
-    reference = Reference(
+    reference = FileSplit(
         "s", "s", "a.ttl", "/a.ttl", "ttl", 0, 13, 0, 1, 1, base="file:///x/a.ttl"
     )
     triples, _ = parse_document(data, reference, 1)

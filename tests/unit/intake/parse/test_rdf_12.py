@@ -22,7 +22,7 @@ from levada.connectors.ingest.parse.fallback_parser import VERSION
 from levada.connectors.ingest.parse.jelly import _Terms
 from levada.connectors.ingest.parse.ntriples import parse
 from levada.connectors.ingest.static_files import check_sound, static_file, static_source
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.errors import QuerySyntaxError, SourceError, UsageError
 from levada.language.sparql.parser import parse as parse_query
 from levada.server.problem_json import Problem
@@ -141,8 +141,8 @@ def test_a_mapping_with_a_base_direction_is_refused(tmp_path: Path) -> None:
         load_mapping(path)
 
 
-def reference(form: str, size: int) -> Reference:
-    return Reference("s", "s", "a", "a", form, 0, size, 0, 1, 1)
+def reference(form: str, size: int) -> FileSplit:
+    return FileSplit("s", "s", "a", "a", form, 0, size, 0, 1, 1)
 
 
 def test_a_direction_that_two_blocks_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_rdf_12_in_document_is_refused_with_its_place(
     form: str, statement: bytes, column: int, fault: str
 ) -> None:
     text = PREFIX + statement
-    reference = Reference("s", "s", "a", "a", form, 0, len(text), 0, 1, 1)
+    reference = FileSplit("s", "s", "a", "a", form, 0, len(text), 0, 1, 1)
     found, _ = parse_document(np.frombuffer(text, np.uint8), reference, 1)
     place = f"Malformed document: line 3, column {column}: "
     assert found.bad == [(len(PREFIX), place + fault.rstrip("."), statement.decode())]
@@ -245,7 +245,7 @@ def test_context_that_lies_elsewhere_is_named_with_its_place(
 ) -> None:
     text = f'{{"@context": {context}, "@id": "a:a", "p": {{"q": "c"}}}}'.encode()
     base = "http://e/base"
-    reference = Reference("s", "s", "a", "a", "jsonld", 0, len(text), 0, 1, 1, base=base)
+    reference = FileSplit("s", "s", "a", "a", "jsonld", 0, len(text), 0, 1, 1, base=base)
     found, _ = parse_document(np.frombuffer(text, np.uint8), reference, 1)
     fault = f"line 1, column {column}: its context {name} lies elsewhere, and nothing is fetched"
     assert [reason for _, reason, _ in found.bad] == [f"Malformed document: {fault}"]

@@ -15,9 +15,9 @@ from levada.connectors.ingest.parse.document_limits import Malformed
 from levada.connectors.ingest.parse.documents import document_text, parse_document
 from levada.connectors.ingest.parse.message_batches import MUCH, parse_messages
 from levada.connectors.ingest.parse.ntriples import Triples, parse
-from levada.connectors.sources.message_headers import Beside
+from levada.connectors.sources.message_headers import MessageHeaders
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 
 XML = """<?xml version="1.0" encoding="{}"?><rdf:RDF xmlns:e="http://e/" \
 xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="http://e/{}">\
@@ -26,8 +26,8 @@ LINE = "<http://e/{}> <http://e/p> <http://e/o> {}."
 QUAD = LINE.format("q", "<http://e/g> ")
 
 
-def reference(form: str) -> Reference:
-    return Reference("s", "s", "a", "a", form, 0, 0, 0, 1, 1)
+def reference(form: str) -> FileSplit:
+    return FileSplit("s", "s", "a", "a", form, 0, 0, 0, 1, 1)
 
 
 def read(
@@ -37,7 +37,7 @@ def read(
     data = np.frombuffer("".join(f"{text}\n" for text in payloads).encode(), np.uint8)
     starts = np.cumsum([0, *(len(text.encode()) + 1 for text in payloads)])
     offsets = np.arange(len(payloads))
-    said = Messages(starts, offsets, offsets, beside=Beside(formats=list(formats)))
+    said = Messages(starts, offsets, offsets, beside=MessageHeaders(formats=list(formats)))
     config = StreamConfig.of("s", "ws://e/x", format=form, time="arrival", element=element)
     triples, _, where = parse_messages(data, said, reference(form), config, 1)
     places = where.offset(np.array([place for place, _, _ in triples.bad], np.int64))

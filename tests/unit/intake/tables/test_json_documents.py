@@ -23,7 +23,7 @@ from levada.connectors.sources.json_lines import HEAD, NOT_LINES, file_spans_lin
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import JsonChunk
 from levada.connectors.sources.source_reader import FileReader
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.connectors.spool.stdin_spool import StdinSpool
 from levada.core.event_time import MAX, MIN
 from levada.errors import FileFault, SourceError
@@ -80,8 +80,8 @@ def bounds() -> dict[str, Any]:
     return {"late_below": MIN, "future_above": MAX}
 
 
-def reference(size: int) -> Reference:
-    return Reference("s", "s", "a", "a", "ndjson", 0, size, 0, 1, 0)
+def reference(size: int) -> FileSplit:
+    return FileSplit("s", "s", "a", "a", "ndjson", 0, size, 0, 1, 0)
 
 
 def of_file(text: bytes, folder: Path, **options: Any) -> list[Tuples]:

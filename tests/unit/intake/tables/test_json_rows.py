@@ -15,7 +15,7 @@ from levada.connectors.ingest.parse.document_limits import Malformed
 from levada.connectors.ingest.parse.documents import document_text
 from levada.connectors.ingest.parse.ntriples import parse
 from levada.connectors.ingest.tables.json_rows import HALF, NOT_JSON, json_rows
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 
 PIECES = [
     b"a", "é😀".encode(), b"\\n", b"\\/", b"\\\\", b'\\"', b"\\u0041", b"\\u0000", b"\\uFFFE",
@@ -28,7 +28,7 @@ BODY = st.lists(st.sampled_from(PIECES), max_size=5).map(b"".join)
 
 def read(*lines: bytes) -> tuple[list[str], list[str]]:
     data = np.frombuffer(b"\n".join(lines), np.uint8)
-    reference = Reference("s", "s", "a", "a", "ndjson", 0, len(data), 0, 1, len(lines))
+    reference = FileSplit("s", "s", "a", "a", "ndjson", 0, len(data), 0, 1, len(lines))
     rows = json_rows(data, ["v"], reference)
     return rows.table["v"].to_list(), [dead.reason for dead in rows.dead]
 

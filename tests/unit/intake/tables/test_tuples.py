@@ -16,7 +16,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.lateness import dead_records, late_records
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.sources.read_split import CsvChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.core.rdf_terms import Kind
 
@@ -25,8 +25,8 @@ SCHEMA = "k:integer;v:double;b:boolean;s:string"
 
 def reference(
     stop: int, start: int = 0, name: str = "a.csv", limit: int | None = None
-) -> Reference:
-    return Reference("s", "s", name, "/x", "csv", start, stop, 0, 1, 0, limit)
+) -> FileSplit:
+    return FileSplit("s", "s", name, "/x", "csv", start, stop, 0, 1, 0, limit)
 
 
 def run(

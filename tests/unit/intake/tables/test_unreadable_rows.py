@@ -18,7 +18,7 @@ from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 
 N = 50
@@ -28,8 +28,8 @@ CSV = "".join(f"{k},word {k},{k}\n" for k in range(N))
 JSON = "".join(f'{{"k": {k}, "v": "word {k}", "ts": {k}}}\n' for k in range(N))
 
 
-def reference(form: str, stop: int) -> Reference:
-    return Reference("s", "s", "a", "a", form, 0, stop, 0, 1, N)
+def reference(form: str, stop: int) -> FileSplit:
+    return FileSplit("s", "s", "a", "a", form, 0, stop, 0, 1, N)
 
 
 def read(text: str, form: str) -> Tuples:

@@ -13,14 +13,14 @@ import pytest
 from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.execution.steps import Join
 from levada.plan.lowering.join_order import Conjunction, Tree, parts_of
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.decision_log import show_orders
-from levada.plan.sharing.join_orders.running_subjoins import Known
+from levada.plan.sharing.join_orders.running_subjoins import RunningSubjoins
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
 
@@ -96,7 +96,7 @@ def test_a_query_alone_has_the_plan_that_it_has_without_others(
         one, other = topology(), topology()
         add(one, group)
         with monkeypatch.context() as patch:
-            patch.setattr(Known, "choose", lambda *_: {})
+            patch.setattr(RunningSubjoins, "choose", lambda *_: {})
             add(other, group)
         assert list(one.index) == list(other.index)
 
@@ -166,7 +166,7 @@ def shapes_of_ten(engine: Engine) -> None:
         )
         for i in range(200)
     ]
-    engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+    engine.register_all([QueryRequest(text, f"q{i}") for i, text in enumerate(texts)])
 
 
 @pytest.mark.parametrize(("mode", "most"), [("exact", 210), ("relax", 21), ("off", 400)])

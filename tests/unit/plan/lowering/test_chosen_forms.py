@@ -22,7 +22,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
 from levada.plan.statistics.print_strategy import at_home, sentences, tables
-from levada.plan.statistics.statistics import Look, Run, Values
+from levada.plan.statistics.statistics import RowStatistics, Run, Values
 
 MANY = Values.even(50_000)
 
@@ -38,15 +38,15 @@ class Said:
     def see(self, run: Mapping[str, Run], partitions: int) -> None:
         self.run, self.partitions = run, partitions
 
-    def triples(self, stream: str, pattern: TriplePattern) -> Look | None:
+    def triples(self, stream: str, pattern: TriplePattern) -> RowStatistics | None:
         assert isinstance(pattern.predicate, Iri)
         found = self.said.get(pattern.predicate.value.removeprefix("http://e/"))
         if found is None:
             return None
         ends = zip((pattern.subject, pattern.object), found[1:], strict=True)
-        return Look(found[0], {v.name: of for v, of in ends if isinstance(v, Var)})
+        return RowStatistics(found[0], {v.name: of for v, of in ends if isinstance(v, Var)})
 
-    def tuples(self, stream: str) -> Look | None:
+    def tuples(self, stream: str) -> RowStatistics | None:
         raise AssertionError("no stream is a table")
 
 

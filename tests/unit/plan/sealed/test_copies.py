@@ -6,7 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.plan.execution.key_group_table import Division, GroupTable, Heavy, dealt, divided
+from levada.plan.execution.key_group_table import (
+    Division,
+    GroupTable,
+    SplitKeyGroup,
+    dealt,
+    divided,
+)
 from levada.plan.execution.split_key_copies import Copies
 
 JOIN, OTHER = 7, 8
@@ -20,7 +26,7 @@ def tables(draw: st.DrawFn) -> GroupTable:
     for group in draw(st.sets(st.integers(0, table.groups - 1))):
         home = int(table.partition[group])
         others = draw(st.sets(st.sampled_from([p for p in range(parts) if p != home]), min_size=1))
-        heavy.append(Heavy(group, (home, *others)))
+        heavy.append(SplitKeyGroup(group, (home, *others)))
     return divided(table, Division(tuple(heavy), (JOIN,)))
 
 

@@ -18,7 +18,7 @@ from levada.operators.matching import pattern_table
 from levada.operators.matching.pattern_match import PatternTable
 from levada.operators.matching.pattern_table import Patterns, patterns_of
 from levada.operators.rows.predicate_groups import Form, numbered, told_by
-from levada.operators.rows.predicate_index import Finder
+from levada.operators.rows.predicate_index import PredicateIndexReader
 from levada.plan.execution import plan as sealed
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan
@@ -72,7 +72,7 @@ def wanted(table: PatternTable) -> set[tuple[int, ...]]:
     return {tuple(record) for record in table.patterns.tolist()}
 
 
-def finders(plan: Plan) -> list[Finder]:
+def finders(plan: Plan) -> list[PredicateIndexReader]:
     """Those of the relaxed join's first input."""
     (join,) = (n for n in plan.nodes.values() if (own := n.of(s.Join)) and own.step.relaxed)
     forms = [Form.of_side(one, 0, first) for first, one in numbered(join, shares_of(plan))]

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from levada.core.rdf_terms import Iri, Literal
-from levada.plan.execution.member_columns import Growing
+from levada.plan.execution.member_columns import MemberColumns
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.shapes import Member
 
@@ -31,7 +31,7 @@ def drawn(rng: Random, number: int, *, ragged: bool) -> Member:
 def test_columns_that_grow_are_a_list_of_members(random_seed: int) -> None:
     rng = Random(random_seed)
     for turn in range(40):
-        held, known = Growing(), list[Member]()
+        held, known = MemberColumns(), list[Member]()
         there = set[int]()
         ragged = bool(turn % 2)
         for number in range(rng.choice([1, 3, 40])):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.core.event_time import Window, WindowKind
-from levada.operators.windowing.element_times import Seen, retain
+from levada.operators.windowing.element_times import EventTimes, retain
 from levada.operators.windowing.report_times import instants
 from levada.plan.execution.report_schedules import Families, Schedule
 
@@ -40,7 +40,7 @@ SCHEDULES = st.builds(
     st.integers(0, 14),
 )
 def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more: Any) -> None:
-    element_times = {i: Seen.of(ts) for i, ts in enumerate(times)}
+    element_times = {i: EventTimes.of(ts) for i, ts in enumerate(times)}
     same = Families.of(schedules).alike({i: seen.ts for i, seen in element_times.items()})
     for schedule, other in zip(schedules, (schedules[n] for n in same), strict=True):
         assert schedule._replace(start=0) == other._replace(start=0)

@@ -12,9 +12,9 @@ import pytest
 
 from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import Known
+from levada.engine.name_scope import NameScope
 from levada.engine.query_pipeline import prepare
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import CheckpointError
 from levada.plan.encoding.plan_codec import encode_plan, read_plan
 from levada.plan.execution.plan import Plan
@@ -37,7 +37,7 @@ BODIES = (
 def query(number: int) -> Query:
     """One of many queries."""
     text = HEAD + BODIES[number % len(BODIES)].format(number // 8) + " } }"
-    return prepare(Asked(text, "q"), Known({"e:s": StreamFacts()})).optimized
+    return prepare(QueryRequest(text, "q"), NameScope({"e:s": StreamFacts()})).optimized
 
 
 def changed(topology: Topology, rng: random.Random, start: int) -> None:

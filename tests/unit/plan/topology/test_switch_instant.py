@@ -12,10 +12,10 @@ import pytest
 
 from cases.windows import Clause
 from levada.core.event_time import MAX, MIN, Window, WindowKind
-from levada.core.query_model import Form, Output, WindowOn
+from levada.core.query_model import Form, Output, StreamWindow
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.plan import Manner, QueryPlan
+from levada.plan.execution.plan import QueryPlan, QuerySettings
 from levada.plan.logical.nodes import Query
 from levada.plan.migration.switch_point import UNBOUNDED, behind, made, why_not
 from levada.plan.optimizer.pipeline import optimize
@@ -44,9 +44,9 @@ ASKED = (
 
 
 def plan(windows: dict[str, tuple[str, Window]], clock: Window | None = None) -> QueryPlan:
-    on = tuple(WindowOn(name, stream, window) for name, (stream, window) in windows.items())
+    on = tuple(StreamWindow(name, stream, window) for name, (stream, window) in windows.items())
     streams = tuple({stream for stream, _ in windows.values()})
-    manner = Manner(Form.SELECT, Output.RSTREAM, (), (), streams, 0, False, on, clock)
+    manner = QuerySettings(Form.SELECT, Output.RSTREAM, (), (), streams, 0, False, on, clock)
     return QueryPlan("q", 0, 0, manner)
 
 

@@ -9,7 +9,7 @@ from levada.language.translate.sparql.translate import translate
 from levada.plan.execution.steps import Join
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Tree, order_of, units_of
-from levada.plan.migration.reoptimizer import Better, Looks
+from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
 from levada.plan.migration.running_migrations import begin, doomed, finish
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.join_orders.order_cost import mask_of
@@ -46,7 +46,7 @@ FIRST_RARE = {0b001: 10, 0b010: 900, 0b100: 900, 0b011: 10, 0b110: 4000, 0b111: 
 LAST_RARE = {0b100: 10, 0b010: 900, 0b001: 900, 0b110: 10, 0b011: 4000, 0b111: 40}
 
 
-def go_over(found: Topology, name: str, better: Better) -> None:
+def go_over(found: Topology, name: str, better: ReorderProposal) -> None:
     """From the first version to the second one."""
     begun = begin(found, name, meant(), 1000, better.units)
     assert begun is not None
@@ -69,7 +69,7 @@ def joins(found: Topology) -> int:
 
 
 def test_rates_that_turn_round_change_the_order() -> None:
-    found, looks = topology("q"), Looks()
+    found, looks = topology("q"), Reoptimizer()
     firsts, at = [], []
     for rows in (LAST_RARE, FIRST_RARE, LAST_RARE):
         measure(found, "q", rows)
@@ -90,7 +90,7 @@ def test_rates_that_turn_round_change_the_order() -> None:
 
 
 def test_nothing_is_done_on_a_guess_or_for_little() -> None:
-    found, looks = topology("q"), Looks()
+    found, looks = topology("q"), Reoptimizer()
     assert not list(looks.look(found, lambda name: ""))
     measure(found, "q", dict.fromkeys(FIRST_RARE, 500))
     assert not list(looks.look(found, lambda name: ""))
@@ -99,7 +99,7 @@ def test_nothing_is_done_on_a_guess_or_for_little() -> None:
 
 
 def test_queries_that_have_a_join_in_common_go_over_together() -> None:
-    found, looks = topology("a", "b"), Looks()
+    found, looks = topology("a", "b"), Reoptimizer()
     assert joins(found) == 2
     measure(found, "a", LAST_RARE)
     names = []
@@ -112,13 +112,13 @@ def test_queries_that_have_a_join_in_common_go_over_together() -> None:
 
 
 def test_who_shares_a_join_with_one_that_stays_stays_too() -> None:
-    found, looks = topology("a", "b"), Looks()
+    found, looks = topology("a", "b"), Reoptimizer()
     measure(found, "a", LAST_RARE)
     assert not list(looks.look(found, lambda name: "no" if name == "b" else ""))
 
 
 def test_why_a_query_keeps_its_order_is_told_once() -> None:
-    found, looks = topology("q"), Looks()
+    found, looks = topology("q"), Reoptimizer()
     measure(found, "q", LAST_RARE)
     for _ in range(3):
         assert not list(looks.look(found, lambda name: "it may not"))
@@ -153,7 +153,7 @@ def asked_of(many: int) -> list[str]:
         asked.append(name)
         return ""
 
-    assert not list(Looks().look(found, why_not))
+    assert not list(Reoptimizer().look(found, why_not))
     return asked
 
 

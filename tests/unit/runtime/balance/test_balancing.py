@@ -13,9 +13,15 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from balance_world import ByRows, Drawn
-from levada.checkpoint.epoch_context import Context, Counted, Done, column_of, load_groups
+from levada.checkpoint.epoch_context import (
+    Counted,
+    EpochContext,
+    TaskOutcome,
+    column_of,
+    load_groups,
+)
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.rebalance_report import Balanced
+from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.cli.main import main
 from levada.engine.engine import Engine
 from levada.engine.status.rebalance_status import balance_status
@@ -71,11 +77,16 @@ class Kept(ByRows):
 
     def __init__(self) -> None:
         super().__init__(BalanceOptions(reorganize_every=3), most=0, least=0.0)
-        self.seen: list[tuple[Context, list[Done]]] = []
+        self.seen: list[tuple[EpochContext, list[TaskOutcome]]] = []
         self.tables: list[Any] = []
 
     def see(
-        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+        self,
+        done: Sequence[TaskOutcome],
+        context: EpochContext,
+        told: RebalanceReport | None,
+        *,
+        hurried: bool,
     ) -> None:
         """An epoch."""
         self.seen.append((context, list(done)))
@@ -212,7 +223,12 @@ class Beside(Balancing):
         self.slowest: dict[int, float] = {}
 
     def see(
-        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+        self,
+        done: Sequence[TaskOutcome],
+        context: EpochContext,
+        told: RebalanceReport | None,
+        *,
+        hurried: bool,
     ) -> None:
         """An epoch."""
         beside = self.SLOWER if context.epoch >= self.COMES else 1.0

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from asking import S, T, element, judge, query, register, step
-from levada.checkpoint.epoch_context import Context, Done
+from levada.checkpoint.epoch_context import EpochContext, TaskOutcome
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.rebalance_report import Balanced
+from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.engine.engine import Engine
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
@@ -54,7 +54,12 @@ class ByTheRow(Balancing):
         self.busy: dict[int, float] = {}
 
     def see(
-        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+        self,
+        done: Sequence[TaskOutcome],
+        context: EpochContext,
+        told: RebalanceReport | None,
+        *,
+        hurried: bool,
     ) -> None:
         """An epoch."""
         for d in done:

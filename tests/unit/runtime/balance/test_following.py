@@ -10,13 +10,13 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from balance_world import ByRows
-from levada.checkpoint.executor_affinity import Homes
+from levada.checkpoint.executor_affinity import ExecutorAffinity
 from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
 from levada.plan.execution.key_group_table import dealt
 from levada.runtime.executor import Job, LocalExecutor
 from levada.runtime.rebalancing import executor_core_tracking
-from levada.runtime.rebalancing.executor_core_tracking import FEWER, MORE, Following
+from levada.runtime.rebalancing.executor_core_tracking import FEWER, MORE, ExecutorCoreTracker
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
@@ -36,7 +36,7 @@ class Cluster(LocalExecutor):
     """Runs jobs here, for executors whose cores are others in each epoch."""
 
     def __init__(self) -> None:
-        self.homes, self._jobs = Homes(), 0
+        self.homes, self._jobs = ExecutorAffinity(), 0
 
     def run(self, job: Job) -> list[bytes]:
         cores = CORES[min(self._jobs, len(CORES) - 1)]
@@ -93,7 +93,7 @@ def test_balance_follows_too(tmp_path: Path) -> None:
 
 def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
     cores, now = 4, 0
-    follow = Following(lambda: cores, lambda: now)
+    follow = ExecutorCoreTracker(lambda: cores, lambda: now)
     table = dealt(64, 2)
     assert follow.deal(1, table) is None
     now = MORE
@@ -117,7 +117,7 @@ def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
 def test_what_was_chosen_of_as_many_cores_stays_until_there_are_others() -> None:
     """Then all of them are used, until it is known again what is best."""
     cores, now = 4, 0
-    follow = Following(lambda: cores, lambda: now, always=False, known=4)
+    follow = ExecutorCoreTracker(lambda: cores, lambda: now, always=False, known=4)
     table = dealt(64, 1)
     assert follow.deal(1, table) is None
     now = FEWER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levada.checkpoint.epoch_context import Counted, Done, text_of
+from levada.checkpoint.epoch_context import Counted, TaskOutcome, text_of
 from levada.plan.execution.key_group_table import dealt
 from levada.runtime.rebalancing.partition_load import Load, Round, load_of
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure
@@ -26,11 +26,11 @@ def counted(groups: list[int], rows: list[int]) -> Counted:
 
 def test_stages_of_a_partition_add_up_and_readers_are_none() -> None:
     done = [
-        Done(0, 0, reader="s a.nt", cpu=9.0),
-        Done(1, 0, cpu=0.5, seconds=1.0, rows_in=10, given=counted([0, 3], [4, 6])),
-        Done(1, 1, cpu=1.0, seconds=1.5, rows_in=5, given=counted([1], [5])),
-        Done(2, 0, cpu=0.25, seconds=0.5, rows_in=2, given=counted([3], [2])),
-        Done(2, 1, seconds=0.25),
+        TaskOutcome(0, 0, reader="s a.nt", cpu=9.0),
+        TaskOutcome(1, 0, cpu=0.5, seconds=1.0, rows_in=10, given=counted([0, 3], [4, 6])),
+        TaskOutcome(1, 1, cpu=1.0, seconds=1.5, rows_in=5, given=counted([1], [5])),
+        TaskOutcome(2, 0, cpu=0.25, seconds=0.5, rows_in=2, given=counted([3], [2])),
+        TaskOutcome(2, 1, seconds=0.25),
     ]
     found = load_of(done, dealt(4, 2))
     assert found.seconds.tolist() == [1.5, 1.75]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from balance_world import World
-from levada.checkpoint.rebalance_report import MOST_DECIDED, Balanced, after
+from levada.checkpoint.rebalance_report import MOST_DECIDED, RebalanceReport, after
 from levada.core.array_types import Doubles
 from levada.core.key_groups import group_of
 from levada.plan.execution.key_group_table import GroupTable, dealt, given
@@ -216,7 +216,7 @@ def test_a_decision_tells_why_and_what_came_of_it() -> None:
 
 
 def test_what_is_told_is_bounded() -> None:
-    told: Balanced | None = None
+    told: RebalanceReport | None = None
     for _ in range(20):
         world = even(lopsided(FEW, 40, 0.7), noise=0.0)
         world.options = BalanceOptions(reorganize_every=1, consumer_threshold=0.4)

@@ -15,7 +15,7 @@ from asking import S, element, query, step
 from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
 from levada.errors import SourceError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.stream_builders import write_lines
 
 QUERY = query(
@@ -72,7 +72,7 @@ def test_it_is_told_once_whatever_crashes(tmp_path: Path, monkeypatch: pytest.Mo
     manifest.
     """
     packed_stream(tmp_path / "in")
-    run, manifest = Epochs.run, Epochs._manifest
+    run, manifest = EpochRunner.run, EpochRunner._manifest
     for name, dying in (("run", run), ("_manifest", manifest), ("", None)):
 
         def dies(self: Any, *arguments: Any, dying: Any = dying, name: Any = name) -> Any:
@@ -83,7 +83,7 @@ def test_it_is_told_once_whatever_crashes(tmp_path: Path, monkeypatch: pytest.Mo
 
         with monkeypatch.context() as patch:
             if dying is not None:
-                patch.setattr(Epochs, name, dies)
+                patch.setattr(EpochRunner, name, dies)
             with Engine(
                 spark=False, checkpoint=tmp_path / "ck", letters=tmp_path / "out", epoch_rows=1
             ) as engine:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from calls import calls
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Resized
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.runtime.cost_model import partition_count_model
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
-from levada.runtime.cost_model.partition_count_model import ByModel, Seen, followed
-from levada.runtime.driver.parallelism import Pace
+from levada.runtime.cost_model.partition_count_model import PartitionCountModel, Seen, followed
+from levada.runtime.driver.parallelism import ParallelismPolicy
 
 CORES = 4
 
@@ -32,7 +32,7 @@ class World:
         noise: float = 0.1, now: int = CORES, seed: int = 1,
     ) -> None:  # fmt: skip
         self.fixed, self.each, self.lies, self.noise = fixed, each, lies or {}, noise
-        self.pace, self.model, self.now = Pace(CORES), ByModel(), now
+        self.pace, self.model, self.now = ParallelismPolicy(CORES), PartitionCountModel(), now
         self.rng, self.epoch = np.random.default_rng(seed), 0
         self.decided: list[Resized] = []
 
@@ -63,9 +63,9 @@ class World:
         nodes = {"7": 0.8 * call}
         self.pace.learn(
             [
-                Done(0, 0, cpu=1e-4),
+                TaskOutcome(0, 0, cpu=1e-4),
                 *(
-                    Done(1, p, cpu=call, seconds=call, nodes=nodes, rows={"7": rows})
+                    TaskOutcome(1, p, cpu=call, seconds=call, nodes=nodes, rows={"7": rows})
                     for p in range(self.now)
                 ),
             ]
@@ -77,9 +77,9 @@ class World:
         self.decided = followed(self.decided, found, self.model.judged)
 
 
-def _of(elements: int) -> list[Reference]:
+def _of(elements: int) -> list[FileSplit]:
     return [
-        Reference("s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0,
+        FileSplit("s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0,
                   elements=elements)
     ]  # fmt: skip
 
@@ -156,25 +156,25 @@ def test_somebody_else_may_change_the_number() -> None:
 def test_what_a_choice_costs_goes_by_numbers_and_not_by_operators() -> None:
     made = []
     for nodes in (1, 1000):
-        pace = Pace(16)
+        pace = ParallelismPolicy(16)
         told = {str(i): 1e-5 for i in range(nodes)}
         for _ in range(3):
             pace.decide(_of(5000), 2, 4)
             pace.took(0.03, here=False)
             pace.learn(
                 [
-                    Done(0, 0, cpu=1e-3),
-                    *(Done(s, p, cpu=0.02, nodes=told, rows=dict.fromkeys(told, 10))
+                    TaskOutcome(0, 0, cpu=1e-3),
+                    *(TaskOutcome(s, p, cpu=0.02, nodes=told, rows=dict.fromkeys(told, 10))
                       for s in (1, 2) for p in range(4)),
                 ]
             )  # fmt: skip
-        model = ByModel()
+        model = PartitionCountModel()
         seen = Seen(4, 5000, 30.0, 30.0, pace.over(), ())
         made.append(calls(partial(_asked, pace, model, seen)))
     assert made[0] == made[1] < 1500, made
 
 
-def _asked(pace: Pace, model: ByModel, seen: Seen) -> None:
+def _asked(pace: ParallelismPolicy, model: PartitionCountModel, seen: Seen) -> None:
     """What an epoch asks of the model."""
     pace.over()
     model.see(seen)

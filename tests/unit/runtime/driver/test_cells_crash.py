@@ -16,7 +16,7 @@ from fate import Fate, published, survived
 from levada.connectors.serialization.serialize import Format
 from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(14)]
@@ -33,11 +33,11 @@ WHERE {{{{ WINDOW :w {{{{ ?a :p ?v }}}} WINDOW :u {{{{ ?a :q ?z }}}}
 FILTER(?v IN (0, {{0}}, 3)) }}}}"""
 LISTED = TEXT.replace("?v > {0}", "?v IN (1, {0}, 3)")
 ASKED = {
-    "conditions": [Asked(TEXT.format(i), f"above-{i}") for i in (-1, 0, 1, 2)],
-    "ranges": [Asked(ISTREAM.format(i / 2), f"of-{i}") for i in (1, 2, 3, 6)],
+    "conditions": [QueryRequest(TEXT.format(i), f"above-{i}") for i in (-1, 0, 1, 2)],
+    "ranges": [QueryRequest(ISTREAM.format(i / 2), f"of-{i}") for i in (1, 2, 3, 6)],
     "windows": [
-        *(Asked(APART.format(i), f"apart-{i}") for i in (1, 2)),
-        *(Asked(LISTED.format(i), f"one-{i}") for i in (0, 2)),
+        *(QueryRequest(APART.format(i), f"apart-{i}") for i in (1, 2)),
+        *(QueryRequest(LISTED.format(i), f"one-{i}") for i in (0, 2)),
     ],
 }
 STRIDE = 1 if "LEVADA_CASES" in os.environ else 45

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from levada.checkpoint.leadership.rollback import rollback
-from levada.checkpoint.manifest import Intention, Manifest
+from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources import (
     element_boundaries,
@@ -26,11 +26,11 @@ from levada.connectors.sources import (
 )
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.fingerprint import Fingerprint
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.checksummed_files import read_sealed
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?s ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
@@ -223,22 +223,22 @@ def test_last_line_waits_for_its_end(tmp_path: Path, small: pytest.MonkeyPatch) 
         assert not source.backlog(position)
 
 
-def died(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Intention:
+def died(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> EpochIntent:
     """A run that has ended with an intention written ahead, its second."""
-    run, epochs = Epochs.run, []
+    run, epochs = EpochRunner.run, []
 
-    def dies(self: Epochs, intention: Intention) -> Any:
+    def dies(self: EpochRunner, intention: EpochIntent) -> Any:
         epochs.append(intention)
         if len(epochs) == 2:
             raise RuntimeError("as if the process had ended here")
         return run(self, intention)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Epochs, "run", dies)
+        patched.setattr(EpochRunner, "run", dies)
         with pytest.raises(EngineError, match="as if the process"):
             ran.run(keep_open=True)
     return msgspec.json.decode(
-        read_sealed(ran.folder / "c" / "intentions" / "open"), type=Intention
+        read_sealed(ran.folder / "c" / "intentions" / "open"), type=EpochIntent
     )
 
 
@@ -251,12 +251,12 @@ def test_replay_reads_the_same_ranges_of_files_that_grew(
     whole = path.read_text()
     path.write_text(whole[: len(whole) // 2])
     intention = died(ran, small)
-    assert any(not r.counted for r in intention.references if isinstance(r, Reference))
+    assert any(not r.counted for r in intention.references if isinstance(r, FileSplit))
     path.write_text(whole)
     first = len(ran.manifests)
     ran.run()
     again = ran.manifests[first].pieces["s"]
-    wanted = [(r.name, r.start) for r in intention.references if isinstance(r, Reference)]
+    wanted = [(r.name, r.start) for r in intention.references if isinstance(r, FileSplit)]
     assert [(m.name, m.start) for m in again] == wanted
     assert (ran.sink.reports, ran.counts) == (expected.sink.reports, expected.counts)
 

@@ -16,7 +16,7 @@ from levada.checkpoint.manifest import read_manifest
 from levada.cli.status import show as status_text
 from levada.core.event_time import MAX, MIN
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.engine.status.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
 from levada.testing import MemorySink
@@ -142,7 +142,7 @@ def test_a_stream_from_outside_goes_before_one_that_a_query_makes(
 
 def refused(engine: Any, *texts: Any, kind: Any = UsageError) -> Any:
     with pytest.raises(kind) as caught:
-        engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+        engine.register_all([QueryRequest(text, f"q{i}") for i, text in enumerate(texts)])
     return str(caught.value)
 
 
@@ -217,7 +217,7 @@ def test_a_maker_that_is_read_stays(engine: Any) -> None:
 def test_a_stream_from_outside_with_the_name_of_one_that_is_read(
     engine: Any, tmp_path: Path
 ) -> None:
-    engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
+    engine.register_all([QueryRequest(READ, "r"), QueryRequest(MOST, "m")])
     for name in ("m", "http://e/most"):
         with pytest.raises(
             UsageError, match=f"The query r reads the stream {name}, which the query m makes"
@@ -248,7 +248,7 @@ def runs(tmp_path: Path, *parts: Any) -> Any:
             spark=False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, sink=sink, seed=7
         ) as engine:
             engine.stream(S, tmp_path / "s.nt")
-            engine.register_all([Asked(text, name) for name, text in queries.items()])
+            engine.register_all([QueryRequest(text, name) for name, text in queries.items()])
             engine.start(once=True, keep_open=i + 1 < len(parts))
             engine.await_end()
     return sink.reports
@@ -324,7 +324,9 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
             f"FROM NAMED WINDOW :v ON <{T}> [RANGE PT6S STEP PT3S] WHERE {{ "
             f"WINDOW :v {{ ?a :q ?b }}"
         )
-        engine.register_all([Asked(READ.replace("WHERE {", both), "r"), Asked(MOST, "m")])
+        engine.register_all(
+            [QueryRequest(READ.replace("WHERE {", both), "r"), QueryRequest(MOST, "m")]
+        )
         engine.start()
         wait_for(
             lambda: (
@@ -344,7 +346,7 @@ def wait_for(condition: Any) -> None:
 
 
 def test_what_is_told_of_a_made_stream(engine: Any, tmp_path: Path) -> None:
-    engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
+    engine.register_all([QueryRequest(READ, "r"), QueryRequest(MOST, "m")])
     ended(engine)
     record = engine._records()["m"]
     assert (record.elements, record.late, record.watermark) == (len(made_elements()), 0, MAX)
@@ -360,7 +362,7 @@ def test_what_is_told_of_a_made_stream(engine: Any, tmp_path: Path) -> None:
 
 def test_watermark_of_a_made_stream_after_each_epoch(engine: Any, tmp_path: Path) -> None:
     """No later report of the maker is below it, and it is behind the maker's own by one epoch."""
-    engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
+    engine.register_all([QueryRequest(READ, "r"), QueryRequest(MOST, "m")])
     seen = []
 
     def see(m: Any) -> None:
@@ -391,7 +393,7 @@ def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engi
         "FROM NAMED WINDOW :w ON :b [RANGE PT6S STEP PT6S] "
         "WHERE { WINDOW :w { ?x :of ?a . ?x :n ?m } }"
     )
-    counted, made = engine.register_all([Asked(count, "c"), Asked(text, "b")])
+    counted, made = engine.register_all([QueryRequest(count, "c"), QueryRequest(text, "b")])
     names = engine.register(
         f"{P}SELECT ?x FROM NAMED WINDOW :w ON :b [NOW] WHERE {{ WINDOW :w {{ ?x :of ?a }} }}"
     )

@@ -15,7 +15,7 @@ from fate import Fate, published, survived
 from levada.connectors.serialization.serialize import Format
 from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.testing.stream_builders import write_lines
 
 ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(12)]
@@ -53,7 +53,7 @@ def attempt(data: Any, root: Any, kills: Any = None, fate: Any = None, roll: Any
     )
     engine.stream(S, data)
     engine.register_all(
-        [Asked(f"PREFIX : <http://e/>\n{text}", name) for name, text in QUERIES.items()]
+        [QueryRequest(f"PREFIX : <http://e/>\n{text}", name) for name, text in QUERIES.items()]
     )
     return survived(engine, kills, fate)
 

@@ -14,7 +14,7 @@ from awaiting import PATIENCE, until, until_engine
 from levada.core.clock import CLOCK, wall_ms
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing import MemorySink
 from levada.testing.compare import same
 from levada.testing.stream_builders import ManualClock, lines, write_graph, write_lines
@@ -40,7 +40,7 @@ class Clocked:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, at: int = NOW) -> None:
         self.sink, self.clock = MemorySink(), ManualClock(at)
-        monkeypatch.setattr("levada.engine.engine_driver.wall", self.clock)
+        monkeypatch.setattr("levada.engine.engine_driver.wall_clock_ms", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, epoch=0
         )
@@ -190,7 +190,7 @@ def test_idle_stream_follows_the_heartbeat_of_another_stream_by_the_real_clock(
 
 def test_a_beat_stands_in_the_intention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An epoch that is run again after a crash ends where it did, whatever the clock says now."""
-    manifest = Epochs._manifest
+    manifest = EpochRunner._manifest
 
     def dies(self: Any, intention: Any, *rest: Any) -> Any:
         if intention.wall >= NOW + 10_000:
@@ -200,7 +200,7 @@ def test_a_beat_stands_in_the_intention(tmp_path: Path, monkeypatch: pytest.Monk
     watermarks = []
     for dying in (True, False):
         e = Clocked(tmp_path, monkeypatch, NOW if dying else NOW + 500_000)
-        monkeypatch.setattr(Epochs, "_manifest", dies if dying else manifest)
+        monkeypatch.setattr(EpochRunner, "_manifest", dies if dying else manifest)
         with e.engine:
             if dying:
                 write_lines(tmp_path / "s.nt", ELEMENTS)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from levada.checkpoint.manifest import Held
+from levada.checkpoint.manifest import UnpublishedResults
 from levada.runtime.publication.file_rolling import is_due
 
 HOUR = 3_600_000
-HELD = [Held(1, 1, [], {}, 100 * HOUR, 7)]
+HELD = [UnpublishedResults(1, 1, [], {}, 100 * HOUR, 7)]
 
 
 @pytest.mark.parametrize(

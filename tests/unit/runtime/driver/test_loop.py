@@ -17,12 +17,12 @@ import pytest
 from awaiting import PATIENCE
 from levada.core.checksummed_files import read_sealed, seal
 from levada.errors import CheckpointError, EngineError, LostTaskError
-from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.driver.epoch_loop import EpochLoop
 
 CRASH = """
 import json, os, sys
 from pathlib import Path
-from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.driver.epoch_loop import EpochLoop
 
 def next_intention(last):
     epoch = json.loads(last)["epoch"] + 1 if last else 1
@@ -33,7 +33,7 @@ def run_epoch(intention):
     if json.loads(intention)["epoch"] == 3:
         os._exit(9)
 
-loop = Loop(Path(sys.argv[1]), next_intention, run_epoch)
+loop = EpochLoop(Path(sys.argv[1]), next_intention, run_epoch)
 loop.start()
 loop.await_end()
 """
@@ -65,7 +65,7 @@ def loops() -> Iterator[Any]:
     started = []
 
     def start(folder: Any, engine: Any, **options: Any) -> Any:
-        loop = Loop(folder, engine.next_intention, engine.run_epoch, **options)
+        loop = EpochLoop(folder, engine.next_intention, engine.run_epoch, **options)
         started.append(loop)
         loop.start()
         return loop
@@ -324,7 +324,7 @@ def test_the_next_question_comes_soon_after_an_epoch_and_then_later_and_later(
         asked.append(time.monotonic())
         return next(answers, None)
 
-    loop = Loop(tmp_path / "intentions", ask, lambda text: None, ask_every=0.4)
+    loop = EpochLoop(tmp_path / "intentions", ask, lambda text: None, ask_every=0.4)
     loop.start()
     while len(asked) < 10:
         assert not loop.await_end(0.01)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from asking import S, element, step
-from levada.connectors.sources.splits import MadeReference
+from levada.connectors.sources.splits import DerivedSplit
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.runtime.driver import derived_streams
 from levada.testing.stream_builders import write_lines
 
@@ -37,12 +37,12 @@ READERS = {
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[list[MadeReference]]:
+def read(monkeypatch: pytest.MonkeyPatch) -> list[list[DerivedSplit]]:
     """The references of each epoch to what was made, where there are three tasks at once."""
-    found: list[list[MadeReference]] = []
+    found: list[list[DerivedSplit]] = []
     asked: Any = derived_streams.references
 
-    def seen(*args: Any) -> list[MadeReference]:
+    def seen(*args: Any) -> list[DerivedSplit]:
         found.append(list(asked(*args[:-1], 3)))
         return found[-1]
 
@@ -58,8 +58,8 @@ def run(folder: Path, maker: str, partitions: int) -> tuple[Any, Any]:
         spark=False, checkpoint=folder / "ck", epoch_rows=20, partitions=partitions, seed=7
     ) as engine:
         engine.stream(S, folder / "s.nt")
-        asked = [Asked(f"{P}REGISTER RSTREAM :m AS {MAKERS[maker]} {WINDOW}{BODY}", "m")]
-        asked += [Asked(P + text, name) for name, text in READERS.items()]
+        asked = [QueryRequest(f"{P}REGISTER RSTREAM :m AS {MAKERS[maker]} {WINDOW}{BODY}", "m")]
+        asked += [QueryRequest(P + text, name) for name, text in READERS.items()]
         made, *readers = engine.register_all(asked)
         engine.start(once=True)
         engine.await_end()
@@ -76,7 +76,7 @@ def run(folder: Path, maker: str, partitions: int) -> tuple[Any, Any]:
 def test_it_does_not_show_how_many_tasks_read_a_made_stream(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    read: list[list[MadeReference]],
+    read: list[list[DerivedSplit]],
     maker: str,
     partitions: int,
 ) -> None:

@@ -28,9 +28,9 @@ from levada.connectors.sinks.file_sink import FileSink
 from levada.core.checksummed_files import seal
 from levada.engine.engine import Engine
 from levada.errors import OvertakenError, SinkError
-from levada.runtime.driver.epoch_loop import Loop
+from levada.runtime.driver.epoch_loop import EpochLoop
 from levada.runtime.publication import async_publication
-from levada.runtime.publication.async_publication import Beside, Rest
+from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
 from overlapping import overlapping
 
 FRESH = QUERIES[1]
@@ -55,7 +55,7 @@ class Publisher:
         self.signs: list[list[str]] = []
         self.total, self.fails, self.folder = total, fails, folder
         self.runs = [threading.Event() for _ in range(total + 2)]
-        self.loop = Loop(folder, self.next, self.run, again=self.again)
+        self.loop = EpochLoop(folder, self.next, self.run, again=self.again)
 
     def next(self, last: str | None) -> str | None:
         epoch = int(last) + 1 if last else 1
@@ -64,14 +64,14 @@ class Publisher:
         self.runs[epoch].set()
         return None
 
-    def run(self, text: str) -> Rest:
+    def run(self, text: str) -> PendingPublication:
         epoch = int(text)
         self.runs[epoch].set()
         self.signs.append(sorted(path.name for path in self.folder.iterdir()))
         self.told.append(f"job {epoch}")
         self.loop.await_published()
         self.told.append(f"commit {epoch}")
-        return Rest(epoch, lambda: self.publish(epoch))
+        return PendingPublication(epoch, lambda: self.publish(epoch))
 
     def publish(self, epoch: int) -> None:
         assert self.runs[epoch + 1].wait(PATIENCE), "the next epoch begins meanwhile"
@@ -141,7 +141,7 @@ def test_who_was_overtaken_ends_its_publication_while_it_is_done_again(
         told.append(last)
         return None
 
-    loop = Loop(tmp_path, following, lambda text: True, again=again)
+    loop = EpochLoop(tmp_path, following, lambda text: True, again=again)
     loop.start()
     until(lambda: told or loop.failure)
     assert loop.stop(PATIENCE) and loop.failure is None
@@ -150,7 +150,7 @@ def test_who_was_overtaken_ends_its_publication_while_it_is_done_again(
 
 def test_one_at_a_time_and_what_failed_is_raised_once() -> None:
     ended = threading.Event()
-    it = Beside(ended.set)
+    it = PublicationThread(ended.set)
     it.look()
     it.join()
 
@@ -216,14 +216,14 @@ class Both(Journal):
 
 def doomed(data: Path, root: Path) -> None:
     """In a process of its own: stands in a publication while the next epoch has run its job."""
-    join = Beside.join
+    join = PublicationThread.join
 
-    def waits(self: Beside) -> None:
+    def waits(self: PublicationThread) -> None:
         if self._thread is not None and (root / "j.stands").exists():
             (root / "waits").touch()
         join(self)
 
-    with overlapping(), patch.object(Beside, "join", waits):
+    with overlapping(), patch.object(PublicationThread, "join", waits):
         root.mkdir()
         journal_run(data, root, Both(root / "j", blocks=3))
 

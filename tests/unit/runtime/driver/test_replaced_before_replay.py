@@ -12,11 +12,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from levada.checkpoint.manifest import Intention, Manifest
+from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.connectors.sources.fingerprint import HEAD
 from levada.engine.engine import Engine
 from levada.errors import EngineError, SourceError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
@@ -65,11 +65,11 @@ def _started(folder: Path, sink: MemorySink, name: str, files: str) -> Engine:
 def _die_in_an_epoch(folder: Path, name: str, files: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that has written down what it will read, and no more."""
 
-    def dies(self: Epochs, intention: object) -> None:
+    def dies(self: EpochRunner, intention: object) -> None:
         raise RuntimeError("as if the process had ended here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Epochs, "run", dies)
+        patched.setattr(EpochRunner, "run", dies)
         with (
             pytest.raises(EngineError, match="as if the process"),
             _started(folder, MemorySink(), name, files) as engine,
@@ -270,15 +270,15 @@ def test_a_single_file_that_is_deleted_in_mid_run(
         engine.register(QUERY, name="q")
         return engine
 
-    run = Epochs.run
+    run = EpochRunner.run
 
-    def deletes(self: Epochs, intention: Intention) -> None:
+    def deletes(self: EpochRunner, intention: EpochIntent) -> None:
         path.unlink()
         run(self, intention)
 
     sink, told = MemorySink(), list[Manifest]()
     with monkeypatch.context() as patched:
-        patched.setattr(Epochs, "run", deletes)
+        patched.setattr(EpochRunner, "run", deletes)
         with started(sink) as engine:
             engine._on_epoch(told.append)
             engine.start(once=True, keep_open=True)

@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
-from levada.checkpoint.epoch_context import Done
-from levada.connectors.sources.splits import Reference
+from levada.checkpoint.epoch_context import TaskOutcome
+from levada.connectors.sources.splits import FileSplit
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
-from levada.runtime.driver.parallelism import BACKLOG, HERE, LIGHT, MOST_BYTES, TRY, Pace
+from levada.runtime.driver.parallelism import (
+    BACKLOG,
+    HERE,
+    LIGHT,
+    MOST_BYTES,
+    TRY,
+    ParallelismPolicy,
+)
 
 PARTITIONS = 2
 JVM = {ONE: 20.0, SPREAD: 80.0}
@@ -19,21 +26,24 @@ JVM = {ONE: 20.0, SPREAD: 80.0}
 def of(elements: int, form: str = "nt", files: int = 1) -> list[Any]:
     each = elements // files
     return [
-        Reference("s", "p", "f", "/f", form, 0, 10 * each, index=0, document=0, elements=each)
+        FileSplit("s", "p", "f", "/f", form, 0, 10 * each, index=0, document=0, elements=each)
         for _ in range(files)
     ]
 
 
-def done(read: float, stage: float, rows: int) -> list[Done]:
+def done(read: float, stage: float, rows: int) -> list[TaskOutcome]:
     """What tasks tell: reading and each partition's call took so many ms."""
     nodes = {"7": stage * 0.8e-3}
-    calls = [Done(1, p, cpu=stage * 1e-3, nodes=nodes, rows={"7": rows}) for p in range(PARTITIONS)]
-    return [Done(0, 0, cpu=read * 1e-3), *calls]
+    calls = [
+        TaskOutcome(1, p, cpu=stage * 1e-3, nodes=nodes, rows={"7": rows})
+        for p in range(PARTITIONS)
+    ]
+    return [TaskOutcome(0, 0, cpu=read * 1e-3), *calls]
 
 
 def run(
-    pace: Pace, epochs: int, elements: int, *, each: float, took: Callable[[str], float],
-    jvm: dict[str, float] = JVM, pressure: Pressure = BACKLOG,
+    pace: ParallelismPolicy, epochs: int, elements: int, *, each: float, took: Callable[[str],
+    float], jvm: dict[str, float] = JVM, pressure: Pressure = BACKLOG,
 ) -> list[str]:  # fmt: skip
     """The ways of epochs in which an element costs so many ms, half of it in reading."""
     ways = []
@@ -48,37 +58,37 @@ def run(
 
 def test_an_epoch_of_unknown_cost_is_one_task_unless_it_is_very_large() -> None:
     for elements, way in ((0, ONE), (1_000_000, ONE), (MOST_BYTES // 10 + 1, SPREAD)):
-        choice = Pace().decide(of(elements), 2, PARTITIONS)
+        choice = ParallelismPolicy().decide(of(elements), 2, PARTITIONS)
         assert choice.way == way and not choice.predicted and choice.why
 
 
 def test_many_calls_are_always_spread() -> None:
-    assert Pace().decide([], 8, 8).way == SPREAD
+    assert ParallelismPolicy().decide([], 8, 8).way == SPREAD
 
 
 @pytest.mark.parametrize(("each", "way"), [(0.0001, ONE), (0.1, SPREAD)])
 def test_the_work_of_an_epoch_decides_and_not_its_elements(each: float, way: str) -> None:
     work = 10_000 * each
     took = {ONE: 20 + work, SPREAD: 30 + 0.5 * work}
-    ways = run(Pace(2), 50, 10_000, each=each, took=took.__getitem__)
+    ways = run(ParallelismPolicy(2), 50, 10_000, each=each, took=took.__getitem__)
     assert ways[20:] == [way] * 30, "nothing is tried that is predicted to be much slower"
 
 
 def test_a_wrong_prediction_is_corrected_by_what_is_measured() -> None:
     """Spread is predicted to take less than it does: it is tried, and left."""
     took = {ONE: 20.0 + 200, SPREAD: 400.0}
-    ways = run(Pace(2), 60, 10_000, each=0.02, took=took.__getitem__)
+    ways = run(ParallelismPolicy(2), 60, 10_000, each=0.02, took=took.__getitem__)
     assert SPREAD in ways and ways[10:].count(SPREAD) <= 2
 
 
 def test_a_way_that_would_be_hardly_worse_is_tried_again_rarely() -> None:
     took = {ONE: 1050.0, SPREAD: 700.0 + 10}
-    ways = run(Pace(2), 200, 10_000, each=0.1, took=took.__getitem__)
+    ways = run(ParallelismPolicy(2), 200, 10_000, each=0.1, took=took.__getitem__)
     assert 0 < ways[10:].count(SPREAD) <= 190 // TRY + 1
 
 
 def test_predictions_follow_epochs_of_other_sizes() -> None:
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     for elements in (1_000, 20_000, 5_000, 40_000, 1_000, 20_000, 5_000, 40_000):
         ms = 20 + 0.01 * elements
         run(pace, 1, elements, each=0.01, took={ONE: ms, SPREAD: ms}.__getitem__)
@@ -87,7 +97,7 @@ def test_predictions_follow_epochs_of_other_sizes() -> None:
 
 
 def test_what_is_read_by_several_tasks_is_worth_them() -> None:
-    pace = Pace(4)
+    pace = ParallelismPolicy(4)
     run(pace, 3, 10_000, each=0.02, took=lambda way: 200.0)
     assert pace.decide(of(10_000, files=4), 1, 4).readers == 4
     assert pace.decide(of(10_000, files=1), 1, 4).readers == 1
@@ -95,7 +105,7 @@ def test_what_is_read_by_several_tasks_is_worth_them() -> None:
 
 
 def test_what_is_told_adds_up() -> None:
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     run(pace, 5, 10_000, each=0.001, took=lambda way: 30.0)
     costs = pace.told(5)
     assert costs.last.epoch == 5 and costs.last.took == pytest.approx(30.0)
@@ -105,7 +115,7 @@ def test_what_is_told_adds_up() -> None:
 
 
 def test_predictions_are_made_before_the_epoch_and_of_its_cpu_too() -> None:
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     run(pace, 20, 10_000, each=0.004, took=lambda way: 60.0)
     assert pace.choice.expected == pytest.approx(40.0, rel=0.05)
     assert pace.choice.worked == pytest.approx(40.0)
@@ -113,7 +123,7 @@ def test_predictions_are_made_before_the_epoch_and_of_its_cpu_too() -> None:
 
 def test_the_first_epochs_of_a_process_are_soon_forgotten() -> None:
     """They load kernels: ten times as slow, they would hide what an epoch takes for long."""
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     run(pace, 1, 10_000, each=0.04, took=lambda way: 900.0)
     run(pace, 6, 10_000, each=0.004, took=lambda way: 60.0)
     choice = pace.decide(of(10_000, files=4), 1, PARTITIONS)
@@ -123,13 +133,13 @@ def test_the_first_epochs_of_a_process_are_soon_forgotten() -> None:
 
 def test_on_a_machine_that_is_slower_than_was_guessed_both_ways_are_tried_soon() -> None:
     took = {ONE: 8 * 22.0, SPREAD: 8 * 50.0}
-    ways = run(Pace(2), 30, 10_000, each=0.0002, took=took.__getitem__)
+    ways = run(ParallelismPolicy(2), 30, 10_000, each=0.0002, took=took.__getitem__)
     assert ways.count(SPREAD) <= 2 and SPREAD in ways[:20]
 
 
 def test_epochs_that_are_alike_say_nothing_of_larger_ones_but_the_guess() -> None:
     """What differs by chance is hardly a slope: by points alone all sizes would take the same."""
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     for i in range(20):
         took, each = (66.0, 54.0)[i % 2], (0.0044, 0.0036)[i // 2 % 2]
         run(pace, 1, 10_000 + 10 * i, each=each, took={ONE: took, SPREAD: took}.__getitem__)
@@ -139,7 +149,7 @@ def test_epochs_that_are_alike_say_nothing_of_larger_ones_but_the_guess() -> Non
 
 def test_what_an_epoch_takes_by_its_elements() -> None:
     """The lines that decide how many elements keep a delay say what is predicted for an epoch."""
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     for elements in (1_000, 20_000, 5_000, 40_000) * 3:
         ms = 20 + 0.01 * elements
         run(pace, 1, elements, each=0.01, took={ONE: ms, SPREAD: ms}.__getitem__)
@@ -149,11 +159,11 @@ def test_what_an_epoch_takes_by_its_elements() -> None:
         assert one.fixed + one.each * elements == pytest.approx(predicted[ONE], rel=0.01)
     assert one.within(one.fixed + 1_000 * one.each) == pytest.approx(1_000, abs=1)
     assert spread.most == one.most
-    assert not Pace(2).ways(here=False)
+    assert not ParallelismPolicy(2).ways(here=False)
 
 
 def test_what_runs_here_goes_no_other_way() -> None:
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     run(pace, 3, 10_000, each=0.001, took=lambda way: 30.0)
     assert len(pace.ways(here=True)) == 1
     for _ in range(3):
@@ -166,7 +176,7 @@ def test_what_runs_here_goes_no_other_way() -> None:
 
 def test_fewer_partitions_are_worth_it_where_their_calls_cost_more_than_their_rows() -> None:
     for fixed, each, best in ((5.0, 0.0, 1), (0.1, 0.1, 2)):
-        pace = Pace(2)
+        pace = ParallelismPolicy(2)
         for elements in (1_000, 20_000, 5_000, 40_000) * 5:
             choice = pace.decide(of(elements), 1, PARTITIONS)
             rows = elements // PARTITIONS
@@ -178,11 +188,11 @@ def test_fewer_partitions_are_worth_it_where_their_calls_cost_more_than_their_ro
         would = pace.over()
         assert set(would) == {1, 2}
         assert min(would, key=would.__getitem__) == best
-    assert Pace(0).over() == {}
+    assert ParallelismPolicy(0).over() == {}
 
 
 def test_what_ran_here_says_nothing_of_tasks() -> None:
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     for _ in range(3):
         pace.decide(of(10), 1, PARTITIONS)
         pace.took(0.001, here=True)
@@ -191,7 +201,7 @@ def test_what_ran_here_says_nothing_of_tasks() -> None:
 
 
 def test_few_lines_are_light_and_documents_are_not() -> None:
-    pace = Pace()
+    pace = ParallelismPolicy()
     for references, light in (
         ([], True),
         (of(LIGHT), True),
@@ -207,13 +217,13 @@ def test_few_lines_are_light_and_documents_are_not() -> None:
 def test_two_cores_that_gain_a_third_of_the_time_are_not_worth_their_shuffles() -> None:
     """The 500 stations of SRBench on two cores."""
     took, jvm = {ONE: 408.0, SPREAD: 308.0}, {ONE: 40.0, SPREAD: 140.0}
-    ways = run(Pace(2), 100, 1_000_000, each=0.00036, took=took.__getitem__, jvm=jvm)
+    ways = run(ParallelismPolicy(2), 100, 1_000_000, each=0.00036, took=took.__getitem__, jvm=jvm)
     assert ways.count(SPREAD) <= 2 and set(ways[:8] + ways[50:]) == {ONE}
 
 
 def test_many_cores_that_are_clearly_faster_are_used_under_a_backlog() -> None:
     took, jvm = {ONE: 4_000.0, SPREAD: 700.0}, {ONE: 40.0, SPREAD: 300.0}
-    pace = Pace(8)
+    pace = ParallelismPolicy(8)
     ways = run(pace, 30, 1_000_000, each=0.0038, took=took.__getitem__, jvm=jvm)
     assert set(ways[10:]) == {SPREAD}
     assert "times as fast as one task" in pace.choice.why
@@ -227,14 +237,14 @@ def test_one_task_that_keeps_up_is_used_however_fast_many_would_be() -> None:
         (Pressure(interval=1_000.0, budget=200.0), SPREAD),
         (Pressure(interval=1_000.0, budget=500.0), ONE),
     ):
-        pace = Pace(8)
+        pace = ParallelismPolicy(8)
         ways = run(pace, 30, 1_000_000, each=0.00038, took=took.__getitem__, pressure=pressure)
         assert set(ways[20:]) == {way}, pressure
 
 
 def test_a_first_trial_that_loads_kernels_does_not_hide_what_a_way_takes() -> None:
     took, jvm = {ONE: 4_000.0, SPREAD: 3_900.0}, {ONE: 40.0, SPREAD: 300.0}
-    pace = Pace(8)
+    pace = ParallelismPolicy(8)
     run(pace, 20, 1_000_000, each=0.0038, took=took.__getitem__, jvm=jvm)
     took[SPREAD] = 700.0
     ways = run(pace, 60, 1_000_000, each=0.0038, took=took.__getitem__, jvm=jvm)
@@ -242,7 +252,7 @@ def test_a_first_trial_that_loads_kernels_does_not_hide_what_a_way_takes() -> No
 
 
 def test_the_jvm_of_another_machine_is_guessed() -> None:
-    pace = Pace(2)
+    pace = ParallelismPolicy(2)
     for _ in range(5):
         pace.decide(of(10_000), 3, PARTITIONS)
         pace.took(0.1, here=False)

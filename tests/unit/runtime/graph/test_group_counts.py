@@ -17,7 +17,7 @@ from test_send_graph import PARTS, QUERY, run, run_again, write
 import levada
 from levada.checkpoint import state_files
 from levada.checkpoint.checkpoint_folder import newest_manifest
-from levada.checkpoint.epoch_context import Done, load_groups
+from levada.checkpoint.epoch_context import TaskOutcome, load_groups
 from levada.checkpoint.key_group_tables import name_of
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.send_graph_options import USUAL
@@ -174,8 +174,8 @@ def test_what_is_packed_is_what_was_counted(
     groups = np.sort(rng.permutation(FINEST)[:many])
     rows = np.zeros(FINEST, np.int64)
     rows[groups] = rng.integers(1, most + 1, many)
-    told = Done(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])
-    done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), Done)]
+    told = TaskOutcome(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])
+    done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), TaskOutcome)]
     assert len(done[0].sent[0].rows) <= 8 * FINEST * 4 / 3
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
@@ -200,7 +200,7 @@ def test_a_slice_that_comes_again_has_what_was_counted_in_it(tmp_path: Path) -> 
     """As where the length of slices changes from run to run."""
     rows = np.zeros(FINEST, np.int64)
     rows[[4, 9]] = 3, 5
-    done = [Done(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])]
+    done = [TaskOutcome(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])]
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
     for epoch, name in enumerate(("2004-08-07", "2004-08", "2004-08-07"), 1):

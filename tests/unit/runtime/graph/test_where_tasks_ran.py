@@ -13,7 +13,7 @@ import pytest
 
 import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Manifest
 from levada.cli.main import main
 from levada.cli.placement.traffic_text import MOST
@@ -21,9 +21,9 @@ from levada.engine.placement.traffic_report import flows_of, read_flows
 from levada.plan.execution.plan import Plan
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job, deliver, outcome, resolve
-from levada.runtime.placement.send_graph import Sent, of
+from levada.runtime.placement.send_graph import SentCounts, of
 from levada.runtime.placement.task_placement import tell
-from levada.runtime.preferred_locations import NOWHERE, Tally
+from levada.runtime.preferred_locations import NOWHERE, LocalityStats
 
 EXECUTORS = ("executor_h_5", "executor_h_2", "")
 NUMBERS = ("5", "2", "9")  # the last one stands for no machine
@@ -162,8 +162,8 @@ def test_who_sends_to_whom_is_told(
     assert all(f"{a} to {b}" in drawn for a, b in sizes)
 
 
-def sent_by(cpu: dict[str, float], rows: dict[str, int]) -> Sent:
-    return Sent({"s a.nt": {task: [n, 9 * n, 1] for task, n in rows.items()}}, cpu)
+def sent_by(cpu: dict[str, float], rows: dict[str, int]) -> SentCounts:
+    return SentCounts({"s a.nt": {task: [n, 9 * n, 1] for task, n in rows.items()}}, cpu)
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_a_run_that_has_not_counted_says_so(
 
 
 def test_a_partition_that_came_since_is_wanted_nowhere() -> None:
-    tally = Tally(executors=("executor_h_0",), asked=((), (0,)))
-    done = [Done(1, p, at="0", came={"0": [1, 10, 1], "1": [1, 5, 2]}) for p in range(2)]
+    tally = LocalityStats(executors=("executor_h_0",), asked=((), (0,)))
+    done = [TaskOutcome(1, p, at="0", came={"0": [1, 10, 1], "1": [1, 5, 2]}) for p in range(2)]
     tell(tally, done)
     assert (tally.wanted, tally.missed) == (1, 0)
     assert (tally.read, tally.remote, tally.blobs) == (30, 10, 4)

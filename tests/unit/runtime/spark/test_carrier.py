@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.runtime.spark import blob_transport
-from levada.runtime.spark.blob_transport import BlobLostError, Carrier, Sender, receive
+from levada.runtime.spark.blob_transport import BlobLostError, BlobTransport, Sender, receive
 
 
 def send(how: Any, source: Any, name: Any, blobs: Any) -> list[Any]:
@@ -29,7 +29,7 @@ def test_what_is_sent_arrives_in_the_order_of_sources_and_places(
     tmp_path_factory: pytest.TempPathFactory, sent: Any, threshold: Any, shuffle: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("xfer")
-    how = Carrier(str(folder / "job"), threshold)
+    how = BlobTransport(str(folder / "job"), threshold)
     by_source = {s: [blob for source, blob in sent if source == s] for s in range(6)}
     refs = [ref for s, blobs in by_source.items() for ref in send(how, s, f"task-{s}", blobs)]
     shuffle.shuffle(refs)
@@ -39,14 +39,14 @@ def test_what_is_sent_arrives_in_the_order_of_sources_and_places(
 
 
 def test_small_blobs_make_no_file(tmp_path: Path) -> None:
-    send(Carrier(str(tmp_path / "job"), 10), 0, "task", [b"x" * 9])
+    send(BlobTransport(str(tmp_path / "job"), 10), 0, "task", [b"x" * 9])
     assert not (tmp_path / "job").exists()
-    send(Carrier(str(tmp_path / "job"), 10), 0, "task", [b"x" * 10, b"y" * 10])
+    send(BlobTransport(str(tmp_path / "job"), 10), 0, "task", [b"x" * 10, b"y" * 10])
     assert os.listdir(tmp_path / "job") == ["task"]
 
 
 def test_without_a_folder_all_go_by_value() -> None:
-    assert [bytes(b) for b in receive(send(Carrier(None, 0), 0, "task", [b"x" * 100]))] == [
+    assert [bytes(b) for b in receive(send(BlobTransport(None, 0), 0, "task", [b"x" * 100]))] == [
         b"x" * 100
     ]
 
@@ -55,7 +55,7 @@ def test_without_a_folder_all_go_by_value() -> None:
 def test_arrived_blobs_are_aligned_and_read_only(tmp_path: Path, threshold: int) -> None:
     columns = [np.arange(n, dtype=np.uint64) for n in (3, 5)]
     blobs = receive(
-        send(Carrier(str(tmp_path), threshold), 0, "task", [c.tobytes() for c in columns])
+        send(BlobTransport(str(tmp_path), threshold), 0, "task", [c.tobytes() for c in columns])
     )
     for blob, column in zip(blobs, columns, strict=True):
         view = np.frombuffer(blob, np.uint64)
@@ -65,13 +65,13 @@ def test_arrived_blobs_are_aligned_and_read_only(tmp_path: Path, threshold: int)
 
 
 def test_a_view_outlives_the_removal_of_its_file(tmp_path: Path) -> None:
-    (blob,) = receive(send(Carrier(str(tmp_path), 0), 0, "task", [b"kept"]))
+    (blob,) = receive(send(BlobTransport(str(tmp_path), 0), 0, "task", [b"kept"]))
     (tmp_path / "task").unlink()
     assert bytes(blob) == b"kept"
 
 
 def test_a_lost_or_short_file_is_an_error(tmp_path: Path) -> None:
-    refs = send(Carrier(str(tmp_path), 0), 0, "task", [b"x" * 100, b"y" * 100])
+    refs = send(BlobTransport(str(tmp_path), 0), 0, "task", [b"x" * 100, b"y" * 100])
     os.truncate(tmp_path / "task", 150)
     with pytest.raises(BlobLostError, match="shorter"):
         receive(refs)
@@ -84,9 +84,9 @@ def test_a_lost_or_short_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_two_attempts_never_write_one_file(tmp_path: Path) -> None:
-    send(Carrier(str(tmp_path), 0), 0, "task", [b"x"])
+    send(BlobTransport(str(tmp_path), 0), 0, "task", [b"x"])
     with pytest.raises(FileExistsError):
-        send(Carrier(str(tmp_path), 0), 0, "task", [b"x"])
+        send(BlobTransport(str(tmp_path), 0), 0, "task", [b"x"])
 
 
 def test_a_job_removes_what_is_left_of_jobs_that_are_over(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_job_removes_what_is_left_of_jobs_that_are_over(tmp_path: Path) -> Non
 
 
 def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer() -> None:
-    near, told = blob_transport.Near(by_host=True), [("executor_10.0.0.7_3", "")]
+    near, told = blob_transport.HostLocality(by_host=True), [("executor_10.0.0.7_3", "")]
     for pause in (blob_transport.FIRST_PAUSE, 2 * blob_transport.FIRST_PAUSE):
         assert near.hosts(told) == (("10.0.0.7", ""),)
         near.missed()
@@ -110,7 +110,7 @@ def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer(
 
 def test_executors_that_stand_for_hosts_are_told_one_by_one() -> None:
     told = [("executor_10.0.0.7_3", "", "executor_10.0.0.7_4")]
-    assert blob_transport.Near(by_host=False).hosts(told) == tuple(told)
+    assert blob_transport.HostLocality(by_host=False).hosts(told) == tuple(told)
 
 
 def test_only_what_is_for_this_host_or_this_executor_goes_by_file(
@@ -120,7 +120,7 @@ def test_only_what_is_for_this_host_or_this_executor_goes_by_file(
     monkeypatch.setattr(blob_transport, "host_here", lambda: "here")
     monkeypatch.setattr(blob_transport, "executor_here", lambda: "3")
     at = ("here", "there", "", "executor_here_3", "executor_here_4")
-    with Sender(Carrier("job/0", 0, at), 0, "task") as sender:
+    with Sender(BlobTransport("job/0", 0, at), 0, "task") as sender:
         tails = [sender.wrap(b"x" * 100, target)[1] for target in range(len(at))]
     assert [tail[0] for tail in tails] == [1, 0, 0, 1, 0]
     assert os.listdir(tmp_path / "levada-xfer" / "job" / "0") == ["task"]

@@ -144,7 +144,7 @@ def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
     may = threading.Event()
     executor = Elsewhere(lambda: None)
     of = session(["0", "0", "0,1"])
-    looks = executor_checks.Sight(of, executor, root / "ck", lambda: paths(root))
+    looks = executor_checks.ExecutorChecks(of, executor, root / "ck", lambda: paths(root))
     looks.ask()
     assert looks(["0"]) == {"0"} and executor.jobs == 1
     run = executor.run
@@ -163,7 +163,7 @@ def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
 def test_who_is_alone_is_waited_for(root: Path) -> None:
     """Also where a placement says where each task is to run."""
     executor = Elsewhere(lambda: None)
-    looks = executor_checks.Sight(
+    looks = executor_checks.ExecutorChecks(
         session(["0", "0", "1", "1", "1,2"]), executor, root / "ck", lambda: paths(root)
     )
     looks.ask()
@@ -174,7 +174,7 @@ def test_who_is_alone_is_waited_for(root: Path) -> None:
 
 def test_what_one_that_comes_does_not_see_ends_an_epoch_behind_it(root: Path) -> None:
     executor = Elsewhere(lambda: None)
-    looks = executor_checks.Sight(
+    looks = executor_checks.ExecutorChecks(
         session(["0", "0", "0,1"]), executor, root / "ck", lambda: paths(root)
     )
     looks.ask()

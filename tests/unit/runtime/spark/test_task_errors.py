@@ -12,7 +12,7 @@ from levada.errors import EngineError, LevadaError
 from levada.runtime.spark import spark_tasks
 from levada.runtime.spark.blob_transport import (
     BlobLostError,
-    Carrier,
+    BlobTransport,
     SenderFailedError,
     receive,
 )
@@ -148,13 +148,13 @@ def test_error_of_a_task_reaches_each_partition_and_the_driver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spark_tasks, "resolve", lambda name: fail)
-    intake = spark_tasks.IntakeTask(b"bad", "x:y", Carrier(), 3)
+    intake = spark_tasks.IntakeTask(b"bad", "x:y", BlobTransport(), 3)
     parts = list(intake(5, [b"payload"]))
     assert [target for target, _ in parts] == [0, 1, 2]
     records = [body + tail for _, (body, tail) in parts]
     with pytest.raises(SenderFailedError):
         receive(records[:1])
-    stage = spark_tasks.StageTask(b"bad", "x:y", Carrier(), 3, 1)
+    stage = spark_tasks.StageTask(b"bad", "x:y", BlobTransport(), 3, 1)
     passed_on = [body + tail for _, (body, tail) in stage(0, records[:1])]
     ((document, mark),) = spark_tasks.LastStageTask(b"bad", "x:y", 2)(1, [b".", *passed_on[1:2]])
     assert mark == spark_tasks.ERROR

@@ -19,7 +19,7 @@ from levada.connectors.sources import spooled_files
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.source_reader import read
 from levada.connectors.sources.split_enumerator import source_of
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.connectors.spool.message_log import Log, Message
 from levada.connectors.spool.push_spool import PushLog, push_spool
 from levada.connectors.spool.python_spool import PythonSpool, python_spool
@@ -36,12 +36,12 @@ class Spooled(NamedTuple):
     config: StreamConfig
     file: Path
 
-    def references(self, rows: int = 1000) -> list[Reference]:
+    def references(self, rows: int = 1000) -> list[FileSplit]:
         """What a driver gives to tasks."""
         source = source_of(self.config, self.file.parent / "scratch")
         assert isinstance(source, FileSource)
         source.discover(final=True)
-        found: list[Reference] = []
+        found: list[FileSplit] = []
         taken, position = source.take({}, rows)
         while taken:
             found += taken

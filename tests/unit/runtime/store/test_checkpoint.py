@@ -14,7 +14,7 @@ from awaiting import PATIENCE
 from cases import Clause
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import cached_plan
-from levada.checkpoint.leadership.commit_log import Reign
+from levada.checkpoint.leadership.commit_log import Leadership
 from levada.checkpoint.state_files import map_
 from levada.core.checkpoint_facts import FORMAT
 from levada.engine.engine import Engine
@@ -182,7 +182,7 @@ def test_a_killed_change_of_queries_is_made_at_the_next_start(
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.driver.epoch_loop.Loop._write", _fail)
+        patch.setattr("levada.runtime.driver.epoch_loop.EpochLoop._write", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [ALL])
     got, _ = run(ck, {S: {"path": stream}}, [ALL])
@@ -243,14 +243,14 @@ def test_two_engines_do_not_share_a_checkpoint(ck: Any) -> None:
 def test_a_second_engine_that_evaded_the_lock_takes_over(
     stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Reign.commit
+    commit = Leadership.commit
 
-    def late(reign: Reign, manifest: Any, *needed: Any) -> None:
+    def late(reign: Leadership, manifest: Any, *needed: Any) -> None:
         open_and_close(ck)
         commit(reign, manifest, *needed)
 
     monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
-    monkeypatch.setattr(Reign, "commit", late)
+    monkeypatch.setattr(Leadership, "commit", late)
     told = rf"Another engine has taken over the checkpoint {ck}: process {os.getpid()} on "
     with pytest.raises(OvertakenError, match=told) as caught:
         run(ck, {S: {"path": stream}}, [SUM])

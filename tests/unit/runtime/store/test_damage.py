@@ -29,9 +29,9 @@ from levada.errors import CheckpointError
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plan_codec import encode_groups, encode_plan, read_groups, read_plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
-from levada.runtime.driver.epoch import Epochs
-from levada.runtime.driver.epoch_loop import Loop
-from levada.runtime.driver.static_graphs import Statics
+from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.driver.epoch_loop import EpochLoop
+from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.testing.stream_builders import write_lines
 
 STRIDE = 1 if EXAMPLES else 4  # bytes
@@ -66,15 +66,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     write_lines(folder / "s.nt", [*ELEMENTS[:30], ELEMENTS[0], *ELEMENTS[30:]])
     write_lines(folder / "t.nt", OTHER)
-    run_epoch = Epochs.run
+    run_epoch = EpochRunner.run
 
-    def die(self: Epochs, intention: Any) -> None:
+    def die(self: EpochRunner, intention: Any) -> None:
         if intention.epoch == 9:
             raise DiedError
         run_epoch(self, intention)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Epochs, "run", die)
+        patch.setattr(EpochRunner, "run", die)
         with pytest.raises(Exception, match="stopped in epoch 9"):
             start(folder)
     return folder
@@ -155,7 +155,9 @@ def test_a_bit_of_each_byte_of_an_intention_is_told_by_the_loop(
     drawn = random.Random(random_seed)
     for bit in (byte + drawn.randrange(8) for byte in range(0, bits(path), 8 * STRIDE)):
         flip(path, bit)
-        loop = Loop(path.parent, lambda last: None, lambda intention: pytest.fail("it was run"))
+        loop = EpochLoop(
+            path.parent, lambda last: None, lambda intention: pytest.fail("it was run")
+        )
         loop.start()
         assert loop.await_end(PATIENCE)
         assert isinstance(loop.failure, CheckpointError), bit
@@ -293,14 +295,14 @@ def test_the_copy_of_a_static_file_is_checked_before_it_is_read(tmp_path: Path) 
             engine.static(tmp_path / "k.nt", replaceable=True)
             register(engine, [joined])
             if flipped:
-                place = Statics.place
+                place = StaticGraphs.place
 
-                def damaged(self: Statics) -> None:
+                def damaged(self: StaticGraphs) -> None:
                     place(self)
                     (copy,) = (tmp_path / "ck" / "static").glob("[0-9a-f]*.nt")
                     flip(copy, 8 * 12)
 
-                patch.setattr(Statics, "place", damaged)
+                patch.setattr(StaticGraphs, "place", damaged)
             engine.start(once=True)
             engine.await_end()
 

@@ -11,7 +11,7 @@ import pytest
 from asking import S, element
 from levada.cli.main import main
 from levada.engine.engine import Engine
-from levada.engine.query_request import Asked
+from levada.engine.query_request import QueryRequest
 from levada.errors import LevadaError
 from levada.testing.stream_builders import lines, write_lines
 
@@ -28,7 +28,7 @@ def run(root: Path, data: Path, *, keep_open: bool) -> None:
         spark=False, checkpoint=root / "ck", epoch_rows=8, partitions=2, seed=7, keep_results=False
     ) as engine:
         engine.stream(S, data)
-        engine.register_all([Asked(QUERY, "q")])
+        engine.register_all([QueryRequest(QUERY, "q")])
         engine.start(once=True, keep_open=keep_open)
         engine.await_end()
 

@@ -14,7 +14,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.state_files import map_
 from levada.checkpoint.verify import verify
 from levada.errors import CheckpointError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.stream_builders import write_lines
 
 QUERY = query("SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", tail=" GROUP BY ?a",
@@ -26,15 +26,15 @@ QUERY = query("SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", tail=" GROU
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkpoint that died in its seventh epoch."""
     write_lines(tmp_path / "s.nt", [element(300 * i, f"a{i % 5} p {i}") for i in range(60)])
-    run_epoch = Epochs.run
+    run_epoch = EpochRunner.run
 
-    def die(self: Epochs, intention: object) -> None:
+    def die(self: EpochRunner, intention: object) -> None:
         if intention.epoch == 7:  # type: ignore[attr-defined]
             raise ZeroDivisionError
         run_epoch(self, intention)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(Epochs, "run", die)
+        patch.setattr(EpochRunner, "run", die)
         with pytest.raises(Exception, match="stopped in epoch 7"):
             start(tmp_path)
     return tmp_path

@@ -12,7 +12,7 @@ import pytest
 
 from levada.checkpoint import result_index
 from levada.checkpoint.manifest import Manifest, encode_manifest
-from levada.checkpoint.result_counts import Reported
+from levada.checkpoint.result_counts import ResultCounts
 from levada.checkpoint.result_index import Cursor, Index, Keep
 from levada.core.event_time import TIMELESS
 from levada.core.frame import Frame
@@ -32,10 +32,10 @@ def manifest(epoch: int, root: Path, size: int = 10) -> Manifest:
     return Manifest(epoch, 1, segments=[name], counts=counts_of(2, time))
 
 
-def counts_of(solutions: int, report: int) -> Reported:
+def counts_of(solutions: int, report: int) -> ResultCounts:
     """``q`` has so many solutions in one report."""
     counts = {"node": 3, "op": 0, "n": solutions, "least": report, "most": report, "reports": 1}
-    return Reported.of(Frame({name: np.array([n], np.int64) for name, n in counts.items()}, 1))
+    return ResultCounts.of(Frame({name: np.array([n], np.int64) for name, n in counts.items()}, 1))
 
 
 def plan(version: int) -> Plan:

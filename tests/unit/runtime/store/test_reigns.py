@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from levada.checkpoint.leadership.commit_log import FOLDER, Driver, Reign
+from levada.checkpoint.leadership.commit_log import FOLDER, Driver, Leadership
 from levada.checkpoint.manifest import Manifest
 from levada.errors import OvertakenError
 
 
-def begin(root: Path, pid: int) -> Reign:
+def begin(root: Path, pid: int) -> Leadership:
     (root / "manifests").mkdir(parents=True, exist_ok=True)
-    return Reign(root, Driver("host", pid, 1_000))
+    return Leadership(root, Driver("host", pid, 1_000))
 
 
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:

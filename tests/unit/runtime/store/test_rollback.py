@@ -26,7 +26,7 @@ from levada.connectors.sinks.file_sink import FileSink
 from levada.core import checkpoint_facts
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError, SourceError
-from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.epoch import EpochRunner
 from levada.testing.stream_builders import write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
@@ -63,15 +63,15 @@ def begun(folder: Path, *, partitions: int = 2, **options: Any) -> Engine:
 
 def run(folder: Path, die: int = 0, **options: Any) -> None:
     """To the end, or until the epoch of this number is written ahead."""
-    run_epoch = Epochs.run
+    run_epoch = EpochRunner.run
 
-    def dies(self: Epochs, intention: Any) -> None:
+    def dies(self: EpochRunner, intention: Any) -> None:
         if intention.epoch == die:
             raise DiedError
         run_epoch(self, intention)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Epochs, "run", dies)
+        patch.setattr(EpochRunner, "run", dies)
         try:
             with begun(folder, **options) as engine:
                 engine.start(once=True)
@@ -222,7 +222,7 @@ def test_a_death_between_the_steps_loses_nothing(
         raise DiedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("levada.checkpoint.leadership.commit_log.Reign.commit", dies)
+        patch.setattr("levada.checkpoint.leadership.commit_log.Leadership.commit", dies)
         with pytest.raises(DiedError):
             rollback(copy / "ck", None, wall=5)
     run(copy, keep="1h")

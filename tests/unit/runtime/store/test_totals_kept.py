@@ -12,7 +12,7 @@ import pytest
 
 from levada.checkpoint import query_totals
 from levada.checkpoint.manifest import Manifest, encode_manifest
-from levada.checkpoint.result_counts import Reported
+from levada.checkpoint.result_counts import ResultCounts
 from levada.core.frame import Frame
 from levada.errors import CheckpointError
 from levada.plan.execution.plan import Plan
@@ -73,7 +73,7 @@ class Planned:
         return [query for query in self.queries.values() if query.formers]
 
 
-def told_of(counts: Mapping[Place, tuple[int, int]]) -> Reported:
+def told_of(counts: Mapping[Place, tuple[int, int]]) -> ResultCounts:
     """What queries have had in an epoch, as its tasks tell it."""
     order = sorted(counts, key=lambda place: (place.node, place.member))
     columns = {
@@ -85,7 +85,7 @@ def told_of(counts: Mapping[Place, tuple[int, int]]) -> Reported:
         "reports": [counts[place][1] for place in order],
     }
     rows = {name: np.array(column, np.int64) for name, column in columns.items()}
-    return Reported.of(Frame(rows, len(order)))
+    return ResultCounts.of(Frame(rows, len(order)))
 
 
 def changed(plan: Planned, rng: random.Random) -> Planned:

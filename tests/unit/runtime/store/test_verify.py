@@ -56,7 +56,7 @@ def ck(tmp_path: Path) -> Path:
     wanted = Request("1", content=Content(None))
     request_files.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
     request_files.put_answer(root, "0", Answer(["done"]))
-    reader_leases.Sign(root, "reader", lambda: 0.0).needs(1)
+    reader_leases.ReaderLease(root, "reader", lambda: 0.0).needs(1)
     return root
 
 

@@ -22,7 +22,7 @@ from levada.operators.state.checksummed_frames import unpack_checked
 from levada.operators.state.element_time_log import KeptTimes
 from levada.operators.state.state_parts import State, read_head
 from levada.operators.windowing.element_times import (
-    Seen,
+    EventTimes,
     occurrences,
     retain,
     span,
@@ -68,7 +68,7 @@ def epoch(
     start: int = MIN,
     *,
     counted: bool = False,
-) -> tuple[Seen, State]:
+) -> tuple[EventTimes, State]:
     """One epoch of a stream in this window."""
     state = files.state()
     kept = KeptTimes(state, KEY, arrived, w, counted=counted)
@@ -146,7 +146,9 @@ def test_what_is_kept_says_what_all_times_would(window: Window, random_seed: int
     files, all_ts = Files(), set[int]()
 
     def instants(ts: Times, low: int, w: int) -> set[int]:
-        found = {i for pair in zip(*span(window, Seen.of(ts), MIN), strict=True) for i in pair}
+        found = {
+            i for pair in zip(*span(window, EventTimes.of(ts), MIN), strict=True) for i in pair
+        }
         return {int(i) for i in found if low <= i < w}
 
     for n in range(300):

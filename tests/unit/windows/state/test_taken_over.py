@@ -14,7 +14,7 @@ from levada.kernels.terms.term_dictionary import Terms
 from levada.operators.state import counters, term_retention
 from levada.operators.state.checksummed_frames import unpack_checked
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.state_handover import Part, Taken, taken_over
+from levada.operators.state.state_handover import HandedOverGroups, Part, taken_over
 from levada.operators.state.state_parts import State, read_head
 
 GROUPS = 6
@@ -50,7 +50,7 @@ class Partitions:
             for q in sorted(self.names, key=lambda q: q == p):
                 head, theirs = read_head(self.read(self.names[q])[1]), self.owner == q
                 mine = theirs & (now == p)
-                taken = Taken(None if (mine == theirs).all() else mine, theirs)
+                taken = HandedOverGroups(None if (mine == theirs).all() else mine, theirs)
                 parts.append(Part(head, self.names[q], taken))
             if parts:
                 states[p] = State(taken_over(None, parts), "", self.read)
@@ -138,7 +138,9 @@ def test_texts_come_from_all_once_and_instants_from_one() -> None:
         term_retention.insert(state, _terms(f"<{p}>"), 90, 0)
         state.replace("times.0", [state.put({"": Frame({"ts": none}, 0)}, 1, (90, 0, 0))])
         there.close(p, state)
-    parts = [Part(read_head(there.read(n)[1]), n, Taken(None)) for n in there.names.values()]
+    parts = [
+        Part(read_head(there.read(n)[1]), n, HandedOverGroups(None)) for n in there.names.values()
+    ]
     head = taken_over(parts[0], [*parts, *parts])
     assert [(p.file, p.name) for p in head.pieces["terms"]] == [("0", "1"), ("1", "1")]
     assert [p.file for p in head.pieces["times.0"]] == ["0"]

@@ -19,7 +19,7 @@ from levada.kernels.keyed.bucket_layout import avalanche
 from levada.operators.state import checksummed_frames, lsm_runs, restricted_lookup
 from levada.operators.state.checksummed_frames import CheckedFrames, unpack_checked
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.restricted_lookup import Wanted, met
+from levada.operators.state.restricted_lookup import LookupKeys, met
 from levada.operators.state.run import Run, open_
 from levada.operators.state.state_parts import Bounded, Head, State
 
@@ -101,7 +101,7 @@ def test_as_of_the_run_as_it_is(
         state = taken(theta, came, groups)
         probe = rows_of(asked, now - 20, even=even)
         mask = np.isin(np.arange(GROUPS), list(groups))
-        new = Wanted([(probe.rows[col.KEY], probe.rows)])
+        new = LookupKeys([(probe.rows[col.KEY], probe.rows)])
         for piece in state.pieces("x"):
             want = sorted(pairs(open_(state, piece), probe, mask))
             assert sorted(pairs(met(state, piece, new), probe, mask)) == want
@@ -110,7 +110,7 @@ def test_as_of_the_run_as_it_is(
 def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
     state = taken(0, [rows_of(list(range(60)), 0, even=True)], {7, 14})
     probe = rows_of([3, 4, 5], 10, even=True)
-    new = Wanted([(probe.rows[col.KEY], probe.rows)])
+    new = LookupKeys([(probe.rows[col.KEY], probe.rows)])
     (piece,) = state.pieces("x")
     with patch.object(State, "frames", side_effect=AssertionError("it is opened")):
         assert met(state, piece, new) is None
@@ -118,7 +118,7 @@ def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
 
 
 def test_where_nothing_has_come_nothing_is_looked_up() -> None:
-    assert len(Wanted([]).of(1, np.ones(4, np.bool_))) == 0
+    assert len(LookupKeys([]).of(1, np.ones(4, np.bool_))) == 0
 
 
 def test_of_a_large_run_a_few_blocks_are_read() -> None:
@@ -133,7 +133,7 @@ def test_of_a_large_run_a_few_blocks_are_read() -> None:
         seen.append(len(np.unique(at >> checksummed_frames.BLOCK)))
 
     with patch.object(checksummed_frames._Blocks, "_check", counted):
-        run = met(state, piece, Wanted([(probe.rows[col.KEY], probe.rows)]))
+        run = met(state, piece, LookupKeys([(probe.rows[col.KEY], probe.rows)]))
     assert run is not None
     assert sorted(run.rows["id"].tolist()) == [3 * 64, 3 * 65, 3 * 128]
     assert sum(seen) << checksummed_frames.BLOCK < 0.2 * len(FILES[piece.file])
@@ -145,7 +145,7 @@ def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
     state = taken(0, [rows_of(list(range(10_000)), 0, even=True)], groups)
     probe = rows_of([2, 4], 10, even=True)
     (piece,) = state.pieces("x")
-    new = Wanted([(probe.rows[col.KEY], probe.rows)])
+    new = LookupKeys([(probe.rows[col.KEY], probe.rows)])
     run = met(state, piece, new)
     assert run is not None and run.rows.n == 10_000
     assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2

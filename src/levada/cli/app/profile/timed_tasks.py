@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from levada.checkpoint.epoch_context import Context, decode_context, load_plan
+from levada.checkpoint.epoch_context import EpochContext, decode_context, load_plan
 from levada.cli.app.profile.recorder import Recorder
 from levada.connectors.sources.splits import AnyReference
 from levada.core.frame import Frame
@@ -37,7 +37,7 @@ def around(stage: int) -> str:
 class TimedIntake(IntakeTask):
     """An intake task whose work is written down."""
 
-    def __init__(self, context: Context, recorder: Recorder) -> None:
+    def __init__(self, context: EpochContext, recorder: Recorder) -> None:
         super().__init__(context)
         self.recorder = recorder
         self.reading, self.coming = "", 0
@@ -92,7 +92,7 @@ class TimedStage(StageTask):
     """A stage's task whose work is written down."""
 
     def __init__(
-        self, context: Context, plan: Plan, stage: int, partition: int, *, recorder: Recorder
+        self, context: EpochContext, plan: Plan, stage: int, partition: int, *, recorder: Recorder
     ) -> None:
         self.recorder = recorder
         with recorder.timed(around(stage)):

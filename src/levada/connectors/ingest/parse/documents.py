@@ -36,7 +36,7 @@ from levada.connectors.ingest.parse.document_limits import (
 from levada.connectors.ingest.parse.jsonld_type_maps import declares_type_map, nest_ids
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.sources.file_errors import is_of_data, reason
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bytes
 from levada.kernels.text.blank_nodes import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
@@ -142,7 +142,7 @@ def document_text(data: bytes, form: str, base: str = "") -> bytes:
     return b"".join(parts)
 
 
-def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triples, Reference]:
+def parse_document(data: Bytes, reference: FileSplit, seed: int) -> tuple[Triples, FileSplit]:
     """The statements of a document of a stream, and the reference as one to their N-Quads text.
 
     A document that is not well-formed has no statements, but one bad place: it is dead as a whole.

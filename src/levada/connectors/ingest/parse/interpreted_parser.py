@@ -23,7 +23,7 @@ _NOTHING = re.compile(rb"[ \t]*(?:[\r\n#]|\Z)")
 
 
 @dataclass
-class Cold:
+class InterpretedParserQuota:
     """What may be read without the kernel in this process: ``left`` bytes, in chunks of at most
     ``chunk``.
     """
@@ -42,7 +42,7 @@ class Cold:
         return True
 
 
-COLD = Cold()
+COLD = InterpretedParserQuota()
 
 
 def line_starts(data: Bytes) -> Longs:

@@ -23,7 +23,7 @@ from levada.connectors.ingest.parse.documents import LARGEST, document_text, fau
 from levada.connectors.ingest.parse.fallback_parser import Refused, read_line
 from levada.connectors.ingest.parse.ntriples import TermColumn, Triples, line_at, parse
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bytes, Longs
 from levada.core.rdf_terms import Kind
 from levada.kernels.text.byte_ops import PAD
@@ -38,8 +38,8 @@ Bad = list[tuple[int, str, str]]
 
 
 def parse_messages(
-    data: Bytes, messages: Messages, reference: Reference, config: StreamConfig, seed: int
-) -> tuple[Triples, Reference, Messages]:
+    data: Bytes, messages: Messages, reference: FileSplit, config: StreamConfig, seed: int
+) -> tuple[Triples, FileSplit, Messages]:
     """The statements of messages, the reference to the text in which they stand, and where the
     messages are in that. What is wrong is in ``bad``, by places of the text.
     """

@@ -20,7 +20,7 @@ from levada.connectors.config.column_names import number_names
 from levada.connectors.ingest.lateness import Dead
 from levada.connectors.ingest.tables.bisect_records import read_by_halves
 from levada.connectors.sources.read_split import CsvChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bytes
 from levada.kernels.text.csv_records import OPEN_QUOTE, SOUND, STRAY_QUOTE, scan_records
 
@@ -65,7 +65,7 @@ class RawRows:
         )
 
 
-def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> RawRows:
+def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: FileSplit) -> RawRows:
     """The ``needed`` columns of the records of a reference; null is an empty field."""
     data = chunk.data
     start, stop, fields, fault = scan_records(data, ord(chunk.separator))

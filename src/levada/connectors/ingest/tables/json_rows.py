@@ -24,7 +24,7 @@ from levada.connectors.ingest.lateness import Dead
 from levada.connectors.ingest.tables.bisect_records import read_by_halves
 from levada.connectors.ingest.tables.csv_rows import RawRows, decode
 from levada.connectors.sources.file_errors import encoding_fault
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bytes, Longs
 from levada.kernels.text.json_duplicate_names import hash_name, superseded_names
 
@@ -38,7 +38,7 @@ _HALF = re.compile(
 
 
 def json_rows(
-    data: Bytes, needed: Sequence[str], reference: Reference, exact: str | None = None
+    data: Bytes, needed: Sequence[str], reference: FileSplit, exact: str | None = None
 ) -> RawRows:
     """The ``needed`` columns of the lines of a reference; numbers of the column ``exact`` keep all
     of their digits.

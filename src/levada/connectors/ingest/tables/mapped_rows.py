@@ -24,7 +24,7 @@ from levada.connectors.config.mapping_formula import column_of, compile_
 from levada.connectors.config.row_mapping import ROW, Part, RowMapping, Term
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements
-from levada.connectors.ingest.lateness import Dead, Gate, Late, admit, leading
+from levada.connectors.ingest.lateness import AdmissionBounds, Dead, Late, admit, leading
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit
@@ -32,7 +32,7 @@ from levada.connectors.ingest.tables.tuple_rows import cast_column, dead_rows, r
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MIN, distinct
 from levada.core.rdf_terms import XSD
 from levada.core.text_columns import join_lines
@@ -45,7 +45,7 @@ _NO_IRI = r"[\x00-\x20<>]"  # what could end an IRI, or its line
 def mapped_of(
     chunk: CsvChunk | JsonChunk | pa.Table,
     config: StreamConfig,
-    reference: Reference,
+    reference: FileSplit,
     *,
     late_below: int,
     future_above: int,
@@ -55,13 +55,13 @@ def mapped_of(
     """The triples and elements of what ``connectors.sources.read_split.read_tuples`` read; the
     bounds are those of ``elements.elements_of``.
     """
-    gate = Gate.of(config, reference, late_below, future_above)
+    gate = AdmissionBounds.of(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
     return compute_apart(rows, lambda some: _mapped(some, config, reference, gate, seed))
 
 
 def _mapped(
-    rows: RawRows, config: StreamConfig, reference: Reference, gate: Gate, seed: int
+    rows: RawRows, config: StreamConfig, reference: FileSplit, gate: AdmissionBounds, seed: int
 ) -> tuple[Triples, Elements]:
     assert config.mapping is not None, "the stream has a mapping"
     frame = _columns(rows, config.mapping, reference)
@@ -104,7 +104,7 @@ def _mapped(
     )
 
 
-def _columns(rows: RawRows, mapping: RowMapping, reference: Reference) -> pl.DataFrame:
+def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
     """The columns that are read by their types, the number of each record, and the formulas."""
     made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)

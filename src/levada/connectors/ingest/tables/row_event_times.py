@@ -22,14 +22,14 @@ from levada.connectors.config.time_format import UTC
 from levada.connectors.ingest.lateness import (
     NO_TIME,
     WRONG_TIME,
-    Gate,
+    AdmissionBounds,
     clock_times,
     file_time,
     likely_unit,
 )
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.sources.file_errors import is_of_data
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bools, Bytes, Longs
 from levada.core.event_time import MAX, MIN
 from levada.kernels.text.timestamps import instants
@@ -39,7 +39,12 @@ _CALENDAR = 1 << 52  # ms: times beyond that no calendar of zones knows
 
 
 def row_times(
-    rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference, *, gate: Gate
+    rows: RawRows,
+    table: pl.DataFrame,
+    config: StreamConfig,
+    reference: FileSplit,
+    *,
+    gate: AdmissionBounds,
 ) -> Times:
     """The event time of each row, by the file's name, a clock or a column of ``table``; a row
     without one is marked in ``rows.wrong``.

@@ -55,7 +55,7 @@ _UNSAID = re.compile(r"[:;,]|^\s*$")  # names that no schema= can hold
 
 
 @frozen
-class Sniffed:
+class InferredSchema:
     """What was found. ``types``: every column, in order; ``time`` None: no column has times.
     ``texts``: the first rows; ``notes``: sentences on what is not certain.
     """
@@ -102,7 +102,7 @@ def kept(config: StreamConfig, before: StreamConfig) -> StreamConfig:
     return replace(config, schema=before.schema, **{n: getattr(before, n) for n in found})
 
 
-def _settled(config: StreamConfig, found: Sniffed) -> StreamConfig:
+def _settled(config: StreamConfig, found: InferredSchema) -> StreamConfig:
     schema = found.schema
     if config.sign and config.sign not in found.types:
         raise UsageError(f"The stream {config.name} has no column {config.sign} of signs.")
@@ -120,7 +120,7 @@ def _settled(config: StreamConfig, found: Sniffed) -> StreamConfig:
     )
 
 
-def _no_times(config: StreamConfig, found: Sniffed) -> str:
+def _no_times(config: StreamConfig, found: InferredSchema) -> str:
     """That the column which was named has no times, and what it begins with, or that none has."""
     column = config.time_argument
     if found.texts is None or column not in found.texts or found.texts.is_empty():
@@ -131,7 +131,7 @@ def _no_times(config: StreamConfig, found: Sniffed) -> str:
     )
 
 
-def sniff(path: str, config: StreamConfig) -> Sniffed:
+def sniff(path: str, config: StreamConfig) -> InferredSchema:
     """What a file shows; ``config``: what has been said of it. Raises ``SourceError``."""
     head, tail = _ends(path)
     if not head.strip():
@@ -184,7 +184,7 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
         return
 
 
-def _of_csv(path: str, head: str, tail: str, separator: str) -> Sniffed:
+def _of_csv(path: str, head: str, tail: str, separator: str) -> InferredSchema:
     rows = list(_rows(head, separator))
     header = [name.strip() for name in rows[0]] if rows else []
     _check_header(path, header)
@@ -203,7 +203,7 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> Sniffed:
     texts = texts.drop(empty)
     types = _types(texts)
     notes = (*_numbered(header, names, empty), *_odd(texts, types))
-    return Sniffed("csv", types, separator=separator, texts=texts, notes=notes)
+    return InferredSchema("csv", types, separator=separator, texts=texts, notes=notes)
 
 
 def _numbered(header: Sequence[str], names: Sequence[str], empty: Sequence[str]) -> Iterator[str]:
@@ -233,7 +233,7 @@ def _check_header(path: str, names: Sequence[str]) -> None:
         )
 
 
-def _of_json(path: str, text: str) -> Sniffed:
+def _of_json(path: str, text: str) -> InferredSchema:
     if spans_lines(text.encode()):
         raise SourceError(f"The file {path} is {NOT_LINES}.")
     found: list[dict[str, object]] = []
@@ -253,7 +253,7 @@ def _of_json(path: str, text: str) -> Sniffed:
     }
     cells = {name: [_json_text(row.get(name)) for row in found] for name in names}
     texts = pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()))
-    return Sniffed("ndjson", types, texts=texts, notes=tuple(_odd(texts, types)))
+    return InferredSchema("ndjson", types, texts=texts, notes=tuple(_odd(texts, types)))
 
 
 def _json_text(value: object) -> str | None:
@@ -316,7 +316,7 @@ def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
             yield f"{said} cannot be said in a schema: it is left out."
 
 
-def _with_times(found: Sniffed, config: StreamConfig) -> Sniffed:
+def _with_times(found: InferredSchema, config: StreamConfig) -> InferredSchema:
     """With the column of times, and how these are written."""
     asked = config.time_argument if config.time != "field:ts" or "ts" in found.types else ""
     names = [name for name in found.types if name.strip()]
@@ -347,7 +347,7 @@ def _with_times(found: Sniffed, config: StreamConfig) -> Sniffed:
     )
 
 
-def _ways(found: Sniffed, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
+def _ways(found: InferredSchema, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
     """The ways in which all values of a column are times."""
     assert found.texts is not None, "a table has rows"
     seen = found.texts[name].alias("").drop_nulls()
@@ -390,7 +390,7 @@ def _unit(seen: pl.Series, name: str) -> str:
     return "ms" if name.lower() in _LIKELY or _TIMELY.search(name) else ""
 
 
-def _rank(found: Sniffed, name: str, way: StreamConfig) -> tuple[int, int, int]:
+def _rank(found: InferredSchema, name: str, way: StreamConfig) -> tuple[int, int, int]:
     """How likely a column is that of the times: the larger, the likelier."""
     assert found.texts is not None, "a table has rows"
     timely = _TIMELY.search(name) or _NUMBERED.fullmatch(name)
@@ -400,7 +400,7 @@ def _rank(found: Sniffed, name: str, way: StreamConfig) -> tuple[int, int, int]:
     return known, int(found.types[name] == "string"), rising
 
 
-def _zoneless(found: Sniffed, name: str, way: StreamConfig) -> bool:
+def _zoneless(found: InferredSchema, name: str, way: StreamConfig) -> bool:
     """Whether the times are local ones, of which the zone is to be known."""
     assert found.texts is not None, "a table has rows"
     if found.types[name] in ("integer", "double") or way.zone != "UTC":

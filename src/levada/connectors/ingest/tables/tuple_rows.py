@@ -22,7 +22,14 @@ import polars as pl
 import pyarrow as pa
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.ingest.lateness import Dead, Gate, Late, Verdict, admit, leading
+from levada.connectors.ingest.lateness import (
+    AdmissionBounds,
+    Dead,
+    ElementFates,
+    Late,
+    admit,
+    leading,
+)
 from levada.connectors.ingest.tables.csv_rows import RawRows, csv_rows
 from levada.connectors.ingest.tables.json_rows import json_rows
 from levada.connectors.ingest.tables.message_rows import messages_apart
@@ -30,7 +37,7 @@ from levada.connectors.ingest.tables.row_event_times import row_times, seeming_u
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
-from levada.connectors.sources.splits import Reference
+from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MIN
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Kind
@@ -106,7 +113,7 @@ class Tuples:
 def tuples_of(
     chunk: CsvChunk | JsonChunk | pa.Table,
     config: StreamConfig,
-    reference: Reference,
+    reference: FileSplit,
     *,
     late_below: int,
     future_above: int,
@@ -115,12 +122,14 @@ def tuples_of(
     """The tuples of what ``connectors.sources.read_split.read_tuples`` read; the bounds are those
     of ``elements.elements_of``.
     """
-    gate = Gate.of(config, reference, late_below, future_above)
+    gate = AdmissionBounds.of(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
     return compute_apart(rows, lambda some: _tuples(some, config, reference, gate))
 
 
-def _tuples(rows: RawRows, config: StreamConfig, reference: Reference, gate: Gate) -> Tuples:
+def _tuples(
+    rows: RawRows, config: StreamConfig, reference: FileSplit, gate: AdmissionBounds
+) -> Tuples:
     values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
     if config.sign:
         _check_signs(rows, config.sign)
@@ -155,7 +164,7 @@ def _tuples(rows: RawRows, config: StreamConfig, reference: Reference, gate: Gat
 def raw_rows(
     chunk: CsvChunk | JsonChunk | pa.Table,
     config: StreamConfig,
-    reference: Reference,
+    reference: FileSplit,
     messages: Messages | None = None,
 ) -> RawRows:
     """The columns that the stream reads, as they stand there, and in which of the ``messages``."""
@@ -176,7 +185,7 @@ def raw_rows(
     return json_rows(chunk.data, needed, reference, config.time_field)
 
 
-def dead_rows(rows: RawRows, verdict: Verdict, gate: Gate) -> list[Dead]:
+def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:
     """What goes to the dead letters, by place."""
     future = np.flatnonzero(verdict.future).tolist()
     fates = {**rows.wrong, **dict.fromkeys(future, gate.future)}
@@ -191,7 +200,7 @@ def dead_rows(rows: RawRows, verdict: Verdict, gate: Gate) -> list[Dead]:
 # -- Parquet --
 
 
-def _table_rows(table: pa.Table, reference: Reference) -> RawRows:
+def _table_rows(table: pa.Table, reference: FileSplit) -> RawRows:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
     offset = np.arange(reference.start, reference.start + frame.height, dtype=np.int64)

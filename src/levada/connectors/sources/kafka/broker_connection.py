@@ -1,7 +1,7 @@
 """A connection to one broker: a socket, with TLS and a login where the stream says so, on which one
 request is under way at a time.
 
-Whatever fails is a ``Trouble``, and the connection is of no use then.
+Whatever fails is a ``BrokerError``, and the connection is of no use then.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from levada.connectors.sources.kafka.wire_protocol import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Answer,
+    BrokerError,
     Kind,
-    Trouble,
     blob,
     request,
     text,
@@ -43,8 +43,8 @@ def address_of(server: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-class Link:
-    """A connection that is open and logged in. Raises ``Trouble``, ``SourceError``."""
+class BrokerConnection:
+    """A connection that is open and logged in. Raises ``BrokerError``, ``SourceError``."""
 
     def __init__(self, config: KafkaConfig, where: tuple[str, int]) -> None:
         self.where = where
@@ -52,7 +52,7 @@ class Link:
         try:
             self._socket = _connected(config, where)
         except (OSError, ValueError) as error:
-            raise Trouble(_said(error)) from error
+            raise BrokerError(_said(error)) from error
         try:
             self._greet()
             if config.sasl:
@@ -68,12 +68,12 @@ class Link:
             self._socket.sendall(request(kind, self._number, body))
             (size,) = struct.unpack(">i", self._read(4).data)
             if size < 4 or (kind != FETCH and size > SMALL):
-                raise Trouble("what it says is not Kafka's protocol (is tls right?)")
+                raise BrokerError("what it says is not Kafka's protocol (is tls right?)")
             answer = Answer(self._read(size))
         except OSError as error:
-            raise Trouble(_said(error)) from error
+            raise BrokerError(_said(error)) from error
         if answer.i32() != self._number:
-            raise Trouble("it answers another question")
+            raise BrokerError("it answers another question")
         return answer
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Link:
         while left:
             got = self._socket.recv_into(left)
             if not got:
-                raise Trouble("it has closed the connection")
+                raise BrokerError("it has closed the connection")
             left = left[got:]
         return whole[:size]
 
@@ -101,7 +101,7 @@ class Link:
             spoken[key] = least, most
         least, most = spoken.get(FETCH.key, (0, -1))
         if code or not least <= FETCH.version <= most:
-            raise Trouble(
+            raise BrokerError(
                 f"it is older than Kafka 2.3, or newer than 4: it speaks {least} to {most} of "
                 f"Fetch, and not {FETCH.version}",
                 code,
@@ -113,13 +113,13 @@ class Link:
         answer = self.ask(SASL_HANDSHAKE, text(mechanism))
         if code := answer.i16():
             offered = ", ".join(answer.text() for _ in range(answer.i32()))
-            raise Trouble(f"it has no {mechanism}, but {offered}", code)
+            raise BrokerError(f"it has no {mechanism}, but {offered}", code)
 
         def say(message: bytes) -> bytes:
             answer = self.ask(SASL_AUTHENTICATE, blob(message))
             code, why = answer.i16(), answer.text()
             if code:
-                raise Trouble(why or "it refuses the login", code)
+                raise BrokerError(why or "it refuses the login", code)
             return answer.blob().tobytes()
 
         authenticate(config, say)

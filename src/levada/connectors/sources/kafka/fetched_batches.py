@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.connectors.sources.kafka.compression import NONE, PackedError, unpack
-from levada.connectors.sources.kafka.wire_protocol import Trouble
+from levada.connectors.sources.kafka.wire_protocol import BrokerError
 from levada.connectors.sources.message_texts import Loss, Messages
 from levada.core.array_types import Bools, Bytes, Longs
 from levada.core.frozen import frozen
@@ -48,7 +48,7 @@ _KIND = 7  # where a marker says what it is: behind five numbers of a byte, and 
 _ABORT = b"\0\0"
 
 
-class Damage(Trouble):
+class DamagedBatchError(BrokerError):
     """A batch at ``first`` that cannot be read; ``behind``: the offset behind it, 0 if unknown."""
 
     def __init__(self, first: int, behind: int, why: str) -> None:
@@ -69,16 +69,16 @@ class Batches:
     @classmethod
     def of(cls, data: Bytes, at: int, aborted: Sequence[tuple[int, int]]) -> Batches:
         """Those of an answer to a Fetch from ``at`` on; data have ``OVER`` bytes behind them.
-        Raises ``Trouble``.
+        Raises ``BrokerError``.
         """
         out: Longs = np.empty((len(data) // HEADER + 1) * FIELDS, np.int64)
         n, fault = read_batches(data, out)
         table = out[: n * FIELDS].reshape(n, FIELDS)
         behind = max(at, int(table[-1, LAST]) + 1) if n else at
         if fault == DAMAGED and not n:
-            raise Damage(at, _behind(data), "its checksum or its size is wrong")
+            raise DamagedBatchError(at, _behind(data), "its checksum or its size is wrong")
         if fault == OLD and not n:
-            raise Trouble(
+            raise BrokerError(
                 f"the batch at the offset {at} is in the format of before Kafka 0.11, which is not "
                 "read",
                 final=True,
@@ -171,7 +171,7 @@ class Records:
 def read(
     found: Sequence[tuple[Bytes, Table]], start: int, stop: int, *, more: bool = False
 ) -> Records:
-    """The records of [start, stop) of batches, by the answers' data. Raises ``Trouble``."""
+    """The records of [start, stop) of batches, by the answers' data. Raises ``BrokerError``."""
     table = np.concatenate([np.zeros((0, FIELDS), np.int64), *(rows for _, rows in found)])
     size = table[:, END] - table[:, PLACE]
     address = np.concatenate(
@@ -218,5 +218,5 @@ def _unpacked(
     return data
 
 
-def _damage(table: Table, row: int, why: str) -> Damage:
-    return Damage(int(table[row, FIRST]), int(table[row, LAST]) + 1, why)
+def _damage(table: Table, row: int, why: str) -> DamagedBatchError:
+    return DamagedBatchError(int(table[row, FIRST]), int(table[row, LAST]) + 1, why)

@@ -27,7 +27,7 @@ from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_splits import Position
 from levada.connectors.sources.kafka.librdkafka import library, said, settings
-from levada.connectors.sources.splits import KafkaReference, document_id
+from levada.connectors.sources.splits import OffsetSplit, document_id
 from levada.core.pending_requests import pending
 from levada.errors import LostError, SourceError, near
 
@@ -124,7 +124,7 @@ class KafkaSource:
             "begin": {str(p): begin.get(str(p), at) for p, at in sorted(found.items())},
         }
 
-    def take(self, position: Position, rows: int) -> tuple[list[KafkaReference], Position]:
+    def take(self, position: Position, rows: int) -> tuple[list[OffsetSplit], Position]:
         """The next offsets of all partitions, at most ``rows`` in all: as many of each."""
         assert rows > 0, "an epoch takes at least one element"
         after = self.begun(position)
@@ -186,11 +186,11 @@ class KafkaSource:
     def _unread(self, position: Position) -> dict[str, bool]:
         return {p: self._end(p) > at for p, at in position.get("offsets", {}).items()}
 
-    def _pieces(self, number: int, start: int, stop: int) -> list[KafkaReference]:
+    def _pieces(self, number: int, start: int, stop: int) -> list[OffsetSplit]:
         kafka = self._kafka
         document = document_id(self.config.name, f"{kafka.topic}/{number}/{self._topic}")
         return [
-            KafkaReference(
+            OffsetSplit(
                 self.config.name, kafka.topic, number, at, min(at + PIECE, stop), BYTES, document
             )
             for at in range(start, stop, PIECE)

@@ -23,7 +23,7 @@ from levada.connectors.sources.kafka.partition_fetcher import (
 )
 from levada.connectors.sources.kafka.record_headers import said_beside
 from levada.connectors.sources.message_texts import Loss, Messages
-from levada.connectors.sources.splits import KafkaReference
+from levada.connectors.sources.splits import OffsetSplit
 from levada.core.array_types import Bytes
 from levada.errors import AwayError, LostError
 
@@ -45,7 +45,7 @@ class KafkaReader:
         """The reader of a stream."""
         return cls(config)
 
-    def read(self, reference: KafkaReference) -> tuple[Bytes, Messages]:
+    def read(self, reference: OffsetSplit) -> tuple[Bytes, Messages]:
         """The messages of a range, a newline behind each. Raises ``AwayError``, ``LostError``."""
         partition = _taken(self._kafka, reference.number)
         try:
@@ -60,7 +60,7 @@ class KafkaReader:
         return read
 
     def _records(
-        self, partition: Partition, reference: KafkaReference
+        self, partition: Partition, reference: OffsetSplit
     ) -> tuple[Records, tuple[Loss, ...]]:
         """The records, and what was gone."""
         start = reference.start
@@ -84,7 +84,7 @@ class KafkaReader:
                 lost += ((start, why),)
                 start = first
 
-    def _lost(self, reference: KafkaReference, start: int, stop: int) -> LostError:
+    def _lost(self, reference: OffsetSplit, start: int, stop: int) -> LostError:
         return LostError(
             f"The stream {self._name} of the topic {reference.topic}: the offsets {start} to "
             f"{stop - 1} of the partition {reference.number} are gone before they were read.",

@@ -18,11 +18,11 @@ from dataclasses import replace
 from itertools import starmap
 
 from levada.connectors.config.kafka_config import KafkaConfig
-from levada.connectors.sources.kafka.broker_connection import Link, address_of
+from levada.connectors.sources.kafka.broker_connection import BrokerConnection, address_of
 from levada.connectors.sources.kafka.fetched_batches import (
     CORRUPT,
     Batches,
-    Damage,
+    DamagedBatchError,
     Records,
     Table,
     read,
@@ -35,7 +35,7 @@ from levada.connectors.sources.kafka.wire_protocol import (
     LIST_OFFSETS,
     METADATA,
     Answer,
-    Trouble,
+    BrokerError,
     fetch_body,
     leader_of,
     metadata_body,
@@ -57,7 +57,7 @@ _FINAL = {17, 29, 35, 76}
 """Codes of what stays as it is: a topic that cannot be, one that is not for us, a request or a
 codec that is not known.
 """
-Damaged = tuple[int, int, Damage]
+Damaged = tuple[int, int, DamagedBatchError]
 """Offsets from the first to behind the last, and why they cannot be read."""
 
 
@@ -78,7 +78,7 @@ class Partition:
         self._kafka, self._number = kafka, number
         self._where = f"{kafka.servers}, {kafka.topic}/{number}"
         self._committed = kafka.isolation == "read_committed"
-        self._link: Link | None = None
+        self._link: BrokerConnection | None = None
         self._rest: Batches | None = None
         self._rest_at = -1
         self._heard = 0.0
@@ -91,7 +91,7 @@ class Partition:
         while True:
             try:
                 records = read(found, start, stop, more=more)
-            except Damage as damage:
+            except DamagedBatchError as damage:
                 found = [(data, rows[rows[:, FIRST] != damage.first]) for data, rows in found]
                 damaged.append((max(damage.first, start), min(damage.behind, stop), damage))
             else:
@@ -108,7 +108,7 @@ class Partition:
         while at < stop:
             try:
                 answer, rest = rest or self._answer(at, stop), None
-            except Damage as damage:
+            except DamagedBatchError as damage:
                 behind = min(max(damage.behind, at + step), stop)
                 first, _, why = damaged.pop() if step > 1 else (at, at, damage)  # it goes on
                 damaged.append((first, behind, why))
@@ -127,7 +127,7 @@ class Partition:
 
     def _answer(self, at: int, stop: int) -> Batches | None:
         """The next batches, from ``at`` on; None if the partition has none before ``stop``. Raises
-        ``Damage``.
+        ``DamagedBatchError``.
         """
         size, tries = SIZE, 1
         while True:
@@ -135,7 +135,7 @@ class Partition:
                 with pending(f"Kafka at {self._kafka.servers}"):
                     data, end, aborted = self._ask(at, size)
                 batches = Batches.of(data, at, aborted)
-            except Trouble as trouble:
+            except BrokerError as trouble:
                 if trouble.code == CORRUPT:
                     tries += 1
                     if tries > TRIES:
@@ -174,7 +174,7 @@ class Partition:
         answer.i32()  # a replica that is nearer
         return answer.blob(), stable if self._committed else high, aborted
 
-    def _troubled(self, trouble: Trouble | None, at: int) -> None:
+    def _troubled(self, trouble: BrokerError | None, at: int) -> None:
         """What went wrong is tried again a little later, unless it is for people."""
         if trouble is not None:
             if trouble.code == _GONE:
@@ -187,10 +187,10 @@ class Partition:
             raise AwayError(f"The broker does not answer ({self._where}){why}.")
         time.sleep(PAUSE)
 
-    def _refused(self, trouble: Trouble) -> SourceError:
+    def _refused(self, trouble: BrokerError) -> SourceError:
         return SourceError(f"Kafka cannot be read ({self._where}): {self._said(trouble)}.")
 
-    def _said(self, trouble: Trouble) -> str:
+    def _said(self, trouble: BrokerError) -> str:
         """Our own words, or the library's for an error's code."""
         return str(trouble) or str(library().KafkaError(trouble.code).str())
 
@@ -198,7 +198,7 @@ class Partition:
         """The first offset, and the one behind the last. Raises ``AwayError``."""
         try:
             return self._offset(EARLIEST), self._offset(LATEST)
-        except Trouble as trouble:
+        except BrokerError as trouble:
             self.close()
             why = self._said(trouble)
             raise AwayError(f"The broker does not answer ({self._where}): {why}.") from trouble
@@ -214,29 +214,29 @@ class Partition:
                 _check(answer.i16())
                 answer.i64()
                 return answer.i64()
-        raise Trouble("it says nothing of the partition")
+        raise BrokerError("it says nothing of the partition")
 
-    def _opened(self) -> Link:
+    def _opened(self) -> BrokerConnection:
         """The connection to the leader."""
         if self._link is None:
             self._link = self._found()
         return self._link
 
-    def _found(self) -> Link:
+    def _found(self) -> BrokerConnection:
         """A connection to the leader, whom one of the servers names."""
-        trouble = Trouble("there is no server")
+        trouble = BrokerError("there is no server")
         for server in self._kafka.servers.split(","):
             link = None
             try:
-                link = Link(self._kafka, address_of(server))
+                link = BrokerConnection(self._kafka, address_of(server))
                 leader = leader_of(
                     link.ask(METADATA, metadata_body(self._kafka.topic)), self._number
                 )
                 if leader == link.where:
                     return link
                 link.close()
-                return Link(self._kafka, leader)
-            except Trouble as failed:
+                return BrokerConnection(self._kafka, leader)
+            except BrokerError as failed:
                 if link is not None:
                     link.close()
                 trouble = failed
@@ -249,16 +249,20 @@ class Partition:
         self._link = None
 
 
-def _damage(trouble: Trouble, at: int) -> Damage:
+def _damage(trouble: BrokerError, at: int) -> DamagedBatchError:
     """What is damaged at an offset: as found here, or as the broker has it."""
-    return trouble if isinstance(trouble, Damage) else Damage(at, 0, "the broker cannot read it")
+    return (
+        trouble
+        if isinstance(trouble, DamagedBatchError)
+        else DamagedBatchError(at, 0, "the broker cannot read it")
+    )
 
 
-def _loss(first: int, behind: int, damage: Damage) -> Loss:
+def _loss(first: int, behind: int, damage: DamagedBatchError) -> Loss:
     return first, f"the offsets {first} to {behind - 1} cannot be read: {damage}"
 
 
 def _check(code: int) -> None:
-    """Raises ``Trouble`` for an error's code."""
+    """Raises ``BrokerError`` for an error's code."""
     if code:
-        raise Trouble("", code)
+        raise BrokerError("", code)

@@ -15,7 +15,7 @@ import polars as pl
 from levada.connectors.config.input_formats import TABLES
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.kafka.fetched_batches import Records
-from levada.connectors.sources.message_headers import Beside, Header, beside, header_columns
+from levada.connectors.sources.message_headers import Header, MessageHeaders, beside, header_columns
 from levada.core.array_types import Longs
 
 Headers = tuple[Header, ...]
@@ -23,7 +23,7 @@ Headers = tuple[Header, ...]
 
 def said_beside(
     records: Records, partition: int, config: StreamConfig
-) -> tuple[Beside, dict[str, pl.Series]]:
+) -> tuple[MessageHeaders, dict[str, pl.Series]]:
     """What the headers of records say, and the columns of those that have a value."""
     headers = _headers(records)
     there = np.flatnonzero(records.length >= 0)

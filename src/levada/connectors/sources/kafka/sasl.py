@@ -15,14 +15,14 @@ import secrets
 from collections.abc import Callable
 
 from levada.connectors.config.kafka_config import KafkaConfig
-from levada.connectors.sources.kafka.wire_protocol import Trouble
+from levada.connectors.sources.kafka.wire_protocol import BrokerError
 
 Say = Callable[[bytes], bytes]
 MECHANISMS = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
 
 
 def authenticate(config: KafkaConfig, say: Say, nonce: str | None = None) -> None:
-    """Says it; ``nonce``: of the client, drawn unless given. Raises ``Trouble``, and
+    """Says it; ``nonce``: of the client, drawn unless given. Raises ``BrokerError``, and
     ``SourceError`` for a password that is not there.
     """
     if config.sasl == "plain":
@@ -38,7 +38,7 @@ def _scram(config: KafkaConfig, say: Say, nonce: str) -> None:
     challenge = say(f"n,,{first}".encode())
     said = _fields(challenge, "r", "s", "i")
     if not said["r"].startswith(nonce):
-        raise Trouble("it answers to another one's login")
+        raise BrokerError("it answers to another one's login")
     salt, rounds = base64.b64decode(said["s"]), int(said["i"])
     salted = hashlib.pbkdf2_hmac(name, config.secret.encode(), salt, rounds)
     last = f"c=biws,r={said['r']}"  # biws: n,, by base64
@@ -49,13 +49,13 @@ def _scram(config: KafkaConfig, say: Say, nonce: str) -> None:
     answer = _fields(say(f"{last},p={base64.b64encode(proof).decode()}".encode()), "v")
     own = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
     if not hmac.compare_digest(base64.b64decode(answer["v"]), own):
-        raise Trouble("it does not know the password of its user")
+        raise BrokerError("it does not know the password of its user")
 
 
 def _fields(message: bytes, *names: str) -> dict[str, str]:
-    """The fields of a server's message, these among them. Raises ``Trouble``."""
+    """The fields of a server's message, these among them. Raises ``BrokerError``."""
     parts = message.decode("utf-8", "replace").split(",")
     found = dict(part.partition("=")[::2] for part in parts)
     if "e" in found or not found.keys() >= set(names):
-        raise Trouble(f"it refuses the login: {found.get('e', 'its answer is no SCRAM')}")
+        raise BrokerError(f"it refuses the login: {found.get('e', 'its answer is no SCRAM')}")
     return found

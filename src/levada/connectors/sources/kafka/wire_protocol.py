@@ -40,7 +40,7 @@ NONE = -1  # of brokers
 UNKNOWN = 3  # an error's code: no such topic or partition
 
 
-class Trouble(Exception):  # noqa: N818  # it never leaves this folder
+class BrokerError(Exception):  # it never leaves this folder
     """The broker does not do what it was asked; ``code``: its error's, 0 for none. It is tried
     again unless ``final``.
     """
@@ -51,7 +51,9 @@ class Trouble(Exception):  # noqa: N818  # it never leaves this folder
 
 
 class Answer:
-    """What a broker has answered, read from left to right. Raises ``Trouble`` where it is short."""
+    """What a broker has answered, read from left to right. Raises ``BrokerError`` where it is
+    short.
+    """
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
@@ -62,7 +64,7 @@ class Answer:
         at = self._at
         self._at += form.size
         if self._at > len(self._view):
-            raise Trouble("its answer is cut off")
+            raise BrokerError("its answer is cut off")
         return form.unpack_from(self._view, at)[0]
 
     def i8(self) -> int:
@@ -93,7 +95,7 @@ class Answer:
         start = self._at
         self._at += max(size, 0)
         if self._at > len(self._view):
-            raise Trouble("its answer is cut off")
+            raise BrokerError("its answer is cut off")
         return self._view[start : self._at]
 
 
@@ -151,7 +153,7 @@ def leader_of(answer: Answer, partition: int) -> tuple[str, int]:
     for _ in range(answer.i32()):
         code, leader = _leader_in(answer, partition)
     if code or leader not in brokers:
-        raise Trouble("" if code else f"the partition {partition} has no leader", code)
+        raise BrokerError("" if code else f"the partition {partition} has no leader", code)
     return brokers[leader]
 
 

@@ -28,7 +28,7 @@ from functools import partial
 
 from levada.core.event_time import Window, WindowKind
 from levada.core.frozen import frozen
-from levada.core.query_model import Output, WindowOn
+from levada.core.query_model import Output, StreamWindow
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.language.cql.ast import (
     Asked,
@@ -86,7 +86,7 @@ class Levels:
         self.relations = relations
         self.views = script.views
         self.options = options
-        self.windows: list[WindowOn] = []
+        self.windows: list[StreamWindow] = []
         for declared in script.declared:
             self._check_declared(declared.schema)
 
@@ -195,14 +195,14 @@ class Levels:
             return self._derived(table, self._relation(table.stream), own, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         partition = self._partition(table.window, columns)
-        at = self._add(WindowOn(table.alias, table.stream, self._window(table.window)))
+        at = self._add(StreamWindow(table.alias, table.stream, self._window(table.window)))
         own.add(at)
         return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
 
     def _relation(self, name: str) -> Level:
         """A relation as a level of its own: what has been inserted and not deleted."""
         columns = tuple(self.streams[name].items())
-        at = self._add(WindowOn(name, name, self._window(WindowSpec(WindowWord.UNBOUNDED))))
+        at = self._add(StreamWindow(name, name, self._window(WindowSpec(WindowWord.UNBOUNDED))))
         scan = nodes.Scan(nodes.InWindow(at), tuple((c, c) for c, _ in columns), relation=True)
         names = tuple(c for c, _ in columns)
         return Level(nodes.Project(scan, names), columns, (at,), Output.RELATION)
@@ -251,7 +251,7 @@ class Levels:
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.own for w in (i, *self.windows[i].beneath)}))
         stream = self.windows[level.own[0]].stream
-        at = self._add(WindowOn(table.alias, stream, self._window(spec), below))
+        at = self._add(StreamWindow(table.alias, stream, self._window(spec), below))
         own.add(at)
         return Leaf(
             columns,
@@ -260,7 +260,7 @@ class Levels:
             ),
         )
 
-    def _add(self, on: WindowOn) -> int:
+    def _add(self, on: StreamWindow) -> int:
         self.windows.append(on)
         return len(self.windows) - 1
 

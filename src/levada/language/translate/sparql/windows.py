@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from levada.core.event_time import Window, WindowKind
 from levada.core.names import match_streams
-from levada.core.query_model import WindowOn
+from levada.core.query_model import StreamWindow
 from levada.core.rdf_terms import Iri
 from levada.errors import LevadaError, QueryError, Span
 from levada.language.sparql import ast
@@ -65,7 +65,7 @@ def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
 
 def windows(
     clauses: Sequence[ast.WindowClause], options: QueryOptions, text: str
-) -> tuple[WindowOn, ...]:
+) -> tuple[StreamWindow, ...]:
     """The windows of a query in order; QueryError for a name declared twice, or ``report=close``
     without any STEP.
     """
@@ -79,7 +79,7 @@ def windows(
         span = clauses[0].span
         message = "The option report=close needs a window with a STEP: only such windows close."
         raise QueryError(message, span=span, text=text)
-    return tuple(WindowOn(iri(c.name), _stream(c), window(c.spec, options)) for c in clauses)
+    return tuple(StreamWindow(iri(c.name), _stream(c), window(c.spec, options)) for c in clauses)
 
 
 def _stream(clause: ast.WindowClause) -> str:

@@ -23,7 +23,7 @@ from levada.core.frame import Frame
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.hash_groups import group
 from levada.operators.aggregation.slicing.partial_aggregates import added_up, told_apart
-from levada.operators.rows.predicate_index import Asked, Index, entries
+from levada.operators.rows.predicate_index import Index, IndexedMembers, entries
 from levada.operators.rows.range_keys import Numbers
 from levada.operators.rows.route_rows import key_of
 from levada.plan.execution import steps as s
@@ -99,7 +99,7 @@ def _wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants
     read[own] = panes.members.inputs[0][own]
     members = np.unique(read[own]).astype(np.int32)
     below = pick.members.inputs[0][members]
-    asked = Asked(members, below, members.astype(np.int64))
+    asked = IndexedMembers(members, below, members.astype(np.int64))
     wants = entries(pick, asked, range(len(pick.step.keys)), 0, seed)
     index = Index.build(wants, by_number=True)
     bits = np.zeros(len(panes.members), np.int64)

@@ -24,32 +24,38 @@ import numpy as np
 from levada.core.array_types import Ints, Longs
 from levada.core.frame import Frame
 from levada.core.row_ranges import ranges
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.slicing.cell_tree import Nodes
-from levada.operators.rows.predicate_index import Asked, Entries, Finder, Index, entries
-from levada.operators.rows.range_keys import Axis
+from levada.operators.rows.predicate_index import (
+    Entries,
+    Index,
+    IndexedMembers,
+    PredicateIndexReader,
+    entries,
+)
+from levada.operators.rows.range_keys import RangeKey
 from levada.plan.execution.slice_readers import Reader, Readers
 
 
 class Told(NamedTuple):
     """Of each row its leaf of an index, -1: nobody wants it."""
 
-    wanting: Wanting
+    wanting: CellIndex
     leaf: Longs
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Wanting:
+class CellIndex:
     """What all picks want by which readers read; of each leaf how many owners it has. The owners
     are members, those of a pick from a number on (``first``).
     """
 
-    finder: Finder
+    finder: PredicateIndexReader
     owners: Longs
     first: Mapping[int, int]
 
     @staticmethod
-    def of(readers: Readers, seed: int) -> Wanting:
+    def of(readers: Readers, seed: int) -> CellIndex:
         """Worked out once."""
         assert readers.form is not None, "they read through picks"
         parts, first, number = [], dict[int, int](), 0
@@ -61,12 +67,12 @@ class Wanting:
             below = pick.members.inputs[0][members]
             slots = [reader.way[0].edge.slots[key.slot] for key in pick.step.keys]
             keys = np.argsort(slots, kind="stable").tolist()
-            asked = Asked(members, below, members.astype(np.int64) + number)
+            asked = IndexedMembers(members, below, members.astype(np.int64) + number)
             parts.append(entries(pick, asked, keys, 0, seed))
             first[pick.id], number = number, number + len(pick.members)
-        axis = next((Axis(*each) for each in readers.form.ranges), None)
-        finder = Finder.of(Entries.together(parts), readers.form.keys, axis)
-        return Wanting(finder, (finder.numbered or finder.plain).owners(), first)
+        axis = next((RangeKey(*each) for each in readers.form.ranges), None)
+        finder = PredicateIndexReader.of(Entries.together(parts), readers.form.keys, axis)
+        return CellIndex(finder, (finder.numbered or finder.plain).owners(), first)
 
     @property
     def index(self) -> Index:
@@ -74,15 +80,15 @@ class Wanting:
         return self.finder.numbered or self.finder.plain
 
 
-def told(readers: Readers, rows: Frame, pool: Pool) -> Told | None:
+def told(readers: Readers, rows: Frame, pool: TermLookup) -> Told | None:
     """Who wants these rows of a producer; None if that does not follow from terms and one range
     alone.
     """
     if readers.form is None or len(readers.form.ranges) > 1:
         return None
-    if Wanting not in readers.facts:
-        readers.facts[Wanting] = Wanting.of(readers, pool.seed)
-    wanting: Wanting = readers.facts[Wanting]
+    if CellIndex not in readers.facts:
+        readers.facts[CellIndex] = CellIndex.of(readers, pool.seed)
+    wanting: CellIndex = readers.facts[CellIndex]
     by_number, by_key = wanting.finder.leaves(rows, pool)
     if wanting.finder.numbered is None:
         return Told(wanting, by_key)
@@ -95,12 +101,12 @@ def told(readers: Readers, rows: Frame, pool: Pool) -> Told | None:
 class Cells:
     """The nodes that members want; ``owners``: (place, owner) of who wants them."""
 
-    wanting: Wanting
+    wanting: CellIndex
     nodes: Nodes
     owners: tuple[Longs, Longs]
 
     @staticmethod
-    def over(wanting: Wanting, leaf: Longs, beside: Longs) -> Cells:
+    def over(wanting: CellIndex, leaf: Longs, beside: Longs) -> Cells:
         """Those above slices, as nodes are (``Nodes.over``)."""
         index = wanting.index
         nodes = Nodes.over(index, leaf, beside)

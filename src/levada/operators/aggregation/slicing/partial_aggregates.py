@@ -12,7 +12,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Ints, Longs, Words
 from levada.core.frame import Column, Frame
 from levada.kernels.keyed.bucket_layout import combine
-from levada.kernels.terms.term_lookup import Pool
+from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import aggregate_functions
 from levada.operators.expressions import compare_rank
 from levada.operators.rows.term_columns import column
@@ -29,17 +29,23 @@ def group_columns(rows: Frame, keys: Sequence[int], first: Longs) -> dict[str, C
     return out
 
 
-def lookup(pool: Pool) -> aggregate_functions.Lookup:
+def lookup(pool: TermLookup) -> aggregate_functions.Lookup:
     """What aggregates ask of the terms in a pool."""
     return aggregate_functions.Lookup(partial(_rank, pool), pool)
 
 
-def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
+def _rank(pool: TermLookup, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
     return compare_rank(column(rows, i, pool))
 
 
 def summed(
-    parts: Frame, part: Longs, codes: Ints, count: int, specs: Sequence[Aggregate], *, pool: Pool
+    parts: Frame,
+    part: Longs,
+    codes: Ints,
+    count: int,
+    specs: Sequence[Aggregate],
+    *,
+    pool: TermLookup,
 ) -> dict[str, Column]:
     """The partials at these places by the number of their sum, added up; one alone is as it is."""
     names = [name for name in parts.columns if name.startswith("a")]
@@ -52,7 +58,12 @@ def summed(
 
 
 def merged(
-    parts: dict[str, Column], codes: Ints, count: int, *, specs: Sequence[Aggregate], pool: Pool
+    parts: dict[str, Column],
+    codes: Ints,
+    count: int,
+    *,
+    specs: Sequence[Aggregate],
+    pool: TermLookup,
 ) -> dict[str, Column]:
     """Partials added up by the number of their sum."""
     return aggregate_functions.merge(Frame(parts, len(codes)), codes, count, specs, lookup(pool))

@@ -19,7 +19,7 @@ from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame
 from levada.kernels.keyed.bucket_layout import beside
 from levada.kernels.keyed.hash_groups import group
-from levada.operators.rows.route_rows import along, fan_out, key_of
+from levada.operators.rows.route_rows import fan_out, key_of, project_for_consumer
 from levada.operators.windowing.window_intervals import exact
 from levada.plan.execution.plan import Consumer, FanOut, PlanNode
 from levada.plan.execution.slice_readers import Reader
@@ -105,7 +105,7 @@ def _along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
     for edge in reader.way:
         chosen, _ = fan_out(rows["op"], edge.fan)
         at = at if chosen is None else at[chosen]
-        rows, layout = along(rows, edge, layout), edge.edge.layout
+        rows, layout = project_for_consumer(rows, edge, layout), edge.edge.layout
     return rows, at
 
 
@@ -115,5 +115,5 @@ def once(way: Sequence[Consumer], rows: Frame, node: PlanNode) -> Frame:
     producers = np.zeros(2, np.int32)
     for edge in way:
         alone = Consumer(edge.node, edge.input, edge.edge, FanOut(producers, producers, True), 0)
-        rows, layout = along(rows, alone, layout), edge.edge.layout
+        rows, layout = project_for_consumer(rows, alone, layout), edge.edge.layout
     return rows

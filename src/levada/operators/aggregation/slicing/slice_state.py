@@ -53,16 +53,16 @@ from levada.operators.aggregation.slicing.partial_aggregates import (
     told_apart,
 )
 from levada.operators.aggregation.slicing.slice_classes import Classes, as_sets, in_time
-from levada.operators.operator_context import Env
+from levada.operators.operator_context import OperatorContext
 from levada.operators.reporting import report_buffer
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, zeros
 from levada.operators.state.key_ranges import Range
-from levada.operators.state.state_parts import Piece, due_together
+from levada.operators.state.state_parts import StatePart, due_together
 from levada.operators.windowing.window_intervals import exact
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.sharing_demand import SharingDemand
 
 _TWICE = 2
 """Sets of so few slices each are added up without a tree."""
@@ -114,11 +114,11 @@ class _Entries(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class SliceState:
     """The slices of a GROUP BY in a partition's state, and the reports that are due."""
 
     node: PlanNode[s.Panes]
-    env: Env
+    env: OperatorContext
     calendar: Calendar
 
     @property
@@ -228,7 +228,7 @@ class Kept:
             pieces = [*pieces[:start], *made]
         state.replace(self.key, pieces)
 
-    def _together(self, parts: Sequence[Part]) -> Iterator[Piece]:
+    def _together(self, parts: Sequence[Part]) -> Iterator[StatePart]:
         """One piece for each range of the groups."""
         for some, rows in self._in_ranges(parts):
             coarser = self._coarser(self._told(concat(rows)))
@@ -360,7 +360,7 @@ class Kept:
         return found
 
 
-def _above(node: PlanNode[s.Panes], shares: Shares) -> _Above:
+def _above(node: PlanNode[s.Panes], shares: SharingDemand) -> _Above:
     """Who reads whom, through a pick or not."""
     nodes = shares.plan.nodes
     members = np.flatnonzero(node.alive).astype(np.int32)

@@ -26,7 +26,7 @@ from levada.core.frame import Frame, concat
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.radix_sort import in_order
 from levada.operators.rows.route_rows import place_of
-from levada.operators.state.state_parts import Piece, State, due_together
+from levada.operators.state.state_parts import State, StatePart, due_together
 
 TIME = col.least(0)
 
@@ -93,7 +93,7 @@ def remember(state: State, key: str, new: Frame | None, reach: int, made: int) -
     state.replace(key, pieces)
 
 
-def _put(state: State, rows: Frame, reach: int) -> Piece:
+def _put(state: State, rows: Frame, reach: int) -> StatePart:
     ordered = rows.take(in_order(rows[TIME], rows[col.KEY].view(np.int64)))
     low, high = int(rows[TIME].min()), int(rows[TIME].max())
     return state.put({"": ordered}, ordered.n, (high + reach, low, high))
@@ -106,7 +106,7 @@ def ending(state: State, key: str, begun: Begun, lengths: Longs) -> Ends:
     return Ends(*map(np.concatenate, columns)) if found else Ends(*[np.empty(0, np.int64)] * 5)
 
 
-def _in_piece(state: State, piece: Piece, begun: Begun, lengths: Longs) -> Ends:
+def _in_piece(state: State, piece: StatePart, begun: Begun, lengths: Longs) -> Ends:
     rows = state.frame(piece)
     keys, wanted = rows[col.KEY].view(np.int64), begun.k.view(np.int64)
     low, high = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")

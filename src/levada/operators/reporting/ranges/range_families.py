@@ -24,7 +24,7 @@ from levada.operators.rows.route_rows import fan_out
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import FanOut, Plan, PlanNode
 from levada.plan.execution.shared_results import alike_of, heard
-from levada.plan.execution.sharing_demand import Shares
+from levada.plan.execution.sharing_demand import SharingDemand
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -101,12 +101,12 @@ class Families:
     sizes: Longs
 
 
-def families_of(node: PlanNode[s.RangedChanges], shares: Shares) -> Families:
+def families_of(node: PlanNode[s.RangedChanges], shares: SharingDemand) -> Families:
     """The families of a node, found once for a version of the plan."""
     return node.known(_families, shares)
 
 
-def _families(node: PlanNode[s.RangedChanges], shares: Shares) -> Families:
+def _families(node: PlanNode[s.RangedChanges], shares: SharingDemand) -> Families:
     picks = shares.plan.nodes[node.inputs[0]]
     living = np.flatnonzero(node.alive)
     below = picks.members.inputs[0]
@@ -183,7 +183,7 @@ class RangeCells:
             yield own[row], member
 
 
-def range_cells(plan: Plan, emit: PlanNode[s.Emit], shares: Shares) -> RangeCells | None:
+def range_cells(plan: Plan, emit: PlanNode[s.Emit], shares: SharingDemand) -> RangeCells | None:
     """The cells of an Emit; None where it is above no ``RangedChanges``."""
     below = plan.nodes[emit.inputs[0]].of(s.RangedChanges)
     if below is None:

@@ -32,7 +32,7 @@ from levada.core.frame import Frame, concat
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.time.window_intervals import enter
-from levada.operators.operator_context import Env, Inputs
+from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.reporting.ranges.range_expirations import (
     Begun,
@@ -55,7 +55,9 @@ from levada.plan.execution.plan import PlanNode
 LEAST, EARLIER = col.least(0), col.earlier(0)
 
 
-def ranged_changes(node: PlanNode[s.RangedChanges], inputs: Inputs, env: Env) -> Frame | None:
+def ranged_changes(
+    node: PlanNode[s.RangedChanges], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """What begins at the due reports, for a cell of members or for one (``families``)."""
     (frame,) = inputs
     calendar = env.calendar(node, node.step.kinds)
@@ -78,7 +80,7 @@ def ranged_changes(node: PlanNode[s.RangedChanges], inputs: Inputs, env: Env) ->
     return concat(said) if said else None
 
 
-def _forget(node: PlanNode, env: Env, kept: set[str]) -> None:
+def _forget(node: PlanNode, env: OperatorContext, kept: set[str]) -> None:
     """Forgets what families had that are gone."""
     for key in env.state.keys(f"{node.id}.ends"):
         if key not in kept:
@@ -86,7 +88,7 @@ def _forget(node: PlanNode, env: Env, kept: set[str]) -> None:
 
 
 def _begun(
-    node: PlanNode[s.RangedChanges], frame: Frame | None, env: Env, calendar: Calendar,
+    node: PlanNode[s.RangedChanges], frame: Frame | None, env: OperatorContext, calendar: Calendar,
     families: Families,
 ) -> Frame:  # fmt: skip
     """The rows that have begun by the due reports, with their keys; the others wait. Who stood for
@@ -131,7 +133,11 @@ def _renewed(rows: Frame, families: Families) -> Frame:
 
 
 def _new(
-    node: PlanNode[s.RangedChanges], family: Family, begun: Frame, env: Env, calendar: Calendar
+    node: PlanNode[s.RangedChanges],
+    family: Family,
+    begun: Frame,
+    env: OperatorContext,
+    calendar: Calendar,
 ) -> Iterator[Frame]:
     """What is new for members of a family, of the rows that have begun."""
     low, high = (int(times[family.longest]) for times in (calendar.low, calendar.high))
@@ -154,7 +160,7 @@ def _new(
             yield _as_members(rows, members, found)
 
 
-class Coming(NamedTuple):
+class NewAtReports(NamedTuple):
     """Rows that come at reports: which ``row``, ``of`` which solution at which report ``at``; the
     latest time that is not in a window any more is ``last`` less its range.
     """
@@ -166,9 +172,9 @@ class Coming(NamedTuple):
     least: Times
     earlier: Times
 
-    def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Coming:
+    def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> NewAtReports:
         """Some of them."""
-        return Coming(*(column[keep] for column in self))
+        return NewAtReports(*(column[keep] for column in self))
 
 
 class Intervals(NamedTuple):
@@ -179,7 +185,7 @@ class Intervals(NamedTuple):
     high: Longs
 
 
-def _coming(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[Coming, Begun]:
+def _coming(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[NewAtReports, Begun]:
     """Rows, and what they are of, solution and report, in order of the keys."""
     k, h, at = rows[col.KEY], rows[col.CHECK], rows[col.BEGIN]
     codes, first = group(*combine(k, h, at.view(np.uint64), zeros(rows.n)))
@@ -190,7 +196,7 @@ def _coming(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[Coming, Begun
     least, most = _borders(node.step, at)
     begun = Begun(k[first], h[first], at[first], least[first], most[first])
     every = np.arange(rows.n)
-    return Coming(every, place[codes], at, most, rows[LEAST], rows[EARLIER]), begun
+    return NewAtReports(every, place[codes], at, most, rows[LEAST], rows[EARLIER]), begun
 
 
 def _borders(step: s.RangedChanges, at: Times) -> tuple[Times, Times]:
@@ -203,7 +209,7 @@ def _borders(step: s.RangedChanges, at: Times) -> tuple[Times, Times]:
     return at, at
 
 
-def _above_zero(family: Family, coming: Coming, ends: Ends, start: int) -> Intervals:
+def _above_zero(family: Family, coming: NewAtReports, ends: Ends, start: int) -> Intervals:
     """The ranges for which rows are new for queries that begin at ``start``: where more of a
     solution begins at a report than ends there.
     """

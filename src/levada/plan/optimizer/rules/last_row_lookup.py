@@ -22,13 +22,13 @@ from typing import Any
 
 from levada.core.event_time import WindowKind
 from levada.core.expressions import Expression, per_report, random
-from levada.core.query_model import Output, WindowOn
+from levada.core.query_model import Output, StreamWindow
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import Context
 from levada.plan.optimizer.traversal import rewritten
 
 MOST = 64
-Windows = Sequence[WindowOn]
+Windows = Sequence[StreamWindow]
 Found = tuple[a.Node, tuple[Expression, ...]]
 
 

@@ -26,7 +26,7 @@ MOST = register(f"{__name__}.MOST", 8, least=2)
 LESS = 0.95
 
 
-class Way(NamedTuple):
+class JoinStep(NamedTuple):
     """How a set of parts is joined, and what that adds."""
 
     cost: float
@@ -67,7 +67,7 @@ def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
     return Chosen(units, tree, found.cost, own)
 
 
-def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: Way, other: Way) -> Way:
+def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> JoinStep:
     """Two sets of parts, joined."""
     left, right = mask_of(one.tree), mask_of(other.tree)
     cost = costs.join(left, right) / seen.wanted(left | right)
@@ -76,21 +76,21 @@ def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: Way, other: Way) -> Way
         right.bit_count() == left.bit_count() and right & -right < left & -left
     ):
         tree = (other.tree, one.tree)
-    return Way(one.cost + other.cost + cost, tree)
+    return JoinStep(one.cost + other.cost + cost, tree)
 
 
-def _best(keyed: Keyed, seen: Seen, costs: Costs) -> Way:
+def _best(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     """The best of all orders."""
     n = len(keyed.parts)
-    best: dict[int, Way] = {}
+    best: dict[int, JoinStep] = {}
     for mask in keyed.connected((1 << n) - 1, n):
         if not mask & (mask - 1):
-            best[mask] = Way(0.0, mask.bit_length() - 1)
+            best[mask] = JoinStep(0.0, mask.bit_length() - 1)
             continue
         tree = seen.running(mask)
         low = mask & -mask
         part = (mask - 1) & mask
-        found: Way | None = None
+        found: JoinStep | None = None
         while part:
             # each cut once: the first part is on one side
             rest = mask & ~part
@@ -100,13 +100,13 @@ def _best(keyed: Keyed, seen: Seen, costs: Costs) -> Way:
                     found = way
             part = (part - 1) & mask
         assert found is not None, "parts that hang together"
-        best[mask] = found if tree is None else Way(0.0, tree)
+        best[mask] = found if tree is None else JoinStep(0.0, tree)
     return best[(1 << n) - 1]
 
 
-def _greedy(keyed: Keyed, seen: Seen, costs: Costs) -> Way:
+def _greedy(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     """Two at a time, those that add least; of equal ones the first."""
-    ways = {1 << i: Way(0.0, i) for i in range(len(keyed.parts))}
+    ways = {1 << i: JoinStep(0.0, i) for i in range(len(keyed.parts))}
     while len(ways) > 1:
         masks = list(ways)
         pairs = [(a, b) for i, a in enumerate(masks) for b in masks[i + 1 :] if keyed.beside(a) & b]
@@ -114,11 +114,11 @@ def _greedy(keyed: Keyed, seen: Seen, costs: Costs) -> Way:
         a, b = pairs[prices.index(min(prices))]
         tree = seen.running(a | b)
         way = _joined(keyed, seen, costs, ways.pop(a), ways.pop(b))
-        ways = {a | b: way if tree is None else Way(0.0, tree), **ways}
+        ways = {a | b: way if tree is None else JoinStep(0.0, tree), **ways}
     return next(iter(ways.values()))
 
 
-def _added(seen: Seen, costs: Costs, one: Way, other: Way) -> float:
+def _added(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> float:
     """What joining two sets of parts adds: less than nothing, if that runs and they do not."""
     left, right = mask_of(one.tree), mask_of(other.tree)
     if seen.running(left | right) is not None:

@@ -16,13 +16,15 @@ from levada.plan.execution.plan import At
 from levada.plan.lowering.join_order import Tree
 from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, Seen, choose
 from levada.plan.sharing.join_orders.order_cost import Costs, cuts_of
-from levada.plan.sharing.join_orders.running_subjoins import Followed, Known
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction, RunningSubjoins
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, SubJoin
 
 SHARE, LEAST = 0.8, 20.0
 
 
-def better(known: Known, followed: Followed, doomed: Collection[At]) -> Chosen | None:
+def better(
+    known: RunningSubjoins, followed: RunningConjunction, doomed: Collection[At]
+) -> Chosen | None:
     """The order of a conjunction that adds so much less; None: there is none, or too little is
     known. ``doomed``: the members that would be there no more.
     """
@@ -54,13 +56,13 @@ def better(known: Known, followed: Followed, doomed: Collection[At]) -> Chosen |
     return _enough(choose(keyed, seen, Costs.of(keyed, whole, rate, cuts)), followed)
 
 
-def _enough(chosen: Chosen, followed: Followed) -> Chosen | None:
+def _enough(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
     """An order, if it is another and adds so much less."""
     less = chosen.own - chosen.cost >= LEAST and chosen.cost < SHARE * chosen.own
     return chosen if less and chosen.units and chosen.tree != followed.conjunction.tree else None
 
 
-def _measured(known: Known, followed: Followed) -> bool:
+def _measured(known: RunningSubjoins, followed: RunningConjunction) -> bool:
     """Whether all parts and the joins that run have been measured."""
     masks = [1 << i for i in range(len(followed.conjunction.parts))]
     masks += [left | right for _, (left, right) in cuts_of(followed.conjunction.tree)]
@@ -69,7 +71,7 @@ def _measured(known: Known, followed: Followed) -> bool:
     )
 
 
-def _cut(known: Known, keyed: Keyed, mask: int) -> tuple[int, int] | None:
+def _cut(known: RunningSubjoins, keyed: Keyed, mask: int) -> tuple[int, int] | None:
     """Both sides of a sub-join, as it runs."""
     if not mask & (mask - 1):
         return None

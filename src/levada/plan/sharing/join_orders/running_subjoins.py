@@ -53,7 +53,7 @@ class Asked:
 
 
 @frozen
-class Followed:
+class RunningConjunction:
     """What runs of a query's conjunction of this ``number``: where the rows of each part and
     sub-join are, by bits of parts.
     """
@@ -93,7 +93,7 @@ class _Wishes:
 
 
 @dataclass(slots=True)
-class Known:
+class RunningSubjoins:
     """The sub-joins of the queries of a topology. ``alive``: whether there is such a member;
     ``rate``: how many rows it has for each element, if that is known. ``lifted``: constants are no
     part of what they are. ``forced``: who says the units of a query's conjunction, by its number,
@@ -108,19 +108,19 @@ class Known:
     _numbers: Numbers = field(default_factory=Numbers)
     _joins: dict[Key, Running] = field(default_factory=dict)
     _parts: dict[int, At] = field(default_factory=dict)
-    _new: list[Followed] = field(default_factory=list)
+    _new: list[RunningConjunction] = field(default_factory=list)
     _coming: dict[Key, Tree] = field(default_factory=dict)
     _expected: list[Asked] = field(default_factory=list)
     _wishes: _Wishes | None = None
     _most: int = FEW
-    standing: dict[str, list[Followed]] = field(default_factory=dict)
+    standing: dict[str, list[RunningConjunction]] = field(default_factory=dict)
 
-    def follow(self, followed: Followed) -> None:
+    def follow(self, followed: RunningConjunction) -> None:
         """A conjunction that runs now."""
         self.stand(followed)
         self.meet(followed)
 
-    def stand(self, followed: Followed) -> None:
+    def stand(self, followed: RunningConjunction) -> None:
         """A query joins so from now on."""
         if len(followed.conjunction.parts) > 2:
             self.standing.setdefault(followed.installer.name, []).append(followed)
@@ -131,7 +131,7 @@ class Known:
         """A query has gone, or joins in another order."""
         self.standing.pop(name, None)
 
-    def meet(self, followed: Followed) -> None:
+    def meet(self, followed: RunningConjunction) -> None:
         """A conjunction that others may join from now on."""
         self._new.append(followed)
         if len(self._new) >= FEW:  # no more operators are kept than these have
@@ -147,7 +147,7 @@ class Known:
         asked = [one for one in self._expected if one.name == name]
         return {number: each.units for number, each in self.choose(asked).get(name, {}).items()}
 
-    def keyed(self, followed: Followed) -> Keyed:
+    def keyed(self, followed: RunningConjunction) -> Keyed:
         """A conjunction that runs, by what it has in common with all that do."""
         self._learn()
         return self._keyed(followed.installer, followed.conjunction)
@@ -157,7 +157,7 @@ class Known:
         one = self._joins.get(join.key)
         return one if one is not None and self.alive(one.at) else None
 
-    def followed(self, name: str) -> Sequence[Followed]:
+    def followed(self, name: str) -> Sequence[RunningConjunction]:
         """The conjunctions of a query that have come to run since they were looked at last."""
         return [one for one in self._new if one.installer.name == name]
 

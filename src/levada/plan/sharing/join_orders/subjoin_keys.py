@@ -25,11 +25,11 @@ from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.plan.binding.edges import look_through
 from levada.plan.binding.installer import Installer
-from levada.plan.execution.sharing_demand import LOOSE, loosened
+from levada.plan.execution.sharing_demand import LOOSE, with_widest_windows
 from levada.plan.lowering.join_order import Conjunction, Tree
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.parameterize import Lifting
+from levada.plan.sharing.parameterize import Parameterizer
 
 ORDERS = register(f"{__name__}.ORDERS", 24)
 """So many orders of parts that are alike are tried."""
@@ -60,12 +60,12 @@ class Numbers:
         terms: dict[str, object] = {}
         spans = own.windows
         if lifted:
-            lifting = Lifting(windows)
+            lifting = Parameterizer(windows)
             op = lifting.lift(op, (0,))
             # what a projection hides is nothing that parts have in common
             terms = {name: object() for name in op.variables if name.startswith(".")}
             terms |= {one.name: one.terms for one in lifting.found if one.source}
-            spans = loosened(spans)
+            spans = with_widest_windows(spans)
             if all(window.kind in LOOSE for window in own.windows):
                 windows = ()  # one here and two there are one join (``physical/shared/by_leaf``)
         base, source = look_through(op)

@@ -16,14 +16,14 @@ from levada.plan.execution.shapes import Shape
 from levada.plan.lowering.join_order import MANY, Conjunction
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.common_subexpressions import Common
+from levada.plan.sharing.common_subexpressions import CommonSubexpressions
 from levada.plan.sharing.join_orders.order_cost import mask_of
-from levada.plan.sharing.join_orders.running_subjoins import Followed
+from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 
 
 def followed(
     conjunctions: Sequence[Conjunction], installer: Installer, root: Op, installed: Op
-) -> Iterator[tuple[Followed, Mapping[int, int]]]:
+) -> Iterator[tuple[RunningConjunction, Mapping[int, int]]]:
     """The conjunctions below ``root`` as they were ``installed``, and the numbers of the operators
     of their parts and sub-joins.
     """
@@ -40,12 +40,14 @@ def followed(
             for mask, op in there.items()
             if id(op) in installer.numbers
         }
-        yield Followed(installer, conjunction, {}, number), numbers
+        yield RunningConjunction(installer, conjunction, {}, number), numbers
 
 
 def placed(
-    found: tuple[Followed, Mapping[int, int]], common: Common, index: Mapping[Shape, int]
-) -> Followed:
+    found: tuple[RunningConjunction, Mapping[int, int]],
+    common: CommonSubexpressions,
+    index: Mapping[Shape, int],
+) -> RunningConjunction:
     """A conjunction with the places of its operators, of those that are installed."""
     followed, numbers = found
     made = {

@@ -9,9 +9,9 @@ import pytest
 
 from levada.plan.statistics.choose_join_strategy import TWO, Choice, candidates, choose
 from levada.plan.statistics.join_cost import (
+    BinaryJoin,
     Part,
     Problem,
-    Two,
     one_step,
     parts_of,
     two_at_a_time,
@@ -32,11 +32,11 @@ def even(many: float) -> Values:
 
 def chain(*parts: Part, partitions: int = 4) -> Problem:
     """Parts that are joined in their order, each join by another variable."""
-    two: Two | int = 0
+    two: BinaryJoin | int = 0
     for i in range(1, len(parts)):
         shared = next(v for v in parts[i].values if any(v in p.values for p in parts[:i]))
-        two = Two(two, i, (shared,), (True, True))
-    assert isinstance(two, Two)
+        two = BinaryJoin(two, i, (shared,), (True, True))
+    assert isinstance(two, BinaryJoin)
     return Problem(parts, two, partitions)
 
 
@@ -105,7 +105,7 @@ def test_with_one_partition_nothing_is_copied_twice() -> None:
 def test_a_circle_is_closed_by_what_both_ends_share() -> None:
     x, y, z = even(100), even(100), even(100)
     parts = part(1000, x=x, y=y), part(1000, y=y, z=z), part(1000, z=z, x=x)
-    two = Two(Two(0, 1, ("y",), (True, True)), 2, ("z",), (True, True))
+    two = BinaryJoin(BinaryJoin(0, 1, ("y",), (True, True)), 2, ("z",), (True, True))
     problem = Problem(parts, two, 4)
     assert problem.kept((0, 1)) == pytest.approx(10_000)
     assert problem.kept((0, 1, 2)) == pytest.approx(1000)

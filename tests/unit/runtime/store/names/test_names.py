@@ -16,7 +16,7 @@ import pytest
 
 from levada.checkpoint import live_files, state_files
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.epoch_context import Done
+from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.file_delta import tell
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.leadership.orphan_files import orphans
@@ -24,7 +24,7 @@ from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.errors import OvertakenError
-from levada.operators.state.state_parts import Head, Piece, State, read_head
+from levada.operators.state.state_parts import Head, State, StatePart, read_head
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 9
 STEPS = 30
@@ -59,7 +59,7 @@ class World:
 
     # what a job does
 
-    def job(self, driver: Checkpoint) -> tuple[list[Done], NEEDS, dict[str, str]]:
+    def job(self, driver: Checkpoint) -> tuple[list[TaskOutcome], NEEDS, dict[str, str]]:
         """Outcomes of all tasks, what they need, their states."""
         names, rng = driver.names, self.rng
         epoch = 1 + (driver.last.epoch if driver.last else 0)
@@ -93,7 +93,7 @@ class World:
             froms = self.rng.sample(there, self.rng.randint(0, len(there)))
         if froms == [own]:
             return State(self.head(own), own, self.opener)
-        pieces: dict[str, list[Piece]] = {}
+        pieces: dict[str, list[StatePart]] = {}
         for file in froms:
             for key, some in self.head(file).pieces.items():
                 named = [msgspec.structs.replace(q, file=q.file or file) for q in some]
@@ -116,15 +116,15 @@ class World:
 
     def finish(
         self, state: State, epoch: int, stage: int, p: int, *, whole: bool
-    ) -> tuple[Done, set[str]]:
+    ) -> tuple[TaskOutcome, set[str]]:
         file: str | None = state.file or None
         if state.changed:
             stem = f"{epoch}-{stage}-{p}"
             for _ in range(self.rng.choice([1, 1, 1, 2])):  # another attempt of the same task
                 file = state_files.write(str(self.root), "state", stem, state.finish())
-        done = Done(stage, p)
+        done = TaskOutcome(stage, p)
         files = tell(done, state, file, whole=whole)
-        return msgspec.json.decode(msgspec.json.encode(done), type=Done), files
+        return msgspec.json.decode(msgspec.json.encode(done), type=TaskOutcome), files
 
     # what may happen
 

@@ -1,4 +1,4 @@
-"""Rows that go to one place, and what of them is enough there (``plan/sealed/sent``): made where
+"""Rows that go to one place, and what of them is enough there (``plan/execution``): made where
 they are, if it is much less.
 
 Each report and member for itself; what is left out changes no result. A task that sends all of its

@@ -1,6 +1,6 @@
 """``levada profile``: a profile as tables or as JSON.
 
-The JSON has all of what ``app/profile`` says:
+The JSON has all of what ``cli/app/profile`` says:
 
     {"elements",
      "operators": [{"name", "stage", "rows", "fixed_us", "row_ns",

@@ -2,7 +2,7 @@
 but one meaning.
 
 The builder has put each dialect's spelling into this form (``TUMBLING`` is a step of the range's
-length, and so on; the table is in ``syntax/dialects``), so nothing behind it knows the dialect.
+length, and so on; the table is in ``language/dialects``), so nothing behind it knows the dialect.
 Lengths are milliseconds. ``ast`` shows these names as its own.
 """
 

@@ -12,7 +12,7 @@ What a group stood at before, and its runs of changes one after the other
 The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an
 epoch is its changes. Without keys there is one group, which is there as long as some window holds
 something, at one home; counts and sums that are no doubles come there added up, a row a report
-(``partials``; ``plan/sealed/sent``). Of values of tuple streams one beyond 64 bits, like none,
+(``partials``; ``plan/execution``). Of values of tuple streams one beyond 64 bits, like none,
 leaves the aggregate without a value; those of RDF are as in ``operators/group/aggregates``.
 """
 

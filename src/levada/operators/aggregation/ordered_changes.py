@@ -1,4 +1,4 @@
-"""Changes of groups in order: what groups by changes (``operators/group``) compute on.
+"""Changes of groups in order: what groups by changes (``operators/aggregation``) compute on.
 
 The changes of an epoch are put in order of (group, report). Each report of a group is a *run* of
 changes; a group has a *point* before its first run and one after each. What holds at a point is

@@ -2,7 +2,7 @@
 values, and nothing is remembered.
 
 Without keys there is one group, and one partition that has it. So what adds up is folded where the
-rows are, and only added up there (``partials``; ``plan/sealed/sent``): the same sums, since they
+rows are, and only added up there (``partials``; ``plan/execution``): the same sums, since they
 are exact and independent of order (``operators/group/aggregates``). DISTINCT adds up where equal
 values come from one task; where all aggregates are of the same distinct values, these alone are
 sent.

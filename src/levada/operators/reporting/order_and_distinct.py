@@ -1,6 +1,6 @@
 """DISTINCT, ORDER BY with OFFSET and LIMIT: what forms the rows of a report (SPARQL 1.1, 15 and
 18.5). What LIMIT shows of a report is among the first rows of each task that has some, since the
-order is the same of all (``plan/sealed/sent``).
+order is the same of all (``plan/execution``).
 """
 
 from __future__ import annotations

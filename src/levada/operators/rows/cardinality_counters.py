@@ -1,5 +1,5 @@
 """How many rows come of the parts and joins of a plan, as tasks see them, by member: what the order
-of joins goes by (``plan/install/orders``). Rows of static data come once, and are not counted.
+of joins goes by (``plan/sharing/join_orders``). Rows of static data come once, and are not counted.
 
 Cost: a count of each frame that is joined, or was.
 """

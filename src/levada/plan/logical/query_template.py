@@ -3,7 +3,7 @@
 A template is the meaning of one text over made-up terms, its *marks*, and once more over others.
 The two are the same but for the marks, so what was done with the text did not go by which terms
 stood there; then the meaning over any other terms of these kinds is the template *filled*. Who
-makes one checks that (``engine/many``), who plans one checks its plan likewise
+makes one checks that (``engine/templates``), who plans one checks its plan likewise
 (``plan/topology/rows``).
 """
 

@@ -5,7 +5,7 @@ equal ones what stands first. Only pairs that share a variable are looked at, ea
 steps has n of them, a star n**2. Where none has a key, none ever will: what is left is joined by
 its stages alone, in n steps.
 
-That is the order of a query by itself. Who knows more (``plan/install/orders``) gives *units*,
+That is the order of a query by itself. Who knows more (``plan/sharing/join_orders``) gives *units*,
 trees of parts that are joined first, as they say; what is left is joined so, with units as parts.
 Any order
 gives the same rows with the same times.

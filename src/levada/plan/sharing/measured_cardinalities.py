@@ -1,5 +1,5 @@
 """How many rows parts and joins have for each element of the streams, as measured of late: what the
-order of joins goes by (``plan/install/orders``). No result depends on it.
+order of joins goes by (``plan/sharing/join_orders``). No result depends on it.
 """
 
 from __future__ import annotations

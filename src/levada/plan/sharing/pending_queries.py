@@ -1,6 +1,6 @@
 """Queries that come, before they are fitted in: their operators in the order of joins that each has
 by itself, then in the one that adds least to what runs and comes with them
-(``plan/install/orders``). A query is lowered anew only if its order is another.
+(``plan/sharing/join_orders``). A query is lowered anew only if its order is another.
 """
 
 from __future__ import annotations

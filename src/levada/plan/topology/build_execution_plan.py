@@ -2,7 +2,7 @@
 
 A node whose members are what they were in the version before stays the same object, with what is
 known of it; if only its readers are others, or which of its members are new, it is revised. So a
-version costs by what is another in it (``plan/sealed/changed``), and by some passes over arrays.
+version costs by what is another in it (``plan/execution``), and by some passes over arrays.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The catalog as a file: a topology with the identities of its queries, written beside its plan;
-of one that comes after another what is new in it, as of the plan (``plan/sealed/changed``).
+of one that comes after another what is new in it, as of the plan (``plan/execution``).
 
 What follows from the rest is not written: the tables that find a node by its shape and a member's
 number by the member, the queries' streams, how often a member is used. A shape is written as its

@@ -6,7 +6,7 @@ by member have no holes; it costs a few bytes of arrays. A node that has too man
 ``spent``: what comes takes a new node of the same shape, the old one goes with its last member, and
 so does its state. So what a plan costs follows from the queries that are there, however many have
 been. A node with many members of earlier versions is spent, too: a version of the plan is written
-by the nodes whose members are others (``plan/sealed/changed``), and so a query that comes to very
+by the nodes whose members are others (``plan/execution``), and so a query that comes to very
 many costs a small node.
 """
 

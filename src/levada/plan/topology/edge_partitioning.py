@@ -10,7 +10,7 @@ Rows that an exchange has brought together by some keys are together by these un
 (KATTS' compatible fields: Fischer, Scharrenbach, Bernstein 2013, 3.2). So an operator above that
 needs equal keys together, and reads them where they are, needs none. Nothing here decides: it says
 what ``plan/physical/partitioning`` has decided, and what of its rows a task sends home
-(``plan/sealed/sent``). Cost: linear in the edges.
+(``plan/execution``). Cost: linear in the edges.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the work of an epoch costs, by what its operators have cost: a line a + b rows for each
-operator, and for what a stage does around them, as a profile has them (``app/profile``; Zhang et
+operator, and for what a stage does around them, as a profile has them (``cli/app/profile``; Zhang et
 al., SIGMOD 2019, section 3.1), but of the epochs that run.
 
 Each call of a stage is a point of the line of each operator in it: epochs differ in size, and

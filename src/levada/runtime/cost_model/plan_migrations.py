@@ -1,5 +1,5 @@
 """When queries go over to better orders of joins, to what others keep of their sides, or to the
-operators of equal ones that began earlier (``plan/topology/switches``): asked between epochs, of
+operators of equal ones that began earlier (``plan/migration``): asked between epochs, of
 the last manifest.
 
     due     a switch has reached its instant, or it is time for a look

@@ -1,5 +1,5 @@
 """Groups that are more work than a partition has time for, and that joins may divide (Parallel
-windowed joins, W54; ``plan/sealed/heavy``).
+windowed joins, W54; ``plan/execution``).
 
 What counts is how busy the busiest partition is to become once all others have left it alone:
 undivided it takes what the group takes, divided what each that shares the group takes of it, and

@@ -1,6 +1,6 @@
 """What the work of an epoch costs, by what its operators have cost: a line a + b rows for each
-operator, and for what a stage does around them, as a profile has them (``cli/app/profile``; Zhang et
-al., SIGMOD 2019, section 3.1), but of the epochs that run.
+operator, and for what a stage does around them, as a profile has them (``cli/app/profile``; Zhang
+et al., SIGMOD 2019, section 3.1), but of the epochs that run.
 
 Each call of a stage is a point of the line of each operator in it: epochs differ in size, and
 partitions in their share, so fixed costs show. Rows of an operator follow from the elements of an

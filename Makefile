@@ -56,12 +56,13 @@ long: setup  ## the long tests: what shorter ones nearly say, and hand-made case
 # where nothing is kept from run to run mypy's cache is a fifth of its time, for nobody
 NO_CACHE = $(if $(CI),--cache-dir /dev/null)
 
-lint: types types-of-tests style  ## format, types, imports; at once with `make --jobs 2 lint`
+lint: types types-of-tests style  ## format, types, imports, prose; at once with `make --jobs 2 lint`
 
 style: $(PACKAGES)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(VENV)/bin/lint-imports
+	@$(PY) -m tools.prose
 
 types: $(PACKAGES)
 	@$(PY) -m mypy $(NO_CACHE)

@@ -80,7 +80,7 @@ def read_learning(place: str | os.PathLike[str], master: str) -> LearnPlacementO
     executors; or ``learn:N``. None: it says something else. Raises UsageError.
 
     >>> read_learning("learn:3", "local[2]"), read_learning("off", "local[2]")
-    (Learning(machines=3), None)
+    (LearnPlacementOption(machines=3), None)
     """
     found = _WISH.fullmatch(place) if isinstance(place, str) else None
     if found is None:

@@ -72,7 +72,7 @@ def listed(part: Expression) -> ListPredicate | None:
 
     >>> three, seven = (Call(Function.EQUAL, (Var("2"), Param(i))) for i in (0, 1))
     >>> listed(Call(Function.OR, (three, seven)))
-    Listed(slot=2, text=False, params=(0, 1))
+    ListPredicate(slot=2, text=False, params=(0, 1))
     """
     found = [*_options(part)]
     subjects = {(slot, text) for slot, text, _ in found}

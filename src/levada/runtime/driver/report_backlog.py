@@ -20,7 +20,7 @@ class ReportBacklog:
 
     >>> limit = ReportBacklog().before(ManyReportsError("", until=1000, width=100, end=1300))
     >>> [limit.until, limit.after(behind=True).until, limit.after(behind=True).after(behind=True)]
-    [1000, 1125, Limit(until=1281, width=156, end=1300)]
+    [1000, 1125, ReportBacklog(until=1281, width=156, end=1300)]
     """
 
     until: int = MAX

@@ -121,10 +121,9 @@ def _too_large() -> Malformed:
 def document_text(data: bytes, form: str, base: str = "") -> bytes:
     r"""Returns a document in memory as N-Quads. Raises ``Malformed``, whatever its parser raises.
 
-    >>> document_text(b'<?xml version="1.0" encoding="UTG-8"?><a/>', "rdf")
+    >>> document_text(b"<?xml version='1.0' encoding='UTG-8'?><a/>", "rdf")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    levada.connectors.ingest.parse.document_limits.Malformed: Only UTF-8 is supported by the RDF/XML
-    parser
+    levada...document_limits.Malformed: Only UTF-8 is supported by the RDF/XML parser
     """
     parts, size = [], 0
     try:

@@ -126,15 +126,12 @@ class Driver:
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall_clock_ms()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
-        self._idle_epochs = self._unsteady = (
-            0  # in a row; failures of epochs that did not come again
-        )
+        self._idle_epochs = 0  # in a row
+        self._unsteady = 0  # failures of epochs that did not come again
         self._ahead = PlanningAhead(lambda: self.loop.wake())
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
-        self._collected, self._full = (
-            DeferredCollection(),
-            False,
-        )  # full: it may be that there is a backlog
+        self._collected = DeferredCollection()
+        self._full = False  # there may be a backlog
         self._replan_at_stop = False  # a query of the plan has been suspended
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
@@ -151,9 +148,8 @@ class Driver:
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
         self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
         self._totals = QueryQuotas(self._limits)
-        discard_incompatible_state(
-            checkpoint, configs, self.suspended.without(self._registry.queries)
-        )
+        queries = self.suspended.without(self._registry.queries)
+        discard_incompatible_state(checkpoint, configs, queries)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()

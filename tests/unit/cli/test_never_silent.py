@@ -40,8 +40,8 @@ GRAPH = """{"nodes": [{"name": "1"}, {"name": "2"}],
 LARGE = """
 import sys
 from levada.cli.main import main
-from levada.engine import driver
-driver.MOST_HERE = 100_000  # elements; some a million
+from levada.engine import engine_driver
+engine_driver.MOST_HERE = 100_000  # elements; some a million
 sys.exit(main(sys.argv[1:]))
 """
 ONCE = ["--stream", "s=s.nt", "--once", "--master", "none"]

@@ -35,7 +35,7 @@ FIGURES = {
     "Fig. 12": ("measured", "bytes to the slave that gets least, on average, most: `curves`"),
     "Fig. 13, 14": ("predicted, measured", "delay and bytes by the length of an epoch: `lengths`"),
     "background load": ("measured", "`LEVADA_MOVING=beside bench moving`"),
-    "sub-groups": ("re-derived", "the buffer's peak, `peak`; docs/rounds.md has what we do"),
+    "sub-groups": ("re-derived", "the buffer's peak, `peak`; docs/decisions/0129 has what we do"),
     "rivals": ("re-derived", "bytes where one stream goes to all slaves: `to_all`"),
     "seconds on a network": ("not measurable here", "one machine of two cores"),
 }

@@ -27,9 +27,9 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     >>> cache_folder({"LEVADA_CACHE": "/tmp/cache"}).as_posix()
     '/tmp/cache'
     """
-    given = (os.environ if environ is None else environ).get("LEVADA_CACHE", "")
-    if given:
-        return Path(given)
+    configured = (os.environ if environ is None else environ).get("LEVADA_CACHE", "")
+    if configured:
+        return Path(configured)
     try:
         return Path.home() / ".cache" / "levada"
     except RuntimeError:
@@ -46,15 +46,15 @@ def _code_folder(wanted: Path) -> Path:
     real = Path(os.path.realpath(wanted))
     if not (reason := _unusable(real, CODE)):
         return real
-    own = _temporary()
-    if own.is_symlink() or _unusable(own, CODE):
-        own = Path(tempfile.mkdtemp(prefix="levada-cache-"))
+    fallback = _temporary()
+    if fallback.is_symlink() or _unusable(fallback, CODE):
+        fallback = Path(tempfile.mkdtemp(prefix="levada-cache-"))
     warnings.warn(
-        f"The cache folder {wanted} is not used: {reason}. Compiled kernels are kept in {own}. "
-        "Set LEVADA_CACHE to a folder that lasts and that only you can write.",
+        f"The cache folder {wanted} is not used: {reason}. Compiled kernels are kept in "
+        f"{fallback}. Set LEVADA_CACHE to a folder that lasts and that only you can write.",
         stacklevel=2,
     )
-    return own
+    return fallback
 
 
 CODE = ("kernels", "parsers", "java")
@@ -78,11 +78,11 @@ def kernel_folder() -> Path:
     """The folder of compiled kernels: ``NUMBA_CACHE_DIR`` if that is set and safe, else below
     ``code_folder()``.
     """
-    if given := os.environ.get("NUMBA_CACHE_DIR", ""):
-        real = Path(os.path.realpath(given))
+    if configured := os.environ.get("NUMBA_CACHE_DIR", ""):
+        real = Path(os.path.realpath(configured))
         if not (reason := _unusable(real, None)):
             return real
-        warnings.warn(f"NUMBA_CACHE_DIR {given} is not used: {reason}.", stacklevel=2)
+        warnings.warn(f"NUMBA_CACHE_DIR {configured} is not used: {reason}.", stacklevel=2)
     folder = code_folder() / "kernels"
     _is_writable(folder)
     return folder

@@ -29,8 +29,8 @@ def seal(data: bytes) -> bytes:
 
 def unsealed(data: bytes) -> bytes | None:
     """What was sealed; None if it is cut short or altered."""
-    found = data[:-SEAL]
-    return found if seal(found) == data else None
+    content = data[:-SEAL]
+    return content if seal(content) == data else None
 
 
 def read_sealed(path: Path) -> bytes:
@@ -39,7 +39,7 @@ def read_sealed(path: Path) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise unreadable(path, str(error.strerror)) from error
-    found = unsealed(data)
-    if found is None:
+    content = unsealed(data)
+    if content is None:
         raise unreadable(path, ALTERED)
-    return found
+    return content

@@ -27,10 +27,10 @@ def parse_duration(text: str | int) -> int:
     (10000, 90000, 250)
     """
     word = str(text).strip()
-    if found := _DURATION.fullmatch(word):
-        return _whole(float(found[1]) * UNITS[found[2] or "ms"], word)
-    if word.startswith("P") and (found := _ISO_DURATION.fullmatch(word)) and any(found.groups()):
-        weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    if match := _DURATION.fullmatch(word):
+        return _whole(float(match[1]) * UNITS[match[2] or "ms"], word)
+    if word.startswith("P") and (match := _ISO_DURATION.fullmatch(word)) and any(match.groups()):
+        weeks, days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
         return _whole(
             ((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1000, word
         )

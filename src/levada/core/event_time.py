@@ -68,10 +68,10 @@ def distinct(times: Times) -> Times:
 def in_sorted(ordered: Times, times: Times) -> npt.NDArray[np.bool_]:
     """Which of these times are among those in order."""
     at = np.searchsorted(ordered, times)
-    found = np.zeros(len(times), np.bool_)
+    is_member = np.zeros(len(times), np.bool_)
     inside = at < len(ordered)
-    found[inside] = ordered[at[inside]] == times[inside]
-    return found
+    is_member[inside] = ordered[at[inside]] == times[inside]
+    return is_member
 
 
 class WindowKind(IntEnum):

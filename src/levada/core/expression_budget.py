@@ -257,9 +257,9 @@ class ExpressionBudget:
                 shares = longer.copy()
                 shares[: len(shorter)] += shorter
             self._shares[name, node] = shares
-        own = self._sums[name]
-        own.add(amount, node)
-        if own.now > getattr(self.limits, name):  # which is the least that a query may have
+        budget_sum = self._sums[name]
+        budget_sum.add(amount, node)
+        if budget_sum.now > getattr(self.limits, name):  # which is the least that a query may have
             self.check(name)
 
     def check(self, name: str) -> None:
@@ -268,19 +268,19 @@ class ExpressionBudget:
             self._look(name, ())
 
     def _is_much(self, name: str, more: float) -> bool:
-        most, own = self.most(name), self._sums[name]
-        if name == "made" and most < own.now + self._uncharged_size + more:
+        most, budget_sum = self.most(name), self._sums[name]
+        if name == "made" and most < budget_sum.now + self._uncharged_size + more:
             self._settle()
-        return 0 < most < own.now + more and own.grown + more >= own.due
+        return 0 < most < budget_sum.now + more and budget_sum.grown + more >= budget_sum.due
 
     def _look(self, name: str, more: Sequence[Charge]) -> None:
         """Looks at each query, with ``more`` charges."""
         charges = [*(self._live_columns() if name == "made" else self._taken(name)), *more]
-        most, own = self.most(name), self._sums[name]
+        most, budget_sum = self.most(name), self._sums[name]
         amount, node, member = self._heaviest(charges, most)
         if amount > most:
             raise ExcessError(MESSAGES[name].format(most), node=node, member=member, limit=name)
-        own.due = own.grown + max(most - amount, most * STEP)
+        budget_sum.due = budget_sum.grown + max(most - amount, most * STEP)
 
     def _taken(self, name: str) -> Iterator[Charge]:
         for node, amount in self._sums[name].of.items():
@@ -303,7 +303,7 @@ def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
     """The columns of a frame, and their bytes. Of an array that has several columns each counts
     for itself.
     """
-    found, total = list[_ColumnPlace](), 0
+    places, total = list[_ColumnPlace](), 0
     for column in frame.columns.values():
         owner, start, size = column.base, 0, column.nbytes
         if type(owner) is not np.ndarray:
@@ -312,9 +312,9 @@ def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
             size = min(size, owner.nbytes)
         else:
             start = _start(column, owner)
-        found.append((ref(owner), start, size))
+        places.append((ref(owner), start, size))
         total += size
-    return found, total
+    return places, total
 
 
 @dataclass(slots=True)
@@ -346,8 +346,8 @@ class Account:
         """
         too_long: Bools = sizes > limits.LONGEST_TEXT
         made = np.where(too_long, 0, sizes).astype(np.float64)
-        own = self.op is not None and len(self.op) == len(sizes)
-        self.add(int(made.sum()), made if own else None)
+        by_row = self.op is not None and len(self.op) == len(sizes)
+        self.add(int(made.sum()), made if by_row else None)
         return too_long
 
     def add(self, size: int, each: Doubles | None = None) -> None:

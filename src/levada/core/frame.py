@@ -33,9 +33,9 @@ class Frame:
 
     def __init__(self, columns: Mapping[str, Column], n: int | None = None) -> None:
         self.columns: dict[str, Column] = dict(columns)
-        own = [*self.columns.values()]
-        self.n = len(own[0]) if n is None else n
-        assert not own or len(own[-1]) == self.n, "columns have one length"
+        arrays = [*self.columns.values()]
+        self.n = len(arrays[0]) if n is None else n
+        assert not arrays or len(arrays[-1]) == self.n, "columns have one length"
 
     @staticmethod
     def _made(columns: dict[str, Column], n: int) -> Frame:
@@ -71,8 +71,8 @@ class Frame:
 
     def select(self, names: Iterable[str]) -> Frame:
         """These columns only."""
-        own = self.columns
-        return self._made({k: own[k] for k in names}, self.n)
+        columns = self.columns
+        return self._made({k: columns[k] for k in names}, self.n)
 
     def visible(self) -> Frame:
         """Without the columns that are an operator's own.
@@ -84,8 +84,8 @@ class Frame:
 
     def drop(self, *names: str) -> Frame:
         """Without these columns, whether they are there or not."""
-        own = {k: v for k, v in self.columns.items() if k not in names}
-        return self._made(own, self.n)
+        remaining = {k: v for k, v in self.columns.items() if k not in names}
+        return self._made(remaining, self.n)
 
     def rename(self, names: Mapping[str, str]) -> Frame:
         """With columns under other names; those that are not named keep theirs.
@@ -93,14 +93,14 @@ class Frame:
         >>> Frame({"r": np.zeros(1, np.int64)}).rename({"r": "#s"})
         Frame(1 rows: #s)
         """
-        own = {names.get(k, k): v for k, v in self.columns.items()}
-        return self._made(own, self.n)
+        renamed = {names.get(k, k): v for k, v in self.columns.items()}
+        return self._made(renamed, self.n)
 
     def slice(self, start: int, stop: int) -> Frame:
         """Rows start..stop, as views."""
         stop = min(stop, self.n)
-        own = {k: v[start:stop] for k, v in self.columns.items()}
-        return self._made(own, max(stop - start, 0))
+        views = {k: v[start:stop] for k, v in self.columns.items()}
+        return self._made(views, max(stop - start, 0))
 
 
 _new_frame = object.__new__
@@ -112,7 +112,8 @@ def concat(frames: Sequence[Frame]) -> Frame:
         return frames[0]
     every = [f.columns for f in frames]
     return Frame(
-        {k: np.concatenate([own[k] for own in every]) for k in every[0]}, sum([f.n for f in frames])
+        {k: np.concatenate([columns[k] for columns in every]) for k in every[0]},
+        sum([f.n for f in frames]),
     )
 
 
@@ -155,9 +156,9 @@ def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memo
                 times.append((values, offset))
             kept = values[:1] if constant else values
             if size := kept.nbytes:
-                own = kept if kept.flags.c_contiguous else np.ascontiguousarray(kept)
+                contiguous = kept if kept.flags.c_contiguous else np.ascontiguousarray(kept)
                 gap = -size % _ALIGN
-                data = own.view(np.uint8).data
+                data = contiguous.view(np.uint8).data
                 buffers += (data, _GAPS[gap]) if gap else (data,)
             described.append((column, kind, -offset - 1 if constant else offset))
             offset += size + -size % _ALIGN
@@ -183,9 +184,9 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     """Frames and JSON-able ``meta`` as the consecutive buffers of a blob."""
     entries: list[Described] = []
     buffers: list[memoryview] = []
-    for described, own in laid_out(frames):
+    for described, frame_buffers in laid_out(frames):
         entries.append(described)
-        buffers += own
+        buffers += frame_buffers
     size = entries[-1].start + entries[-1].size if entries else 0
     head = msgspec.json.encode(_Head(meta, entries, size))
     first = _MAGIC + np.uint32(len(head)).tobytes() + head
@@ -248,8 +249,8 @@ def _all_alike(value: bytes, kind: np.dtype[Any], rows: int) -> Column:
     """A column of one value, by its bytes, which is kept once in this process for all frames that
     have it: pieces of a window would else take the more memory the longer it is.
     """
-    found = _alike.get((kind.str, value))
-    kept = None if found is None else found()
+    reference = _alike.get((kind.str, value))
+    kept = None if reference is None else reference()
     if kept is None or kept.size < rows:
         many = 1 << (rows - 1).bit_length()  # as they come ever longer, few are made
         kept = np.zeros(many, kind)

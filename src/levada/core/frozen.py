@@ -54,10 +54,10 @@ def frozen(cls: type[T]) -> type[T]:
 
 def _init(made: type[Any]) -> Callable[..., None]:
     """Sets each slot by its descriptor; what has no argument gets its default."""
-    own = sorted(fields(made), key=lambda one: one.kw_only is True)
+    sorted_fields = sorted(fields(made), key=lambda one: one.kw_only is True)
     names: dict[str, Any] = {"_MISSING": MISSING}
     heads, lines = ["self"], []
-    for one in own:
+    for one in sorted_fields:
         names[f"_set_{one.name}"] = getattr(made, one.name).__set__
         names[f"_default_{one.name}"] = one.default
         names[f"_make_{one.name}"] = one.default_factory
@@ -72,7 +72,10 @@ def _init(made: type[Any]) -> Callable[..., None]:
     lines += ["self.__post_init__()"] if hasattr(made, "__post_init__") else []
     text = f"def __init__({', '.join(heads)}):\n " + "\n ".join(lines or ["pass"])
     init = compile_function(text, "__init__", names)
-    init.__annotations__ = {**{one.name: one.type for one in own if one.init}, "return": None}
+    init.__annotations__ = {
+        **{one.name: one.type for one in sorted_fields if one.init},
+        "return": None,
+    }
     return init
 
 
@@ -89,10 +92,10 @@ def _line(one: Field[Any], made_anew: bool) -> list[str]:
 
 def _methods(made: type[Any]) -> dict[str, Callable[..., Any]]:
     """The methods that follow from the names of the fields."""
-    own: tuple[Field[Any], ...] = fields(made)
-    shown = [one.name for one in own if one.repr]
-    compared = _tuple_of([one.name for one in own if one.compare])
-    hashed = _tuple_of([o.name for o in own if (o.compare if o.hash is None else o.hash)])
+    all_fields: tuple[Field[Any], ...] = fields(made)
+    shown = [one.name for one in all_fields if one.repr]
+    compared = _tuple_of([one.name for one in all_fields if one.compare])
+    hashed = _tuple_of([o.name for o in all_fields if (o.compare if o.hash is None else o.hash)])
 
     def equal(self: Any, other: object) -> Any:
         same = other.__class__ is self.__class__
@@ -111,8 +114,8 @@ def _methods(made: type[Any]) -> dict[str, Callable[..., Any]]:
 
 def _unchanging(made: type[Any]) -> dict[str, Callable[..., Any]]:
     """What refuses changes, and copies and pickles all the same."""
-    own: tuple[Field[Any], ...] = fields(made)
-    names = frozenset(one.name for one in own)
+    all_fields: tuple[Field[Any], ...] = fields(made)
+    names = frozenset(one.name for one in all_fields)
 
     def set_(self: Any, name: str, to: object) -> None:
         if type(self) is made or name in names:
@@ -125,10 +128,10 @@ def _unchanging(made: type[Any]) -> dict[str, Callable[..., Any]]:
         super(made, self).__delattr__(name)
 
     def state(self: Any) -> list[Any]:
-        return [getattr(self, one.name) for one in own]
+        return [getattr(self, one.name) for one in all_fields]
 
     def set_state(self: Any, values: list[Any]) -> None:
-        for one, to in zip(own, values, strict=True):
+        for one, to in zip(all_fields, values, strict=True):
             object.__setattr__(self, one.name, to)
 
     changes: dict[str, Callable[..., Any]] = {"__setattr__": set_, "__delattr__": delete}

@@ -46,8 +46,8 @@ def parse_count(text: str, what: str, least: int = 1, most: int = MOST) -> int:
     >>> parse_count("5000", "limit"), parse_count("100k", "limit"), parse_count("2M", "limit")
     (5000, 100000, 2000000)
     """
-    found = _TEXT.fullmatch(text)
-    number = int(found[1]) * _UNITS[found[2]] if found else None
+    match = _TEXT.fullmatch(text)
+    number = int(match[1]) * _UNITS[match[2]] if match else None
     try:
         return check_count(text if number is None else number, what, least, most)
     except UsageError as error:

@@ -75,11 +75,11 @@ def _nine(tag: Kind, value: bytes) -> bytes:
 def _canonical(text: str) -> str:
     """A term in the one spelling that all have."""
     try:  # the graph behind it shows that nothing but the term is there
-        found = list(ox.parse(f"<x:s> <x:p> {text} <x:g> .", format=ox.RdfFormat.N_QUADS))
+        quads = list(ox.parse(f"<x:s> <x:p> {text} <x:g> .", format=ox.RdfFormat.N_QUADS))
     except SyntaxError as error:
         raise UsageError(f"{text!r} is no RDF term.", hint=_HINT) from error
-    alone = len(found) == 1 and found[0].graph_name == ox.NamedNode("x:g")
-    term = found[0].object if alone else None
+    alone = len(quads) == 1 and quads[0].graph_name == ox.NamedNode("x:g")
+    term = quads[0].object if alone else None
     if not isinstance(term, ox.NamedNode | ox.Literal):
         raise UsageError(f"{text!r} is no term that has a group.", hint=_HINT)
     return str(term)

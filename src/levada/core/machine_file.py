@@ -135,17 +135,18 @@ class _Reader:
 
     def _processors(self, lists: Any, places: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         if not isinstance(lists, list) or len(lists) != len(places):
-            found = f"{len(lists)} lists" if isinstance(lists, list) else "no lists"
+            count_text = f"{len(lists)} lists" if isinstance(lists, list) else "no lists"
             raise self._wrong(
-                f"has {found} of processors for {len(places)} places", "Give one for each place."
+                f"has {count_text} of processors for {len(places)} places",
+                "Give one for each place.",
             )
         owner: dict[int, str] = {}
-        for place, own in zip(places, lists, strict=True):
-            if not isinstance(own, list) or not own:
+        for place, processors in zip(places, lists, strict=True):
+            if not isinstance(processors, list) or not processors:
                 raise self._wrong(
                     f"has no list of processors for {place}", "Write such as [0, 1, 2, 3]."
                 )
-            for number in own:
+            for number in processors:
                 if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                     raise self._wrong(
                         f"gives {place} the processor {number}", "It is a whole number from 0."
@@ -161,15 +162,18 @@ class _Reader:
     def _matrix(self, field: str, rows: Any, places: tuple[str, ...]) -> Doubles:
         n = len(places)
         if not isinstance(rows, list) or len(rows) != n:
-            found = f"{len(rows)} rows" if isinstance(rows, list) else "no rows"
+            count_text = f"{len(rows)} rows" if isinstance(rows, list) else "no rows"
             raise self._wrong(
-                f"has {found} of {field} for {n} places", f"It is a square of {n} by {n} numbers."
+                f"has {count_text} of {field} for {n} places",
+                f"It is a square of {n} by {n} numbers.",
             )
         for place, row in zip(places, rows, strict=True):
             if not isinstance(row, list) or len(row) != n:
-                found = f"{len(row)} numbers" if isinstance(row, list) else "no list of numbers"
+                count_text = (
+                    f"{len(row)} numbers" if isinstance(row, list) else "no list of numbers"
+                )
                 raise self._wrong(
-                    f"has {found} of {field} from {place} for {n} places",
+                    f"has {count_text} of {field} from {place} for {n} places",
                     f"It is a square of {n} by {n} numbers.",
                 )
             for other, value in zip(places, row, strict=True):

@@ -81,15 +81,15 @@ class QueryLimits(msgspec.Struct, frozen=True):
         QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
 made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
         """
-        found = {"rows": rows, "solutions": rows}
+        values = {"rows": rows, "solutions": rows}
         for part in filter(None, (part.strip() for part in text.split(","))):
             word, _, number = (side.strip() for side in part.partition("="))
             if word not in _WORDS:
                 raise UsageError(f"There is no limit {word}.", hint=near(word, _WORDS))
-            found[word] = found["rows"] * (word == "solutions")
+            values[word] = values["rows"] * (word == "solutions")
             if number != "off":
-                found[word] = most_of(word, number, sized=word in _IN_BYTES, also=", or off")
-        return QueryLimits(**found)
+                values[word] = most_of(word, number, sized=word in _IN_BYTES, also=", or off")
+        return QueryLimits(**values)
 
     def within(self, other: QueryLimits) -> QueryLimits:
         """The lower one of each.
@@ -111,20 +111,20 @@ _OF_OPERATORS = ("made", "texts", "cpu")
 
 @dataclass
 class Limited:
-    """The limits of each query: those of ``all``, and lower ones that some have of their ``own``,
-    by name.
+    """The limits of each query: ``all`` for every query, and lower limits of some ``by_query``
+    name.
     """
 
     all: QueryLimits = field(default_factory=QueryLimits)
-    own: Mapping[str, QueryLimits] = field(default_factory=dict)
+    by_query: Mapping[str, QueryLimits] = field(default_factory=dict)
 
     def of(self, query: str) -> QueryLimits:
         """Those of a query."""
-        return self.own.get(query, self.all)
+        return self.by_query.get(query, self.all)
 
     def any(self, word: str) -> bool:
         """Whether some query has this limit."""
-        return any(getattr(limits, word) for limits in (self.all, *self.own.values()))
+        return any(getattr(limits, word) for limits in (self.all, *self.by_query.values()))
 
 
 PAGE = 4096

@@ -53,10 +53,10 @@ def place_in_segment(begins: Bools) -> Longs:
 
 def _differ(columns: tuple[npt.NDArray[Any], ...]) -> Bools:
     """Of each row but the first whether it differs from the one before in any column."""
-    found: Bools = columns[0][1:] != columns[0][:-1]
+    is_different: Bools = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
-        found = found | (column[1:] != column[:-1])
-    return found
+        is_different = is_different | (column[1:] != column[:-1])
+    return is_different
 
 
 def ranges(starts: npt.NDArray[np.integer[Any]], counts: npt.NDArray[np.integer[Any]]) -> Longs:

@@ -403,7 +403,7 @@ class Driver:
         with registry.lock:
             self.publication.follow(self.last, registry.standing)
             self.suspended.forget(trial.dropped)
-            self._limits.own = self._requests.limited(self._limits.all)
+            self._limits.by_query = self._requests.limited(self._limits.all)
             self._catalog.settle(first=False)
         again = any(name in registry.queries for name in trial.dropped)
         self.epochs.use(plan, again=again)
@@ -460,7 +460,7 @@ class Driver:
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
-            self._limits.own = self._requests.limited(self._limits.all)
+            self._limits.by_query = self._requests.limited(self._limits.all)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
             static = version_of(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)

@@ -37,11 +37,11 @@ class Sent(NamedTuple):
 
 def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> Sent | None:
     """What of the rows of a node's input ``at`` is enough; None: they are sent as they are."""
-    told = node.known(less_of, at)
-    if told is None or told.what is What.WHOLE or not frame.n:
+    reduction = node.known(less_of, at)
+    if reduction is None or reduction.what is What.WHOLE or not frame.n:
         return None
-    made = _WAYS[told.what](node, frame, pool)
-    return None if made is None else Sent(made, told.what is What.PARTIALS)
+    made = _WAYS[reduction.what](node, frame, pool)
+    return None if made is None else Sent(made, reduction.what is What.PARTIALS)
 
 
 def less_of(node: PlanNode, at: int) -> Any:

@@ -81,13 +81,13 @@ def check_reports(
     rows = rows if same is None else with_same(rows, same, members)
     account = spent.account(rows["op"])
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
-    op, found = rows["op"][first], np.bincount(codes)
-    _check_most(found, solutions[op], "solutions", node, op)
+    op, amounts = rows["op"][first], np.bincount(codes)
+    _check_most(amounts, solutions[op], "solutions", node, op)
     many = of.triples and rows.n * most > free
-    if many or (found * most > sizes[op]).any():
+    if many or (amounts * most > sizes[op]).any():
         each = of.bytes(node, rows, terms)
-        found = np.bincount(codes, each).astype(np.int64)
-        _check_most(found, sizes[op], "bytes", node, op)
+        amounts = np.bincount(codes, each).astype(np.int64)
+        _check_most(amounts, sizes[op], "bytes", node, op)
         if many:
             account.make(each)
 
@@ -103,30 +103,34 @@ def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
     """A limit of each member's query; the greatest number where there is none. Queries with limits
     of their own cost a look-up each.
     """
-    found = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
-    if limits.own:
+    maxima = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
+    if limits.by_query:
         at = node.known(_members)
-        for query, of in limits.own.items():
-            found[at.get(query, [])] = getattr(of, word) or _NONE
-    return found
+        for query, of in limits.by_query.items():
+            maxima[at.get(query, [])] = getattr(of, word) or _NONE
+    return maxima
 
 
 def _members(node: PlanNode) -> dict[str, list[int]]:
     """The members of each query: two while it goes over to other operators."""
-    found: dict[str, list[int]] = {}
+    by_query: dict[str, list[int]] = {}
     for i, member in enumerate(node.members):
         if node.alive[i]:
-            found.setdefault(member.query, []).append(i)
-    return found
+            by_query.setdefault(member.query, []).append(i)
+    return by_query
 
 
-def _check_most(found: Longs, most: Longs, what: str, node: PlanNode, op: Ints) -> None:
-    """``op``: the members whose reports were ``found`` to have so much."""
-    over = found > most
+def _check_most(amounts: Longs, most: Longs, what: str, node: PlanNode, op: Ints) -> None:
+    """Raises ``ExcessError`` for the greatest of ``amounts`` above its limit in ``most``.
+
+    ``op``: the member whose report each amount is of.
+    """
+    over = amounts > most
     if over.any():
-        worst = int(np.where(over, found, 0).argmax())
+        worst = int(np.where(over, amounts, 0).argmax())
         message = (
-            f"One of its reports would have {found[worst]:,} {what}; the limit is {most[worst]:,}."
+            f"One of its reports would have {amounts[worst]:,} {what}; "
+            f"the limit is {most[worst]:,}."
         )
         raise ExcessError(message, node=node.id, member=int(op[worst]), limit=what)
 

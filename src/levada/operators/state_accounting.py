@@ -76,16 +76,16 @@ def _add(
     live = (rows[col.END] > horizon[op]) & (begin > MIN)
     first = int(begin.min())
     for start, use in uses.items():
-        own = live & (begin > start) if start >= first else live
-        counts = _counted(rows, op, own, len(node.members))
+        is_counted = live & (begin > start) if start >= first else live
+        counts = _counted(rows, op, is_counted, len(node.members))
         np.add.at(total, use.queries, counts[use.members])
 
 
-def _counted(rows: Frame, op: Ints, own: Bools, members: int) -> Longs:
+def _counted(rows: Frame, op: Ints, is_counted: Bools, members: int) -> Longs:
     if "w" in rows:
-        weighted = np.bincount(op[own], rows["w"][own], minlength=members)
+        weighted = np.bincount(op[is_counted], rows["w"][is_counted], minlength=members)
         return weighted.astype(np.int64)
-    return np.bincount(op[own], minlength=members)
+    return np.bincount(op[is_counted], minlength=members)
 
 
 def _rows(state: State, piece: StatePart) -> Frame | None:
@@ -109,19 +109,23 @@ def _horizon(node: PlanNode, watermarks: Times) -> Times:
     nothing to it.
     """
     stream = node.windows.stream
-    own = np.where(stream >= 0, watermarks[np.maximum(stream, 0)], MAX)
-    least: Times = own.min(axis=0, initial=MAX) if len(own) else np.full(len(node.members), MIN)
+    stream_watermarks = np.where(stream >= 0, watermarks[np.maximum(stream, 0)], MAX)
+    least: Times = (
+        stream_watermarks.min(axis=0, initial=MAX)
+        if len(stream_watermarks)
+        else np.full(len(node.members), MIN)
+    )
     return np.where(least >= MAX, MIN, least - 1)
 
 
 def _uses(plan: Plan) -> Uses:
     """The members of all nodes that each query uses, found once a plan."""
     names = tuple(plan.queries)
-    found: dict[int, dict[int, tuple[list[int], list[int]]]] = {}
+    by_node: dict[int, dict[int, tuple[list[int], list[int]]]] = {}
     for number, name in enumerate(names):
         query = plan.queries[name]
         for node, member in members_below(plan, (query.node, query.member)):
-            members, queries = found.setdefault(node, {}).setdefault(query.start, ([], []))
+            members, queries = by_node.setdefault(node, {}).setdefault(query.start, ([], []))
             members.append(member)
             queries.append(number)
     of = {
@@ -129,6 +133,6 @@ def _uses(plan: Plan) -> Uses:
             start: Use(np.array(members, np.int32), np.array(queries, np.int32))
             for start, (members, queries) in by_start.items()
         }
-        for node, by_start in found.items()
+        for node, by_start in by_node.items()
     }
     return Uses(names, of)

@@ -155,5 +155,5 @@ class QueryQuotas:
 
     def _least(self, limit: str) -> int:
         """The least of what some query may have."""
-        limits = (self._limits.all, *self._limits.own.values())
+        limits = (self._limits.all, *self._limits.by_query.values())
         return min(most for each in limits if (most := int(getattr(each, limit))))

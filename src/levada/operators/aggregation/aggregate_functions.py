@@ -240,8 +240,8 @@ def _merge_sum(partials: _Partials, p: str, pool: TermLookup) -> dict[str, Colum
         out.update(zip(doubles, Sums.zero(g), strict=True))
     if p + "x" in parts:
         some = parts[p + "k"].any()
-        own = {n: partials.column(p + n) for n in "xyk"} if some else {}
-        large = bignum_sums.merged(own, codes, pool)
+        large_columns = {n: partials.column(p + n) for n in "xyk"} if some else {}
+        large = bignum_sums.merged(large_columns, codes, pool)
         out.update({p + n: c for n, c in bignum_sums.columns(large, g, pool).items()})
     return out
 

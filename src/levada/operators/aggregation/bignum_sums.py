@@ -65,20 +65,24 @@ def columns(sums: Mapping[int, Decimal], g: int, pool: TermLookup) -> dict[str, 
 _TYPE = f"^^<{XSD}decimal>"
 
 
-def merged(found: Mapping[str, Column], codes: Ints, pool: TermLookup) -> Sums:
-    """The sums of sums; ``found`` has the columns of partials, ``codes`` the group of each."""
+def merged(partials: Mapping[str, Column], codes: Ints, pool: TermLookup) -> Sums:
+    """Adds up partial sums; ``partials`` has their columns, ``codes`` the group of each."""
     sums: Sums = {}
-    for i, value in read(found, pool).items():
+    for i, value in read(partials, pool).items():
         added(sums, int(codes[i]), value)
     return sums
 
 
-def read(found: Mapping[str, Column], pool: TermLookup) -> Sums:
+def read(partials: Mapping[str, Column], pool: TermLookup) -> Sums:
     """The sums of partials, by their place."""
-    at = np.flatnonzero(found["k"] == Kind.HARD_NUMBER) if "k" in found else np.empty(0, np.int64)
+    at = (
+        np.flatnonzero(partials["k"] == Kind.HARD_NUMBER)
+        if "k" in partials
+        else np.empty(0, np.int64)
+    )
     if not len(at):
         return {}
-    texts = pool.texts(found["x"][at], found["y"][at]).to_list()
+    texts = pool.texts(partials["x"][at], partials["y"][at]).to_list()
     return {i: Decimal(t[1 : -len(_TYPE) - 1]) for i, t in zip(at.tolist(), texts, strict=True)}
 
 

@@ -71,8 +71,8 @@ def fold(rows: Frame, i: int, codes: Ints, g: int, hard: Hard) -> Folded:
         number = bignum_sums.number(text)
         unknown[row] = number is None
         fitting.append(0 if number is None else _fitting(number, int(codes[row]), large))
-    own = _split(fitting)
-    both = [np.concatenate([limb, more]) for limb, more in zip(limbs, own, strict=True)]
+    difficult_limbs = _split(fitting)
+    both = [np.concatenate([limb, more]) for limb, more in zip(limbs, difficult_limbs, strict=True)]
     where = np.concatenate([np.arange(g, dtype=np.int32), codes[difficult]])
     return Folded(_add(both, where, g), large, difficult[whole], unknown)
 
@@ -92,14 +92,14 @@ def _fitting(number: Decimal, group: int, large: bignum_sums.Sums) -> int:
 def large(rows: Frame, i: int, hard: Hard) -> bignum_sums.Sums:
     """The numbers of slot ``i`` that limbs do not hold, by row."""
     difficult = np.flatnonzero(rows[col.kind(i)] == Kind.HARD_NUMBER)
-    found: bignum_sums.Sums = {}
+    sums: bignum_sums.Sums = {}
     for row, text in zip(
         difficult.tolist(), hard(rows, i, difficult) if len(difficult) else (), strict=True
     ):
         number = bignum_sums.number(text)
         if number is not None:
-            _fitting(number, row, found)
-    return found
+            _fitting(number, row, sums)
+    return sums
 
 
 def _limbs(m: Longs, c: npt.NDArray[np.uint8]) -> list[Longs]:
@@ -176,9 +176,9 @@ class Totals:
     @property
     def beside(self) -> npt.NDArray[np.bool_]:
         """The groups of which the integers are not all."""
-        found = np.asarray((self.limbs[0] != 0) | (self.limbs[1] != 0) | (self.limbs[2] != 0))
-        found[list(self.large)] = True
-        return found
+        flags = np.asarray((self.limbs[0] != 0) | (self.limbs[1] != 0) | (self.limbs[2] != 0))
+        flags[list(self.large)] = True
+        return flags
 
     def of(self, at: int) -> Decimal:
         """A group's exact sum."""

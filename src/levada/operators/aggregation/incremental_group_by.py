@@ -137,9 +137,9 @@ def _add(sums: dict[str, Longs], folded: Sequence[Frame], runs: Runs) -> None:
     there = runs.rows < 0
     at = -1 - runs.rows[there]
     for name, changes in sums.items():
-        own = [f[name] if name in f else np.zeros(f.n, np.int64) for f in folded]
-        if any(change.any() for change in own):
-            changes += runs.total(np.concatenate(own)[at], there)
+        partial_changes = [f[name] if name in f else np.zeros(f.n, np.int64) for f in folded]
+        if any(change.any() for change in partial_changes):
+            changes += runs.total(np.concatenate(partial_changes)[at], there)
 
 
 def _marks(node: PlanNode, step: s.Running, env: OperatorContext) -> list[Frame]:
@@ -163,12 +163,21 @@ def _runs(step: s.Running, rows: Frame, folded: Sequence[Frame]) -> Runs:
     w[: rows.n] = rows["w"]
     at = np.concatenate([np.arange(rows.n), -1 - np.arange(len(k) - rows.n)])
     codes, first = group(k, h)
-    found = steps(codes, r)
-    starts = np.searchsorted(codes[found.order], np.arange(len(first) + 1))
+    key_steps = steps(codes, r)
+    starts = np.searchsorted(codes[key_steps.order], np.arange(len(first) + 1))
     member = first if step.keys else op[first].astype(np.int64)
-    of = found.of.astype(np.int64)
+    of = key_steps.of.astype(np.int64)
     keys = k[first], h[first], place[first]
-    return Runs(at[found.order], w[found.order], found.step, of, found.at, starts, *keys, member)
+    return Runs(
+        at[key_steps.order],
+        w[key_steps.order],
+        key_steps.step,
+        of,
+        key_steps.at,
+        starts,
+        *keys,
+        member,
+    )
 
 
 def _weights(
@@ -257,16 +266,20 @@ def _merge(
             case _A.COUNT:
                 columns[p + "n"] = points[p + "n"]
             case _A.SUM | _A.AVG:
-                own = {name.removeprefix(p): c for name, c in points.items() if name.startswith(p)}
-                found = sums_at(own, average=spec.function is _A.AVG, tuples=step.tuples)
-                found["fh"] = double_sums(
+                sum_columns = {
+                    name.removeprefix(p): c for name, c in points.items() if name.startswith(p)
+                }
+                finished_sums = sums_at(
+                    sum_columns, average=spec.function is _A.AVG, tuples=step.tuples
+                )
+                finished_sums["fh"] = double_sums(
                     f"{node.id}.limbs{j}", state, rows, runs, weights[j], slot=spec.slot
                 )
                 if not step.tuples:
                     key = f"{node.id}.large{j}"
                     w, slot = weights[j], spec.slot
-                    found.update(large_at(key, state, rows, runs, w, slot=slot, pool=pool))
-                columns.update({p + name: c for name, c in found.items()})
+                    finished_sums.update(large_at(key, state, rows, runs, w, slot=slot, pool=pool))
+                columns.update({p + name: c for name, c in finished_sums.items()})
             case _:
                 columns[p + "err"] = points[p + "err"]
                 columns.update(

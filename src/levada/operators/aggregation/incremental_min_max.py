@@ -46,15 +46,15 @@ class _Values:
     worst to the best.
 
     ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place``
-    of each row of ``found`` and of each new one. From the place ``sure`` of its group on all is
+    of each row of ``stored`` and of each new one. From the place ``sure`` of its group on all is
     known; of the groups that are ``whole`` there is no more.
     """
 
     rows: Frame
     base: Longs
     starts: Longs
-    found: ordered_counts.First | None
-    found_place: Longs
+    stored: ordered_counts.First | None
+    stored_place: Longs
     place: Longs
     sure: Longs
     whole: Bools
@@ -123,18 +123,18 @@ def _slot(rows: Frame, i: int) -> Frame:
 
 
 def _values(
-    found: ordered_counts.First | None,
+    stored: ordered_counts.First | None,
     new: Frame,
     groups: int,
     best: AggregateFunction,
     pool: TermLookup,
 ) -> _Values:
     """What has been found of the state and the new values, as one."""
-    n = 0 if found is None else found.rows.n
+    n = 0 if stored is None else stored.rows.n
     every = (
         new
-        if found is None
-        else concat([found.rows.with_(**{col.GROUP: found.of}).select(new.columns), new])
+        if stored is None
+        else concat([stored.rows.with_(**{col.GROUP: stored.of}).select(new.columns), new])
     )
     codes, first = group(*_identity(every, every[col.GROUP]))
     distinct = every.take(first)
@@ -147,11 +147,11 @@ def _values(
     rows = distinct.take(order)
     starts = np.searchsorted(rows[col.GROUP], np.arange(groups + 1))
     sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
-    if found is not None:  # of what is below the last that was read of a piece, the piece has more
-        cut = found.of[found.cut]
-        np.maximum.at(sure, cut, places[found.cut])
+    if stored is not None:  # of what is below the last that was read of a piece, the piece has more
+        cut = stored.of[stored.cut]
+        np.maximum.at(sure, cut, places[stored.cut])
         whole[cut] = False
-    return _Values(rows, base[order], starts, found, places[:n], places[n:], sure, whole)
+    return _Values(rows, base[order], starts, stored, places[:n], places[n:], sure, whole)
 
 
 def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
@@ -202,16 +202,16 @@ def _remember(
     change = np.zeros(values.rows.n, np.int64)
     np.add.at(change, values.place, w.astype(np.int64))
     known, of = values.known, values.rows[col.GROUP]
-    found = values.found
-    if found is not None:
+    stored = values.stored
+    if stored is not None:
         read = np.zeros(values.rows.n, np.bool_)
-        read[values.found_place] = True
+        read[values.stored_place] = True
         gone = np.zeros(runs.groups, np.bool_)
         gone[of[known & read & (values.base + change <= 0)]] = True
         anew = known & gone[of]
         change = np.where(anew, values.base + change, change)
-        first = np.flatnonzero(anew[values.found_place])
-        ordered_counts.take(state, key, found, first, Frame(runs.columns(np.arange(runs.groups))))
+        first = np.flatnonzero(anew[values.stored_place])
+        ordered_counts.take(state, key, stored, first, Frame(runs.columns(np.arange(runs.groups))))
     plain = {n: c for n, c in values.rows.columns.items() if n != col.GROUP}
     rows = Frame({**plain, **runs.columns(of), col.COUNT: change}, values.rows.n)
     rows = rows.take(np.flatnonzero(change)[::-1])

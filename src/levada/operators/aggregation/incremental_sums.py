@@ -75,11 +75,11 @@ def _decimal_changes(
     is no integer, and whether it is too long to have a value.
     """
     each = np.arange(rows.n, dtype=np.int32)
-    found = decimal_sums.fold(rows, slot, each, rows.n, partial(texts_of, pool))
+    folded = decimal_sums.fold(rows, slot, each, rows.n, partial(texts_of, pool))
     kind = rows[col.kind(slot)]
     exact = (kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)
-    exact[found.integers] = False
-    return dict(zip(_HALVES, decimal_sums.halves(found.limbs), strict=True)), exact, found.unknown
+    exact[folded.integers] = False
+    return dict(zip(_HALVES, decimal_sums.halves(folded.limbs), strict=True)), exact, folded.unknown
 
 
 def sums_at(points: dict[str, Column], *, average: bool, tuples: bool) -> dict[str, Column]:
@@ -142,9 +142,9 @@ def large_at(
 ) -> dict[str, Column]:
     """The columns of the sums of numbers that limbs do not hold, at every point."""
     n = runs.groups + len(runs.of)
-    found = decimal_sums.large(rows, slot, partial(texts_of, pool)) if rows.n else {}
+    large_numbers = decimal_sums.large(rows, slot, partial(texts_of, pool)) if rows.n else {}
     kept = counters.find(state, key, runs.k, runs.h)
-    if not found and kept is None:
+    if not large_numbers and kept is None:
         return bignum_sums.columns({}, n, pool)
     base: bignum_sums.Sums = {}
     if kept is not None:
@@ -152,8 +152,8 @@ def large_at(
         for g, place, digit in zip(kept[0].tolist(), places, digits, strict=True):
             bignum_sums.added(base, g, Decimal(digit).scaleb(place * _PLACE, EXACT))
     changes: bignum_sums.Sums = {}
-    for i in np.flatnonzero(np.isin(runs.rows, list(found))).tolist():
-        weighted = EXACT.multiply(found[int(runs.rows[i])], Decimal(int(weights[i])))
+    for i in np.flatnonzero(np.isin(runs.rows, list(large_numbers))).tolist():
+        weighted = EXACT.multiply(large_numbers[int(runs.rows[i])], Decimal(int(weights[i])))
         bignum_sums.added(changes, int(runs.run[i]), weighted)
     rest = _digits(changes, runs)
     counters.insert(state, key, rest, partial(counters.add, by=(col.SUM,), sums=(col.COUNT,)))

@@ -39,21 +39,25 @@ def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) 
     rows = concat(sides)
     k, h = key_of(rows, range(len(node.layout.slots)))
     codes, first = group(k, h)
-    found = steps(codes, rows["r"])
+    key_steps = steps(codes, rows["r"])
     key = f"{node.id}.tally"
     before = counters.sum_(counters.find(state, key, k[first], h[first]), len(first), col.COUNT)
     earlier, count = running_counts(
-        found.of, found.net(rows["w"]), before, step.shown is Shown.HELD
+        key_steps.of, key_steps.net(rows["w"]), before, step.shown is Shown.HELD
     )
     change = _shown(count, step.shown) - _shown(earlier, step.shown)
     kept = np.zeros(len(first), np.int64)
-    np.add.at(kept, found.of, count - earlier)
+    np.add.at(kept, key_steps.of, count - earlier)
     place = rows[col.PLACE][first]
     rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: kept})
     rest = rest.where(kept != 0)
     counters.insert(state, key, rest, partial(counters.add, by=(), sums=(col.COUNT,)))
     some = np.flatnonzero(change)
-    return expand(rows.take(found.order[found.last[some]]), change[some]) if len(some) else None
+    return (
+        expand(rows.take(key_steps.order[key_steps.last[some]]), change[some])
+        if len(some)
+        else None
+    )
 
 
 def _signed(frame: Frame, side: int) -> npt.NDArray[np.int8]:

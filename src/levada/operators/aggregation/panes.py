@@ -60,8 +60,8 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
         whole = concat(new)
         parts.append(whole)
         kept = report_buffer.later(whole, calendar.high)
-        own = bignum_sums.own_terms(kept, step.aggregates, pool)
-        report_buffer.remember(state, key, kept, own)
+        terms = bignum_sums.own_terms(kept, step.aggregates, pool)
+        report_buffer.remember(state, key, kept, terms)
     out: Frame | None = None
     if calendar.any_due:
         calendar.check_few(parts, enumerated=step.enumerated)
@@ -94,9 +94,11 @@ def _by_ranges(
     step, pool, home = node.step, env.pool, env.home(node)
     some = [Part(part) for part in parts if part.n]
     apart = in_ranges(some, range(len(step.keys)), env.state.theta)
-    own = (rows for _, rows in apart) if some else iter([[]])  # without GROUP BY nothing is a row
-    made = (_at_reports(node, step, rows, calendar, pool, home=home) for rows in own)
-    there = [found for found in made if found is not None]
+    range_rows = (
+        (rows for _, rows in apart) if some else iter([[]])
+    )  # without GROUP BY nothing is a row
+    made = (_at_reports(node, step, rows, calendar, pool, home=home) for rows in range_rows)
+    there = [frame for frame in made if frame is not None]
     return concat(there) if there else None
 
 
@@ -213,7 +215,7 @@ def everywhere(
     mine = home.here[op]
     op, r = op[mine], r[mine]
     if merged is not None:
-        both = (np.concatenate([merged[name], own]) for name, own in (("op", op), ("r", r)))
+        both = (np.concatenate([merged[name], added]) for name, added in (("op", op), ("r", r)))
         codes, _ = group(*(column.astype(np.uint64) for column in both))
         there = np.zeros(len(codes), np.bool_)
         there[codes[: merged.n]] = True
@@ -265,26 +267,26 @@ def finished(
             continue
         j = at - len(step.keys)
         spec = step.aggregates[j]
-        found, hard = aggregate_functions.finish(merged, j, spec, pool, tuples=step.tuples)
+        values, hard = aggregate_functions.finish(merged, j, spec, pool, tuples=step.tuples)
         names = slot_columns(i, facets)
-        if all(n[0] in found for n in names):
-            columns.update({n: found[n[0]] for n in names})
+        if all(n[0] in values for n in names):
+            columns.update({n: values[n[0]] for n in names})
         else:
             columns.update(
-                slot(_compute(found, hard, merged.n), i, facets, pool, tuples=step.tuples)
+                slot(_compute(values, hard, merged.n), i, facets, pool, tuples=step.tuples)
             )
     return Frame(columns, merged.n)
 
 
-def _compute(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
+def _compute(values: dict[str, Array], hard: dict[int, str], n: int) -> Column:
     """A computed aggregate; values that no mantissa holds come with their texts."""
     texts = None
     if hard:
         shown = [hard.get(i) for i in range(n)]
         texts = partial(pl.Series, values=shown, dtype=pl.String)
-    named = Frame({f"{name}0": c for name, c in found.items()}, n)
+    named = Frame({f"{name}0": c for name, c in values.items()}, n)
     d, m, c = (value(named, name, 0) for name in "dmc")
-    return Column(n, None, None, found["k"], d, m, c, texts)
+    return Column(n, None, None, values["k"], d, m, c, texts)
 
 
 def fold_one(
@@ -298,7 +300,7 @@ def fold_one(
 ) -> dict[str, Array]:
     """The columns of aggregate j."""
     if spec.function is AggregateFunction.GROUP_CONCAT:
-        found = concatenate(rows, codes, g, spec, terms.pool)
-        return {f"a{j}.{name}": c for name, c in found.items()}
+        values = concatenate(rows, codes, g, spec, terms.pool)
+        return {f"a{j}.{name}": c for name, c in values.items()}
     one = aggregate_functions.fold(rows, codes, g, (spec,), terms)
     return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}

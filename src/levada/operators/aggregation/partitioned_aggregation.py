@@ -74,6 +74,6 @@ def in_ranges(
     deep = (size // theta).bit_length() if size > 2 * theta else 0
     for prefix in range(1 << deep):
         some = Range(deep, prefix)
-        own = [rows for part in parts if (rows := part.of(some, slots)).n]
-        if own:
-            yield some, own
+        range_rows = [rows for part in parts if (rows := part.of(some, slots)).n]
+        if range_rows:
+            yield some, range_rows

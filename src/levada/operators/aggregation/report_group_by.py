@@ -85,11 +85,11 @@ def _fold_distinct(
     """DISTINCT aggregates see each value of a group once (COUNT(DISTINCT *): each row)."""
     out: dict[str, Array] = {}
     for j, spec in enumerate(step.aggregates):
-        rows, own = frame, codes
+        rows, row_codes = frame, codes
         if spec.distinct:
             first = _distinct_rows(frame, key, spec)
-            rows, own = frame.take(first), codes[first]
-        out.update(fold_one(rows, own, g, j, spec=spec, terms=lookup(pool)))
+            rows, row_codes = frame.take(first), codes[first]
+        out.update(fold_one(rows, row_codes, g, j, spec=spec, terms=lookup(pool)))
     return out
 
 

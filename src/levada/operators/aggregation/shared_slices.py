@@ -97,7 +97,7 @@ class _Folded:
         """The columns of all aggregates of a reader: of slices, if its state is these, else of
         their cells.
         """
-        found: Columns = {}
+        columns: Columns = {}
         layout = reader.panes.input_layouts[0]
         rows: Frame | None = None
         for j, spec in enumerate(reader.panes.step.aggregates):
@@ -108,9 +108,9 @@ class _Folded:
                 self.known[key] = aggregate_functions.fold(
                     rows, self.slices.codes, len(self.slices.first), (spec,), lookup(self.pool)
                 )
-            own = self.known[key] if reader.kept else self._of_cells(key, spec)
-            found |= {f"a{j}.{n.removeprefix('a0.')}": c for n, c in own.items()}
-        return found
+            partials = self.known[key] if reader.kept else self._of_cells(key, spec)
+            columns |= {f"a{j}.{n.removeprefix('a0.')}": c for n, c in partials.items()}
+        return columns
 
     def _of_cells(self, key: tuple[object, ...], spec: s.Aggregate) -> Columns:
         """The partials of one aggregate by cells, if slices have such."""
@@ -141,13 +141,13 @@ def sliced(
     """A producer's rows as partials for readers that want the same groups of them; None if slices
     are more than ``most`` of what would be folded one by one.
     """
-    found, leaf, wanted = None, None, float(out.n)
+    matched, leaf, wanted = None, None, float(out.n)
     if readers.form is not None:
-        if (found := told(readers, out, pool)) is None:
+        if (matched := told(readers, out, pool)) is None:
             return None
-        there = found.leaf >= 0
-        out, leaf = out.where(there), found.leaf[there]
-        wanted = float(found.wanting.owners[leaf].sum())
+        there = matched.leaf >= 0
+        out, leaf = out.where(there), matched.leaf[there]
+        wanted = float(matched.wanting.owners[leaf].sum())
         if not wanted:
             return Sliced(readers.readers, iter(()))
     kept = tuple([reader for reader in readers.readers if reader.kept])
@@ -155,18 +155,18 @@ def sliced(
     slices = _slices(readers, out, leaf, int(most * whole))
     if slices is None:
         return None
-    if found is not None and leaf is not None and len(kept) < len(readers.readers):
+    if matched is not None and leaf is not None and len(kept) < len(readers.readers):
         beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
-        cells = Cells.over(found.wanting, leaf[slices.first], beside)
+        cells = Cells.over(matched.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
     served = readers.readers if len(slices.first) <= int(most * wanted) else kept
     return Sliced(served, _partials(served, _Folded(node, slices, pool)))
 
 
 def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slices | None:
-    own = key_of(out, readers.keys)
+    group_key = key_of(out, readers.keys)
     time = key_of(out.select(("op",)), ())
-    k, h = own
+    k, h = group_key
     cuts = dict[str, Times]()
     for name, borders in readers.cuts:
         at = cut(out[name], borders, most)
@@ -181,7 +181,7 @@ def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slic
     codes, first = group(k, h)
     if len(first) > most:
         return None
-    groups = group(own[0][first], own[1][first])
+    groups = group(group_key[0][first], group_key[1][first])
     times = group(time[0][first], time[1][first])
     return Slices(out, codes, first, {n: at[first] for n, at in cuts.items()}, groups, times)
 
@@ -206,22 +206,22 @@ def cut(times: Times, cuts: Cuts, most: int) -> Times | None:
     periodic = np.repeat(first, counts) + nth * np.repeat(cuts.step, counts)
     starts = cuts.starts[(cuts.starts > low) & (cuts.starts <= high)]
     borders = distinct(np.concatenate([[MIN, low], periodic, starts, [MAX]]))
-    found: Times = borders[np.searchsorted(borders, times, side="right") - 1]
-    return found
+    slice_starts: Times = borders[np.searchsorted(borders, times, side="right") - 1]
+    return slice_starts
 
 
 def _partials(readers: Sequence[Reader], folded: _Folded) -> Iterator[tuple[Consumer, Frame]]:
     for reader in readers:
-        found = _as_slices(reader, folded) if reader.kept else _in_panes(reader, folded)
-        if found.n:
-            yield reader.edge, found
+        partials = _as_slices(reader, folded) if reader.kept else _in_panes(reader, folded)
+        if partials.n:
+            yield reader.edge, partials
 
 
 def _as_slices(reader: Reader, folded: _Folded) -> Frame:
     """The slices that count for some member, with their times: what state keeps of them."""
     slices, node = folded.slices, folded.node
-    told = _cells(reader, slices)
-    at, begin, end = _spans(reader, folded, told)
+    cells = _cells(reader, slices)
+    at, begin, end = _spans(reader, folded, cells)
     parts = Frame(folded.of(reader), len(slices.first))
     there = np.flatnonzero(begin[at] < end[at])
     alike = slices.rows.take(slices.first[there]).with_(
@@ -229,7 +229,7 @@ def _as_slices(reader: Reader, folded: _Folded) -> Frame:
     )
     rows = once(reader.way, alike, node)
     kept = group_columns(rows, reader.panes.step.keys, np.arange(len(there)))
-    kept |= {} if told is None else told.take(there).columns
+    kept |= {} if cells is None else cells.take(there).columns
     kept |= {name: c for name, c in rows.columns.items() if col.is_time(name)}
     kept |= {col.BEGIN: begin[at[there]], col.END: end[at[there]]}
     return Frame(kept | parts.take(there).columns, len(there))
@@ -242,21 +242,21 @@ def _cells(reader: Reader, slices: Slices) -> Frame | None:
     return cells_of(reader, slices.rows, slices.first)
 
 
-def _spans(reader: Reader, folded: _Folded, told: Frame | None) -> tuple[Ints, Times, Times]:
+def _spans(reader: Reader, folded: _Folded, cells: Frame | None) -> tuple[Ints, Times, Times]:
     """How each slice lies in time, and when what lies so counts; where cells differ in who wants
     them also by that.
     """
     slices, node = folded.slices, folded.node
-    if reader.pick is None or told is None:
+    if reader.pick is None or cells is None:
         return slices.times[0], *spans(reader, slices.of_times(), node)
     wants = wants_of(reader.panes, reader.pick, folded.pool.seed)
-    leaf = wants.leaves(told)
+    leaf = wants.leaves(cells)
     masks = np.where(leaf < 0, 0, wants.masks[leaf])
     times = slices.times[0].astype(np.int64)
     codes, first = group(times.view(np.uint64), masks.view(np.uint64))
-    own = masks[first]
+    slice_masks = masks[first]
     ways = slices.of_times().take(times[first])
-    return codes, *spans(reader, ways, node, lambda at, op: wants.wanted(own[at], op))
+    return codes, *spans(reader, ways, node, lambda at, op: wants.wanted(slice_masks[at], op))
 
 
 def _in_panes(reader: Reader, folded: _Folded) -> Frame:

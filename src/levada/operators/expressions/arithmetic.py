@@ -156,9 +156,9 @@ def long_division(x: Longs, y: Longs) -> tuple[Longs, Longs]:
     digits = next(d for d in (18, 9, 6, 3, 2, 1) if most * 10**d < 2**63)
     for _ in range(FRACTION_DIGITS // digits):
         rest *= 10**digits
-        found = rest // y
-        rest -= found * y
-        fraction = fraction * 10**digits + found
+        quotient = rest // y
+        rest -= quotient * y
+        fraction = fraction * 10**digits + quotient
     return whole, fraction
 
 
@@ -176,11 +176,11 @@ def bounded(column: Column) -> Column:
     """CQL's integers: those that 64 bits hold are plain ones, others have no value."""
     hard = np.flatnonzero(column.kinds() == Kind.HARD_NUMBER)
     texts = column.texts().gather(hard).to_list() if len(hard) else []
-    found = [value_of(term_of(text)) for text in texts]
-    whole = np.array([isinstance(value, int) for value in found], np.bool_)
+    numbers = [value_of(term_of(text)) for text in texts]
+    whole = np.array([isinstance(value, int) for value in numbers], np.bool_)
     if not whole.any():
         return column
-    values = [value for value in found if isinstance(value, int)]
+    values = [value for value in numbers if isinstance(value, int)]
     fits = np.array([_LEAST <= value < -_LEAST for value in values])
     kind, dbl, man, scale = column.values()
     kind, man = kind.copy(), man.copy()

@@ -136,10 +136,10 @@ def _by_lexical(operator: Function, a: Column, b: Column) -> Bytes:
 
 def _by_value(operator: Function, block: Block) -> Bytes:
     """Two numbers, booleans or times: vectorised where facets decide, else by the general path."""
-    found = comparable(block)
-    if found is None:
+    operands = comparable(block)
+    if operands is None:
         return _general_order(operator, block)
-    left, right, undecided = found
+    left, right, undecided = operands
     out = np.asarray(_UFUNC[operator](left, right)).view(np.uint8)
     if undecided is not None:
         n = length(block.columns)

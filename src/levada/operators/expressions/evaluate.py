@@ -59,17 +59,17 @@ def evaluate(expression: Expression, scope: Scope) -> Column:
     [2, 10]
     """
     scope.account.start()
-    found = broadcast(_Evaluation(scope).column(expression), scope.n)
+    column = broadcast(_Evaluation(scope).column(expression), scope.n)
     scope.account.look(least=0.0)
-    return found
+    return column
 
 
 def truth(expression: Expression, scope: Scope) -> Bools:
     """Where the effective boolean value of the expression is true (an error is not)."""
     scope.account.start()
-    found = _Evaluation(scope).truth(expression) == TRUE
+    is_true = _Evaluation(scope).truth(expression) == TRUE
     scope.account.look(least=0.0)
-    return np.broadcast_to(found, scope.n).copy()
+    return np.broadcast_to(is_true, scope.n).copy()
 
 
 @dataclass
@@ -136,16 +136,16 @@ def _compare(e: _Evaluation, function: Function, args: _Args) -> Bytes:
 
 def _logical(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     join = logic.both if function is Function.AND else logic.either
-    found = e.truth(args[0])
+    truths = e.truth(args[0])
     for arg in args[1:]:
-        found = join(found, e.truth(arg))
-    return found
+        truths = join(truths, e.truth(arg))
+    return truths
 
 
 def _contained(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     value, *members = e.columns(args)
-    found = logic.contained(value, members, e.scope.identify)
-    return found if function is Function.IN else negate(found)
+    truths = logic.contained(value, members, e.scope.identify)
+    return truths if function is Function.IN else negate(truths)
 
 
 def _same_term(e: _Evaluation, function: Function, args: _Args) -> Bytes:

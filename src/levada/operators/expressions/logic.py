@@ -99,10 +99,10 @@ def bind(column: Column) -> Bytes:
 
 def contained(value: Column, members: Sequence[Column], identify: Identify | None) -> Bytes:
     """``IN``: ``=`` to one of the members, joined by ``||``."""
-    found = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
+    truths = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
     for member in members:
-        found = either(found, comparison.compare(Function.EQUAL, value, member, identify))
-    return found
+        truths = either(truths, comparison.compare(Function.EQUAL, value, member, identify))
+    return truths
 
 
 def branch(condition: Bytes, yes: Column, no: Column) -> Column:

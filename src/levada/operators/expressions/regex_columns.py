@@ -31,13 +31,13 @@ def pattern_function(
     function: Function, columns: Sequence[Column], account: Account | None = None
 ) -> Column:
     """The value of one of ``PATTERNS`` in each row; an error is unbound."""
-    own = account or nobody()
+    charged = account or nobody()
     result = Result(length(columns))
     rows = np.flatnonzero(bind(columns))
     if len(rows) and all(c.n == 1 for c in columns[1:]) and columns[0].n == result.n:
-        rows = _plainly(function, columns, rows, result, own)
+        rows = _plainly(function, columns, rows, result, charged)
     if len(rows):
-        _by_pattern(function, columns, rows, result, own)
+        _by_pattern(function, columns, rows, result, charged)
     return result.column()
 
 
@@ -47,21 +47,25 @@ def _plainly(
     """Writes the values of one pattern where texts and values are plain; gives the other rows."""
     texts = named(columns[:1])
     suited = plain(texts, function)
-    own = np.flatnonzero(suited)
-    given = tuple(term_of(c.texts()[0]) for c in columns[1:])
-    some = texts.to_series() if len(own) == texts.height else texts.to_series().gather(own)
-    done = _run(function, some.str.slice(1).str.head(-1), given, account.at(own))
+    suited_rows = np.flatnonzero(suited)
+    arguments = tuple(term_of(c.texts()[0]) for c in columns[1:])
+    some = (
+        texts.to_series()
+        if len(suited_rows) == texts.height
+        else texts.to_series().gather(suited_rows)
+    )
+    done = _run(function, some.str.slice(1).str.head(-1), arguments, account.at(suited_rows))
     if done is None:
         return rows[:0]
     known = done.is_not_null()
     if function is Function.REGEX:
         at = known.to_numpy()
-        result.put(own[at], Kind.BOOLEAN, man=done.drop_nulls().cast(pl.Int64).to_numpy())
+        result.put(suited_rows[at], Kind.BOOLEAN, man=done.drop_nulls().cast(pl.Int64).to_numpy())
         return rows[~suited[rows]]
     at = (known & ~done.str.contains(SPECIAL).fill_null(False)).to_numpy()
     made = pl.select(pl.lit('"') + pl.lit(done.filter(at)) + pl.lit('"')).to_series()
-    result.put_texts(own[at], Kind.STRING, made)
-    suited[own[~at & known.to_numpy()]] = False
+    result.put_texts(suited_rows[at], Kind.STRING, made)
+    suited[suited_rows[~at & known.to_numpy()]] = False
     return rows[~suited[rows]]
 
 
@@ -74,11 +78,11 @@ def _by_pattern(
     by_pattern: dict[tuple[Term | None, ...], list[int]] = {}
     for i, arguments in enumerate(distinct):
         by_pattern.setdefault(arguments[1:], []).append(i)
-    for given, at in by_pattern.items():
+    for pattern, at in by_pattern.items():
         read = {i: value for i in at if (value := _text(distinct[i][0])) is not None}
         texts = pl.Series([v.lexical for v in read.values()], dtype=pl.String)
-        own = rows if len(by_pattern) == 1 else rows[np.isin(codes, at)]
-        done = _run(function, texts, given, account.at(own))
+        pattern_rows = rows if len(by_pattern) == 1 else rows[np.isin(codes, at)]
+        done = _run(function, texts, pattern, account.at(pattern_rows))
         if done is None:
             continue
         for (i, value), made in zip(read.items(), done.to_list(), strict=True):
@@ -96,13 +100,13 @@ def _text(term: Term | None) -> Text | None:
 
 
 def _run(
-    function: Function, texts: pl.Series, given: tuple[Term | None, ...], account: Account
+    function: Function, texts: pl.Series, arguments: tuple[Term | None, ...], account: Account
 ) -> pl.Series | None:
     """The engine's values of these texts (null: an error) for the arguments behind the first; None
     if one of those is an error.
     """
     try:
-        said = [simple(t) for t in given if t is not None]
+        said = [simple(t) for t in arguments if t is not None]
         if function is Function.REGEX:
             return regex.compile_(*said, *[""] * (2 - len(said))).found(texts, account)
         pattern, replacement, *flags = said

@@ -48,8 +48,8 @@ def blocks(*columns: Column) -> list[Block]:
         codes = codes * 32 + c.kinds()
     if (codes == codes[0]).all():
         return [_block(columns, tuple(int(c.kinds()[0]) for c in columns), None)]
-    found = np.flatnonzero(np.bincount(codes)).tolist()
-    groups = ((code, np.flatnonzero(codes == code)) for code in found)
+    distinct_codes = np.flatnonzero(np.bincount(codes)).tolist()
+    groups = ((code, np.flatnonzero(codes == code)) for code in distinct_codes)
     return [
         _block(columns, tuple(int(c.kinds()[0 if c.n == 1 else r[0]]) for c in columns), r)
         for _, r in groups

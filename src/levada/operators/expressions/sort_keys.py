@@ -74,12 +74,12 @@ def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> Longs:
     n = max(c.n for c in columns)
     rank = np.zeros(n, np.int64)
     for column, down in zip(columns, descending, strict=True):
-        own = np.unique(compare_rank(column), return_inverse=True)[1].astype(np.int64)
+        column_rank = np.unique(compare_rank(column), return_inverse=True)[1].astype(np.int64)
         if down:
-            own = own.max(initial=0) - own
-        rank = np.unique(rank * (own.max(initial=0) + 1) + own, return_inverse=True)[1].astype(
-            np.int64
-        )
+            column_rank = column_rank.max(initial=0) - column_rank
+        rank = np.unique(
+            rank * (column_rank.max(initial=0) + 1) + column_rank, return_inverse=True
+        )[1].astype(np.int64)
     return rank
 
 
@@ -150,8 +150,8 @@ def _numbers(kind: Kind, column: Column, rows: Longs, keys: _Keys) -> bool:
 def _by_terms(column: Column, rows: Longs, keys: _Keys) -> None:
     """The keys of a block from its distinct terms."""
     codes, distinct = combinations((column,), None)
-    found = [_key(term) for (term,) in distinct]
-    cls, number, rest, text, tail = zip(*found, strict=True)
+    term_keys = [_key(term) for (term,) in distinct]
+    cls, number, rest, text, tail = zip(*term_keys, strict=True)
     keys.cls[rows] = np.array(cls, np.uint8)[codes]
     keys.number[rows] = np.array(number)[codes]
     keys.rest[rows] = np.array(rest)[codes]
@@ -234,12 +234,14 @@ def _dense(keys: _Keys) -> Longs:
     n = len(keys.cls)
     parts: list[npt.NDArray[Any]] = [keys.cls, keys.number, keys.rest]
     parts += [_text_rank(n, texts) for texts in (keys.text, keys.tail) if texts]
-    told = [p for p in parts if n and not (p == p[0]).all()]
-    if len(told) <= 1:
-        return np.unique(told[0] if told else np.zeros(n), return_inverse=True)[1].astype(np.int64)
-    order = np.lexsort(told[::-1])
+    varying = [p for p in parts if n and not (p == p[0]).all()]
+    if len(varying) <= 1:
+        return np.unique(varying[0] if varying else np.zeros(n), return_inverse=True)[1].astype(
+            np.int64
+        )
+    order = np.lexsort(varying[::-1])
     steps = np.zeros(n, np.int64)
-    for part in told:
+    for part in varying:
         steps[1:] |= part[order[1:]] != part[order[:-1]]
     rank = np.empty(n, np.int64)
     rank[order] = np.cumsum(steps)

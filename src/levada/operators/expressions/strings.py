@@ -36,9 +36,11 @@ class _Form:
 
 
 def _before(b: Bodies) -> pl.Expr:
-    found = b[0].str.contains(b[1], literal=True) & (b[1] != "")
+    is_inside = b[0].str.contains(b[1], literal=True) & (b[1] != "")
     return (
-        pl.when(found).then(b[0].str.splitn(b[1], 2).struct.field("field_0")).otherwise(pl.lit(""))
+        pl.when(is_inside)
+        .then(b[0].str.splitn(b[1], 2).struct.field("field_0"))
+        .otherwise(pl.lit(""))
     )
 
 
@@ -122,10 +124,10 @@ def _write(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The rows that are literals, or IRIs whose characters need no escape."""
     text = pl.col("0")
     suited = text.str.starts_with('"') | (text.str.starts_with("<") & ~text.str.contains(SPECIAL))
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+    is_plain: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
         texts.select(suited.fill_null(False)).to_series().to_numpy()
     )
-    return found
+    return is_plain
 
 
 def _put(function: Function, texts: pl.DataFrame, rows: Longs | None, result: Result) -> None:

@@ -119,8 +119,8 @@ class Column:
             if self.n and (kinds == kinds[0]).all():
                 self._parts = [(int(kinds[0]), None)]
             else:
-                found = np.flatnonzero(np.bincount(kinds, minlength=32)).tolist()
-                self._parts = [(k, np.flatnonzero(kinds == k)) for k in found]
+                occurring = np.flatnonzero(np.bincount(kinds, minlength=32)).tolist()
+                self._parts = [(k, np.flatnonzero(kinds == k)) for k in occurring]
         return self._parts
 
 
@@ -234,8 +234,8 @@ def classify(texts: pl.Series) -> tuple[Bytes, Doubles, Longs, Bytes]:
 
 
 def _facets(texts: pl.Series) -> tuple[Bytes, Doubles, Longs, Bytes]:
-    found = [facets(None if t is None else term_of(t)) for t in texts.to_list()]
-    kind, dbl, man, scale = zip(*found, strict=True) if found else ((), (), (), ())
+    values = [facets(None if t is None else term_of(t)) for t in texts.to_list()]
+    kind, dbl, man, scale = zip(*values, strict=True) if values else ((), (), (), ())
     return (
         np.array(kind, np.uint8),
         np.array(dbl, np.float64),

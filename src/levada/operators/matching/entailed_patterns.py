@@ -36,9 +36,9 @@ from levada.plan.execution.pattern_text import MOST_COUNTED, entailed_text
 from levada.plan.execution.plan import PlanNode
 
 
-def table_of(given: Sequence[Term], seed: int) -> tuple[Resources, Longs]:
+def table_of(terms: Sequence[Term], seed: int) -> tuple[Resources, Longs]:
     """The table of these terms, and the row of each of them in it."""
-    distinct = {term: i for i, term in enumerate(dict.fromkeys(given))}
+    distinct = {term: i for i, term in enumerate(dict.fromkeys(terms))}
     array = pa.array([str(term) for term in distinct], pa.large_string())
     x, y = identify(array, seed)
     _, offsets, data = array.buffers()
@@ -47,7 +47,7 @@ def table_of(given: Sequence[Term], seed: int) -> tuple[Resources, Longs]:
     body = np.frombuffer(data, np.uint8) if filled else np.zeros(1, np.uint8)
     kinds = np.array([Kind.BLANK if isinstance(t, Blank) else Kind.IRI for t in distinct], np.uint8)
     return Resources(Terms(x, y, off, body), kinds), np.array(
-        [distinct[t] for t in given], np.int64
+        [distinct[t] for t in terms], np.int64
     )
 
 
@@ -70,16 +70,16 @@ class Alike:
 
     def spread(self, frame: Frame, i: int, node: PlanNode, pool: TermLookup) -> Frame:
         """Each row whose slot i holds one of the terms, once for each term of its class."""
-        found = self.table.terms.find(frame[col.x(i)], frame[col.y(i)])
-        known = found >= 0
+        table_rows = self.table.terms.find(frame[col.x(i)], frame[col.y(i)])
+        known = table_rows >= 0
         if not known.any():
             return frame
-        counts = np.where(known, self.size[found], 1)
+        counts = np.where(known, self.size[table_rows], 1)
         rows = np.repeat(np.arange(frame.n), counts)
         place = ranges(np.zeros(frame.n, np.int64), counts)
         out = frame.take(rows)
         others = np.flatnonzero(known[rows])
-        at = self.start[found[rows[others]]] + place[others]
+        at = self.start[table_rows[rows[others]]] + place[others]
         columns = resource_slot(self.table, at, i, node.layout.slots[i], pool)
         changed = {name: out[name].copy() for name in columns}
         for name, values in columns.items():
@@ -119,7 +119,7 @@ class AlternativeTable:
             for m, numbers in zip(chosen, patterns, strict=True)
             for way, number in zip(node.members[m].ways, numbers, strict=True)
         ]
-        every.sort(key=lambda found: found[0].form)
+        every.sort(key=lambda entry: entry[0].form)
         table, rows = table_of([term for way, _, _ in every for term in way.terms], seed)
         slots = np.full((len(every), len(step.kept)), -1, np.int64)
         at = 0
@@ -150,12 +150,12 @@ class AlternativeTable:
         """The rows of each form, from the rows of triples that each pattern matches."""
         counts = starts[self.pattern + 1] - starts[self.pattern]
         for f, form in enumerate(self.node.step.forms):
-            own = np.arange(self.forms[f], self.forms[f + 1])
-            own = own[counts[own] > 0]
-            if not len(own):
+            alternatives = np.arange(self.forms[f], self.forms[f + 1])
+            alternatives = alternatives[counts[alternatives] > 0]
+            if not len(alternatives):
                 continue
-            way = np.repeat(own, counts[own])
-            at = matched[ranges(starts[self.pattern[own]], counts[own])]
+            way = np.repeat(alternatives, counts[alternatives])
+            at = matched[ranges(starts[self.pattern[alternatives]], counts[alternatives])]
             if form.resource:
                 resource = chunk.triples.o.kind[at] <= Kind.BLANK
                 way, at = way[resource].astype(np.int64), at[resource]
@@ -165,8 +165,8 @@ class AlternativeTable:
 
     def _count(self, way: Longs, hits: Counter[str] | None) -> None:
         if hits is not None and self.texts:
-            found = np.bincount(self.member[way], minlength=len(self.node.members))
-            hits.update({text: int(found[m]) for m, text in self.texts.items()})
+            counts = np.bincount(self.member[way], minlength=len(self.node.members))
+            hits.update({text: int(counts[m]) for m, text in self.texts.items()})
 
     def _frame(self, form: s.Form, way: Longs, at: Longs, chunk: Chunk) -> Frame:
         step, triples, pool = self.node.step, chunk.triples, chunk.pool

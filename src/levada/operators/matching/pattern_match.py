@@ -86,7 +86,7 @@ class PatternTable:
         pieces: list[tuple[Longs, npt.NDArray[np.int32]]] = []
         room, start = 2 * triples.n + self.n + 1024, 0
         while start < triples.n:
-            rows, found = np.empty(room, np.int64), np.empty(room, np.int32)
+            rows, numbers = np.empty(room, np.int64), np.empty(room, np.int32)
             start, count = match_rows(
                 s.x,
                 s.y,
@@ -102,9 +102,9 @@ class PatternTable:
                 self.bits,
                 start,
                 rows,
-                found,
+                numbers,
             )
-            pieces.append((rows[:count], found[:count]))
+            pieces.append((rows[:count], numbers[:count]))
         return _group(pieces, self.n)
 
 
@@ -129,31 +129,31 @@ def records_of(
 def distinct_records(records: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Longs]:
     """The distinct ones of records, and which of them each one is."""
     _, first, number = np.unique(mixed(records), return_index=True, return_inverse=True)
-    found = records[first]
-    if np.array_equal(found[number], records):
-        return found, number
-    found, number = np.unique(records, axis=0, return_inverse=True)  # two of one mixture
-    return found, number.ravel()
+    distinct = records[first]
+    if np.array_equal(distinct[number], records):
+        return distinct, number
+    distinct, number = np.unique(records, axis=0, return_inverse=True)  # two of one mixture
+    return distinct, number.ravel()
 
 
 def mixed(records: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """A number for each record, equal for equal ones, and seldom for others."""
-    found = records[:, SHAPE].astype(np.uint64)
+    mixture = records[:, SHAPE].astype(np.uint64)
     for column in range(SHAPE):
-        found = (found ^ records[:, column].view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        found ^= found >> np.uint64(29)
-    return found
+        mixture = (mixture ^ records[:, column].view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixture ^= mixture >> np.uint64(29)
+    return mixture
 
 
 def _group(pieces: list[tuple[Longs, npt.NDArray[np.int32]]], patterns: int) -> tuple[Longs, Longs]:
     """The pairs of all pieces by pattern."""
     if len(pieces) == 1:
-        rows, found = pieces[0]
+        rows, numbers = pieces[0]
     else:
         rows = np.concatenate([np.zeros(0, np.int64), *(piece[0] for piece in pieces)])
-        found = np.concatenate([np.zeros(0, np.int32), *(piece[1] for piece in pieces)])
+        numbers = np.concatenate([np.zeros(0, np.int32), *(piece[1] for piece in pieces)])
     out = np.empty_like(rows)
-    starts = group_pairs(rows, found, patterns, out)
+    starts = group_pairs(rows, numbers, patterns, out)
     return out, starts
 
 

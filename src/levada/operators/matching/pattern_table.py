@@ -117,7 +117,7 @@ def _behind(rest: Patterns | None, lasting: Patterns) -> Patterns:
 
 def _of_now(lasting: Patterns, nodes: Mapping[int, PlanNode[s.Match]]) -> Patterns:
     """The same patterns for the nodes of this version."""
-    same = tuple([(nodes[node.id], own, members) for node, own, members in lasting.nodes])
+    same = tuple([(nodes[node.id], numbers, members) for node, numbers, members in lasting.nodes])
     return replace(lasting, nodes=same)
 
 
@@ -128,26 +128,28 @@ def _with_terms(
     wanted: DemandedTerms,
 ) -> Patterns | None:
     """The patterns of terms that last, and all others."""
-    own = {
+    lifted = {
         m.id: (m, c)
         for n, c in zip(nodes, chosen, strict=True)
         if (m := n.of(s.Match)) is not None and m.step.lifted and c.any()
     }
     rest = _one_by_one(nodes, chosen, seed, wanted.rest)
-    if not own:
+    if not lifted:
         return rest
-    first, _ = next(iter(own.values()))
-    follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in own.values()])
+    first, _ = next(iter(lifted.values()))
+    follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in lifted.values()])
     lasting = first.kept(
         f"terms {seed}",
         follows,
         lambda: _one_by_one(
-            [m for m, _ in own.values()], [c for _, c in own.values()], seed, wanted.lasting
+            [m for m, _ in lifted.values()], [c for _, c in lifted.values()], seed, wanted.lasting
         ),
     )
     if lasting is None:
         return rest
-    return _behind(rest, _of_now(replace(lasting, texts=()), {n: m for n, (m, _) in own.items()}))
+    return _behind(
+        rest, _of_now(replace(lasting, texts=()), {n: m for n, (m, _) in lifted.items()})
+    )
 
 
 @lru_cache(maxsize=16)
@@ -188,9 +190,9 @@ def _one_by_one(
             numbers[:, members] = of
             stars_.append((star, numbers))
         if match is not None:
-            own = np.array(of[0], np.int64)
-            order = np.argsort(own, kind="stable")
-            matches.append((match, own[order], np.array(members, np.int32)[order]))
+            pattern_numbers = np.array(of[0], np.int64)
+            order = np.argsort(pattern_numbers, kind="stable")
+            matches.append((match, pattern_numbers[order], np.array(members, np.int32)[order]))
     shown = tuple(texts.values()) if len(index) <= MOST_COUNTED else ()
     ways = tuple(
         _ways(entailed, mask, index, seed)
@@ -216,17 +218,17 @@ def _many(
     nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
 ) -> Patterns:
     """The patterns of very many members of Match nodes."""
-    found = [
+    node_members = [
         (m, np.flatnonzero(c)) for n, c in zip(nodes, chosen, strict=True) if (m := n.of(s.Match))
     ]
-    parts = [node.known(_records, seed)[members] for node, members in found]
+    parts = [node.known(_records, seed)[members] for node, members in node_members]
     records, number = distinct_records(np.concatenate(parts))
     ends = np.cumsum([len(part) for part in parts])
     matches = []
-    for (node, members), own in zip(found, np.split(number, ends[:-1]), strict=True):
+    for (node, members), numbers in zip(node_members, np.split(number, ends[:-1]), strict=True):
         if len(members):
-            order = np.argsort(own, kind="stable")
-            matches.append((node, own[order], members.astype(np.int32)[order]))
+            order = np.argsort(numbers, kind="stable")
+            matches.append((node, numbers[order], members.astype(np.int32)[order]))
     return Patterns(PatternTable.of(records), tuple(matches), (), (), ())
 
 

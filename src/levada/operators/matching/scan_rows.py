@@ -47,11 +47,11 @@ def match_(
     rows, starts = patterns.table.match(triples, keep)
     if chunk.hits is not None and patterns.texts:
         chunk.hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=False)))
-    for node, own, members in patterns.nodes:
-        counts = starts[own + 1] - starts[own]
+    for node, numbers, members in patterns.nodes:
+        counts = starts[numbers + 1] - starts[numbers]
         if counts.any():
             of = np.repeat(members, counts)
-            yield node, _row_frame(node, of, _of(rows, starts, own), chunk)
+            yield node, _row_frame(node, of, _of(rows, starts, numbers), chunk)
     for ways in patterns.entailed:
         frame = frame_of(ways, chunk, rows, starts)
         if frame is not None:
@@ -60,20 +60,20 @@ def match_(
         assert subjects is not None, "a stream of stars has closed elements"
         legs = Legs.of(rows, starts, subjects, triples)
         for star, of_leg in patterns.stars:
-            op, found = stars(star.step, of_leg, legs, triples)
+            op, leg_triples = stars(star.step, of_leg, legs, triples)
             if len(op):
-                yield star, _star_frame(star, op, found, chunk)
+                yield star, _star_frame(star, op, leg_triples, chunk)
 
 
 def _of(
-    rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], patterns: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """The rows of these patterns, which mostly have numbers in sequence, each once."""
-    low, high = int(own[0]), int(own[-1])
-    if high - low + 1 == len(own) and (np.diff(own) == 1).all():
+    low, high = int(patterns[0]), int(patterns[-1])
+    if high - low + 1 == len(patterns) and (np.diff(patterns) == 1).all():
         return rows[starts[low] : starts[high + 1]]
     return np.concatenate(
-        [rows[starts[p] : starts[p + 1]] for p in own.tolist() if starts[p] < starts[p + 1]]
+        [rows[starts[p] : starts[p + 1]] for p in patterns.tolist() if starts[p] < starts[p + 1]]
     )
 
 

@@ -71,17 +71,17 @@ def term_slot(
 
 
 def resource_slot(
-    found: Resources, at: npt.NDArray[np.int64], i: int, facets: Facet, pool: TermLookup
+    resources: Resources, at: npt.NDArray[np.int64], i: int, facets: Facet, pool: TermLookup
 ) -> dict[str, Column]:
     """The columns of slot i from IRIs, blank nodes of the plan: row ``at[n]`` of their table."""
     out: dict[str, Column] = {}
-    x, y = found.terms.x.take(at), found.terms.y.take(at)
+    x, y = resources.terms.x.take(at), resources.terms.y.take(at)
     if Facet.ID in facets or Facet.TEXT in facets:
         out[col.x(i)], out[col.y(i)] = x, y
     if Facet.NUM in facets:
         n = len(at)
-        out[col.kind(i)], out[col.double(i)] = found.kinds.take(at), np.zeros(n)
+        out[col.kind(i)], out[col.double(i)] = resources.kinds.take(at), np.zeros(n)
         out[col.mantissa(i)], out[col.scale(i)] = np.zeros(n, np.int64), np.zeros(n, np.uint8)
     if Facet.TEXT in facets:
-        pool.add(found.terms.pick(x, y))
+        pool.add(resources.terms.pick(x, y))
     return out

@@ -106,10 +106,10 @@ def stars(step: s.Star, patterns: Longs, legs: Legs, triples: Triples) -> tuple[
     for leg in order[1:]:
         if not len(member):
             break
-        pairs, found = _met(patterns[leg][member], legs.subject[chosen[order[0]]], legs)
+        pairs, leg_places = _met(patterns[leg][member], legs.subject[chosen[order[0]]], legs)
         member = member[pairs]
         chosen = {n: at[pairs] for n, at in chosen.items()}
-        chosen[leg] = found
+        chosen[leg] = leg_places
     if not len(member):
         return member, []
     rows = [legs.rows[chosen[n]] for n in range(len(step.legs))]
@@ -120,9 +120,9 @@ def stars(step: s.Star, patterns: Longs, legs: Legs, triples: Triples) -> tuple[
 def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
     """All places of the patterns of one leg, with the member that each is for."""
     members = np.flatnonzero(counts[patterns] > 0)
-    own = patterns[members]
-    many = counts[own]
-    return np.repeat(members, many).astype(np.int32), ranges(legs.starts[own], many)
+    member_patterns = patterns[members]
+    many = counts[member_patterns]
+    return np.repeat(members, many).astype(np.int32), ranges(legs.starts[member_patterns], many)
 
 
 def _met(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:

@@ -47,8 +47,8 @@ class CompensationRouter:
 
     def cells(self, after: Consumer) -> Cells | None:
         """Those in which results go to a reader of picks."""
-        found = cells_of(self.plan, after.node, self.pool.seed)
-        return found if isinstance(found, Cells) else None
+        cells = cells_of(self.plan, after.node, self.pool.seed)
+        return cells if isinstance(cells, Cells) else None
 
     def ranged(
         self, node: PlanNode, out: Frame, edges: tuple[Consumer, Consumer]
@@ -82,8 +82,8 @@ class CompensationRouter:
         if not isinstance(cells, RangeCells):
             return None
         celled = out["op"] >= len(node.members)
-        found = project_for_consumer(out.where(celled), once(consumer), node.layout)
-        parts = [found.with_(op=cells.here(found["op"]))]
+        projected = project_for_consumer(out.where(celled), once(consumer), node.layout)
+        parts = [projected.with_(op=cells.here(projected["op"]))]
         if not celled.all():
             edge = replace(consumer, fan=cells.readers)
             parts.append(project_for_consumer(out.where(~celled), edge, node.layout))
@@ -115,13 +115,13 @@ class CompensationRouter:
         if report is None or not is_picked(self.plan, report):
             return None
         readers = readers_of(report, shares_of(self.plan), self.pool.seed)
-        found, rows, picks = reported(consumer, out, node.layout, readers, self.pool)
+        report_rows, rows, picks = reported(consumer, out, node.layout, readers, self.pool)
         if node.of(s.Join) is not None:
             self.met.take(node.id, rows, picks)
-        self._reports[report.id] = many = self._reports.get(report.id, 0) + found.n
+        self._reports[report.id] = many = self._reports.get(report.id, 0) + report_rows.n
         if many > most_rows(report, self.limits):
             raise readers.most(report, rows, self.limits, self.pool)
-        return found
+        return report_rows
 
     def wanted(self, frame: Frame, consumer: Consumer) -> Frame:
         """The rows that a relaxed join or set has any use for, or what keeps a side of several."""
@@ -132,17 +132,17 @@ class CompensationRouter:
         if join is not None and join.step.relaxed:
             if is_arranged(join.step, consumer.input):  # read where it is
                 return frame
-            found = drop_unwanted(join, consumer.input, frame, shares, self.pool)
-            self.met.give(join.id, found["op"])
-            return found
+            wanted_rows = drop_unwanted(join, consumer.input, frame, shares, self.pool)
+            self.met.give(join.id, wanted_rows["op"])
+            return wanted_rows
         if made is not None and made.step.relaxed:
             return drop_unwanted(made, consumer.input, frame, shares, self.pool)
         if kept is None:
             return frame
-        found = drop_unwanted(kept, 0, frame, shares, self.pool)
+        wanted_rows = drop_unwanted(kept, 0, frame, shares, self.pool)
         for edge in kept.consumers:
-            self.met.give(edge.node, fan_out(found["op"], edge.fan)[1])
-        return found
+            self.met.give(edge.node, fan_out(wanted_rows["op"], edge.fan)[1])
+        return wanted_rows
 
 
 def _mixed(node: PlanNode, shares: SharingDemand) -> bool:

@@ -53,7 +53,7 @@ CLASSES = register(f"{__name__}.CLASSES", 62)
 def is_picked(plan: Plan, node: PlanNode) -> bool:
     """Whether there are picks of the rows of a report, and nobody else reads them."""
     every = [plan.nodes[each.node].step for each in node.consumers]
-    return isinstance(node.step, s.Report) and all(isinstance(own, s.Pick) for own in every)
+    return isinstance(node.step, s.Report) and all(isinstance(step, s.Pick) for step in every)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,7 +63,7 @@ class Readers:
     owner.
     """
 
-    told: tuple[PredicateGroup, ...]
+    predicates: tuple[PredicateGroup, ...]
     forms: tuple[Form, ...]
     class_of: Longs
     offsets: Longs
@@ -78,35 +78,35 @@ class Readers:
         """(row, class) of the members of which some pick wants it, each once."""
         if self.classes <= CLASSES:
             bits = np.zeros(rows.n, np.int64)
-            for told in self.told:
-                bits |= told.bits(rows, pool)
+            for predicates in self.predicates:
+                bits |= predicates.bits(rows, pool)
             parts = [np.flatnonzero(bits >> number & 1) for number in range(self.classes)]
             return np.concatenate(parts), np.repeat(np.arange(len(parts)), [*map(len, parts)])
-        pairs = [told.finders[0].found(rows, pool)[:2] for told in self.told]
+        pairs = [predicates.finders[0].found(rows, pool)[:2] for predicates in self.predicates]
         code = np.concatenate([row * self.classes + self.class_of[owner] for row, owner in pairs])
         row, of = np.divmod(np.unique(code), self.classes)
         return row, of
 
     def each(self, rows: Frame, pool: TermLookup) -> Longs:
         """How many picks want each row, as far as indexes tell."""
-        found = np.zeros(rows.n, np.int64)
-        for told in self.told:
-            finder = told.finders[0]
+        counts = np.zeros(rows.n, np.int64)
+        for predicates in self.predicates:
+            finder = predicates.finders[0]
             for leaves, of in zip(finder.leaves(rows, pool), finder.counts, strict=True):
                 there = leaves >= 0
-                found[there] += of[leaves[there]]
-        return found
+                counts[there] += of[leaves[there]]
+        return counts
 
     def most(
         self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: TermLookup
     ) -> ExcessError:
         """The error of the pick that wants most of these rows, which are too many."""
-        found = np.zeros(many(self.forms), np.int64)
-        for told in self.told:
-            _, owner, _ = told.finders[0].found(rows, pool)
-            found += np.bincount(owner, minlength=len(found))
+        counts = np.zeros(many(self.forms), np.int64)
+        for predicates in self.predicates:
+            _, owner, _ = predicates.finders[0].found(rows, pool)
+            counts += np.bincount(owner, minlength=len(counts))
         error = most_of(node, np.bincount(rows["op"]), limits)
-        error.node, error.member = owner_at(self.forms, int(found.argmax()))
+        error.node, error.member = owner_at(self.forms, int(counts.argmax()))
         return error
 
 
@@ -123,9 +123,9 @@ def reported(
     """
     rows = project_for_consumer(out, once(consumer), source)
     row, of = readers.wanted(rows, pool)
-    found = rows.take(row)
-    members = readers.members[readers.offsets[found["op"]] + of]
-    return found.with_(op=members.astype(np.int32)), rows, readers.each(rows, pool)
+    wanted = rows.take(row)
+    members = readers.members[readers.offsets[wanted["op"]] + of]
+    return wanted.with_(op=members.astype(np.int32)), rows, readers.each(rows, pool)
 
 
 def check_few(
@@ -140,8 +140,8 @@ def check_few(
     except ExcessError:
         if env.shares is None or not is_picked(env.shares.plan, node):
             raise
-        for picks, own in _of_each(node, parts, env.shares.plan, env.pool):
-            env.calendar(picks, step.kinds).check_few([own], enumerated=step.enumerated)
+        for picks, pick_rows in _of_each(node, parts, env.shares.plan, env.pool):
+            env.calendar(picks, step.kinds).check_few([pick_rows], enumerated=step.enumerated)
         free = replace(env, limits=QueryLimits()).calendar(node, step.kinds)
         free.check_few(parts, enumerated=step.enumerated)
 
@@ -178,9 +178,9 @@ def _readers(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Read
     class_of[order] = place_in_segment(starts_segment(below[order]))
     forms, classes = list[Form](), [np.empty(0, np.int64)]
     for first, one in numbered(node, shares):
-        joined = replace(one, own=below[one.own].astype(np.int64))
+        joined = replace(one, join_members=below[one.join_members].astype(np.int64))
         forms.append(Form.of_side(joined, 0, first))
-        classes.append(class_of[one.own])
+        classes.append(class_of[one.join_members])
     of = np.concatenate(classes)
-    told = tuple(told_by(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
-    return Readers(told, tuple(forms), of, offsets, order)
+    predicates = tuple(told_by(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
+    return Readers(predicates, tuple(forms), of, offsets, order)

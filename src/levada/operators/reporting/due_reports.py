@@ -77,8 +77,8 @@ class Calendar:
         moved = self.high > self.low
         if not moved.any() or not self._reports_at_closes:
             return bool(moved.any())
-        own = self._told
-        low, high, moved = self.low[own], self.high[own], moved[own]
+        members = self._told
+        low, high, moved = self.low[members], self.high[members], moved[members]
         return any(bool((moved & (self._next_close(j, low) <= high)).any()) for j in self._said)
 
     @cached_property
@@ -125,8 +125,8 @@ class Calendar:
             return np.full(len(self.low), MIN, np.int64)
         closes = [self._next_close(j, self.low) for j in self._said]
         first = np.minimum.reduce(closes)
-        found = np.where(first <= self.high, first, MAX)
-        return np.where(self.low > MIN // 2, found, MIN)
+        due = np.where(first <= self.high, first, MAX)
+        return np.where(self.low > MIN // 2, due, MIN)
 
     @cached_property
     def made(self) -> Times:
@@ -188,11 +188,13 @@ class Calendar:
             self._check_closes(parts, self._closing)
 
     def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
-        told, members = self._told, len(self.low)
-        steps = np.stack([self.table.step[j][told] for j in closing])
+        distinct_members, members = self._told, len(self.low)
+        steps = np.stack([self.table.step[j][distinct_members] for j in closing])
         rate, longest = (1 / steps).sum(axis=0), int(steps.max())
         first, last = min(int(part[col.BEGIN].min()) for part in parts), _last_change(parts)
-        width = np.minimum(self.high[told], last) - np.maximum(self.low[told], first - 1)
+        width = np.minimum(self.high[distinct_members], last) - np.maximum(
+            self.low[distinct_members], first - 1
+        )
         rows, too_wide = _rows(parts), (width > self._most * steps.min(axis=0)) & (self._most > 0)
         if not too_wide.any() and rows * (width * rate).max() <= self._few(rows):
             return
@@ -203,9 +205,9 @@ class Calendar:
         start = np.maximum(s, self.low[op] + 1)
         end = np.minimum(e, np.minimum(self.high, last)[op] + 1)
         for member in often.tolist():
-            own = op == member
+            of_member = op == member
             with self._blamed(member):
-                check_due(start[own], end[own], 1 / steps[:, member].min(), self._most)
+                check_due(start[of_member], end[of_member], 1 / steps[:, member].min(), self._most)
         many = np.concatenate([_stands_for(part) for part in parts])
         self._check_rate(op, many, np.maximum(end - start, 0) * rate[op], width)
         check_reports(start, end, rate[op] * many, longest)
@@ -347,13 +349,13 @@ class Calendar:
         """
         members, times, signs = [_NO_MEMBER], [_NO_TIME], [np.empty(0, np.int8)]
         for schedule in np.unique(self.of).tolist() if self.any_due else []:
-            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+            members_ = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
             for sign, at in zip((1, -1), self.reports(schedule).covered, strict=True):
-                low, high = (int(t[own].max(initial=MIN)) for t in (self.low, self.high))
+                low, high = (int(t[members_].max(initial=MIN)) for t in (self.low, self.high))
                 due = at[(at > low) & (at <= high) & (at < MAX)]
-                members.append(np.repeat(own, len(due)))
-                times.append(np.tile(due, len(own)))
-                signs.append(np.full(len(own) * len(due), sign, np.int8))
+                members.append(np.repeat(members_, len(due)))
+                times.append(np.tile(due, len(members_)))
+                signs.append(np.full(len(members_) * len(due), sign, np.int8))
         return np.concatenate(members), np.concatenate(times), np.concatenate(signs)
 
     def everywhere(self) -> tuple[Ints, Times]:
@@ -366,13 +368,13 @@ class Calendar:
         members: list[Ints] = []
         times: list[Times] = []
         for schedule in np.unique(self.of).tolist() if self.any_due else []:
-            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
-            if not len(own):
+            living = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+            if not len(living):
                 continue
             reports = self.reports(schedule)
             r = reports.times[reports.nonempty]
-            members.append(np.repeat(own, len(r)))
-            times.append(np.tile(r, len(own)))
+            members.append(np.repeat(living, len(r)))
+            times.append(np.tile(r, len(living)))
         return (np.concatenate([np.empty(0, np.int32), *members]), _join(times))
 
 

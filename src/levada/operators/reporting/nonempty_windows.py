@@ -49,28 +49,30 @@ class NonEmpty:
     held: Times
     last: Times
     leaving: Times
-    told: Times
+    postponed_after: Times
 
     @staticmethod
     def of(kept: Sequence[Frame], members: int) -> NonEmpty:
         """As it was remembered."""
         held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
-        last, told = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
+        last, until = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
         for frame in kept:
             op = frame["op"]
             held[op], last[op] = frame[col.COUNT], frame[col.BEGIN]
             if col.END in frame:  # as was not remembered before
-                leaving[op], told[op] = frame[col.STANDING], frame[col.END]
-        return NonEmpty(held, last, leaving, told)
+                leaving[op], until[op] = frame[col.STANDING], frame[col.END]
+        return NonEmpty(held, last, leaving, until)
 
     def frame(self, *, empty: bool) -> Frame:
         """What has to be remembered; ``empty``: also of windows that hold nothing."""
-        op = np.flatnonzero(((self.last > MIN) if empty else (self.held > 0)) | (self.told < MAX))
+        op = np.flatnonzero(
+            ((self.last > MIN) if empty else (self.held > 0)) | (self.postponed_after < MAX)
+        )
         columns = {
             col.COUNT: self.held[op],
             col.BEGIN: self.last[op],
             col.STANDING: self.leaving[op],
-            col.END: self.told[op],
+            col.END: self.postponed_after[op],
         }
         return Frame({"op": op.astype(np.int32), **columns}, len(op))
 
@@ -93,10 +95,10 @@ def reports(
 ) -> NonEmptyReports:
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
-    low = np.minimum(before.told, calendar.low)
+    low = np.minimum(before.postponed_after, calendar.low)
     latest = np.maximum(_latest(node, step, calendar, after), low)
     off = (latest < calendar.high) & (calendar.high < MAX)
-    after = replace(after, told=np.where(off, latest, MAX))
+    after = replace(after, postponed_after=np.where(off, latest, MAX))
     known = low, latest
     spans = _spans(before, op, r, held, calendar, low=low)
     nonempty = _in_spans(node, step, spans, known, calendar)
@@ -128,7 +130,7 @@ def _in_spans(
         if kind.on_close and (kind is WindowKind.CLOCK or not step.clock)
     ]
     t, (of, start, end) = node.windows, spans
-    found = []
+    closes_of = []
     for j in closing if len(of) else ():
         closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
         spans_of = Frame(
@@ -136,13 +138,13 @@ def _in_spans(
         )
         calendar.check_few([spans_of])
         row, at = expand_closes(start, end, low[of], latest[of], closes, of)
-        found.append((of[row], at))
-    return found
+        closes_of.append((of[row], at))
+    return closes_of
 
 
-def _each_once(found: Sequence[tuple[Ints, Times]]) -> Frame:
-    op = np.concatenate([np.empty(0, np.int32), *(f[0] for f in found)])
-    r = np.concatenate([np.empty(0, np.int64), *(f[1] for f in found)])
+def _each_once(closes: Sequence[tuple[Ints, Times]]) -> Frame:
+    op = np.concatenate([np.empty(0, np.int32), *(f[0] for f in closes)])
+    r = np.concatenate([np.empty(0, np.int64), *(f[1] for f in closes)])
     order = np.lexsort((r, op))
     op, r = op[order], r[order]
     new = starts_segment(op, r)
@@ -151,7 +153,7 @@ def _each_once(found: Sequence[tuple[Ints, Times]]) -> Frame:
 
 def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
     """Of each member with due reports the time after its first element, without an end."""
-    found = []
+    starts = []
     for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
         schedule = node.schedules.distinct[node.schedules.of_member[member]]
         start = max(schedule.start, *(w.start for w in schedule.windows))
@@ -159,22 +161,22 @@ def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
             calendar.element_times[i].ts for i in schedule.streams if i in calendar.element_times
         ]
         first = min((int(ts[ts >= start][0]) for ts in seen if (ts >= start).any()), default=MAX)
-        found += [(member, first + 1)] if first < MAX else []
-    op = np.array([member for member, _ in found], np.int32)
-    return op, np.array([start for _, start in found], np.int64), np.full(len(op), MAX, np.int64)
+        starts += [(member, first + 1)] if first < MAX else []
+    op = np.array([member for member, _ in starts], np.int32)
+    return op, np.array([start for _, start in starts], np.int64), np.full(len(op), MAX, np.int64)
 
 
 def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, NonEmpty]:
     """The instants of each member at which something changes, in order, with what its windows hold
     after each.
     """
-    found = steps(changes[0], changes[1])
-    op, r, final = found.of, found.at, found.final
-    held = integrate(found, found.net(changes[2]), before.held)
+    key_steps = steps(changes[0], changes[1])
+    op, r, final = key_steps.of, key_steps.at, key_steps.final
+    held = integrate(key_steps, key_steps.net(changes[2]), before.held)
     assert (held >= 0).all(), "no more rows leave a window than came"
     leaving = before.leaving.copy()
     np.add.at(leaving, changes[0][changes[3]], changes[2][changes[3]])
-    after = NonEmpty(before.held.copy(), before.last.copy(), leaving, before.told)
+    after = NonEmpty(before.held.copy(), before.last.copy(), leaving, before.postponed_after)
     after.held[op[final]], after.last[op[final]] = held[final], r[final]
     return op, r, held, after
 

@@ -48,13 +48,13 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: OperatorContext) -> 
     zero = np.zeros(terms.n, bool)
     zero[codes[2 * steps.n :]] = True
     constants = node.known(identities, env.pool.seed)
-    given = [
+    endpoints = [
         _is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)
     ]
     if step.seed is not None:
-        given[step.seed] = _seeded(terms, _input(node, inputs, last))
+        endpoints[step.seed] = _seeded(terms, _input(node, inputs, last))
     sides, most = (codes[: steps.n], codes[steps.n : 2 * steps.n]), most_rows(node, env.limits)
-    i, j = _connected(step, *sides, zero, given, most=most)
+    i, j = _connected(step, *sides, zero, endpoints, most=most)
     if len(i) > most:
         raise too_many(node, terms["op"][i], env.limits)
     return _pairs(node, step, terms, i, j) if len(i) else None
@@ -77,7 +77,7 @@ def _key(terms: Frame) -> r.Key:
 
 
 def _connected(
-    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools], *, most: int
+    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, endpoints: list[Bools], *, most: int
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has
     a step; more than ``most`` if there are.
@@ -87,12 +87,12 @@ def _connected(
         sources, targets = targets, sources
     begins = zero.copy()
     begins[sources] = True
-    starts = np.flatnonzero(begins & given[1 if backwards else 0]).astype(np.int32)
+    starts = np.flatnonzero(begins & endpoints[1 if backwards else 0]).astype(np.int32)
     i, j = reach(*edges_of(sources, targets, len(zero)), starts, zero, many=step.many, most=most)
     if backwards:
         return j, i
     if step.given[1] and len(i) <= most:
-        keep = given[1][j]
+        keep = endpoints[1][j]
         return i[keep], j[keep]
     return i, j
 
@@ -101,9 +101,9 @@ def _seeded(terms: Frame, seeds: Frame) -> Bools:
     """Which terms, each of which is there once, are among the seeds of their member and report."""
     (k, h), (seed_k, seed_h) = _key(terms), _key(seeds)
     codes, _ = group(np.concatenate([k, seed_k]), np.concatenate([h, seed_h]))
-    found = np.zeros(terms.n + seeds.n, bool)
-    found[codes[terms.n :]] = True
-    return found[: terms.n]
+    is_seed = np.zeros(terms.n + seeds.n, bool)
+    is_seed[codes[terms.n :]] = True
+    return is_seed[: terms.n]
 
 
 def _is(terms: Frame, constants: Words, end: int) -> Bools:

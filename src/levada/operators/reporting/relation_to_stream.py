@@ -161,17 +161,17 @@ def due_rows(
     """
     low, high = calendar.low, calendar.high
     least, greatest = int(low.min()), int(high.max())
-    found = []
+    frames = []
     for piece in state.pieces(key):
         if piece.low <= greatest:
             rows = state.frame(piece)
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
             some = renew(state.own(piece, rows.slice(int(first), int(last))))
             state.touched += some.n
-            found.append(
+            frames.append(
                 some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))
             )
-    return found
+    return frames
 
 
 def _ending(

@@ -54,8 +54,8 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
     report_buffer.forget(state, key, calendar.made)
     if not out:
         return None
-    found = concat(out)
-    return netted(found, node) if "w" in found else found
+    rows_at_reports = concat(out)
+    return netted(rows_at_reports, node) if "w" in rows_at_reports else rows_at_reports
 
 
 def waiting(

@@ -31,8 +31,8 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
     """
     if rows.n:
         span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
-        own = {} if terms is None or not len(terms) else terms.frames("")
-        state.replace(key, [*state.pieces(key), state.put({"": rows, **own}, rows.n, span)])
+        texts = {} if terms is None or not len(terms) else terms.frames("")
+        state.replace(key, [*state.pieces(key), state.put({"": rows, **texts}, rows.n, span)])
 
 
 def own_terms(state: State) -> Iterator[Terms]:
@@ -79,7 +79,7 @@ def _together(state: State, pieces: list[StatePart], start: int, low: Times) -> 
     if not rows.n:
         return pieces[:start]
     span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
-    terms = [own for p in pieces[start:] for own in _own(state, p)]
+    terms = [part_terms for p in pieces[start:] for part_terms in _own(state, p)]
     texts = _still_needed(rows, Terms.merge(terms)).frames("") if terms else {}
     return [*pieces[:start], state.put({"": rows, **texts}, rows.n, span)]
 

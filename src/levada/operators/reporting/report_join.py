@@ -76,17 +76,17 @@ def _joined(
 ) -> Frame | None:  # fmt: skip
     """Left rows by this key and what they meet of each of the right sides."""
     step, pool = node.step, env.pool
-    found = [(right, *_partners(node, left, key, right, env)) for right in rights]
-    i = np.concatenate([np.empty(0, np.int64), *(i for _, i, _ in found)])
-    if len(found) > 1 and len(i) > most_rows(node, env.limits):
+    partners = [(right, *_partners(node, left, key, right, env)) for right in rights]
+    i = np.concatenate([np.empty(0, np.int64), *(i for _, i, _ in partners)])
+    if len(partners) > 1 and len(i) > most_rows(node, env.limits):
         raise too_many(node, left["op"][i], env.limits)
     pool.spent.ask(node.id, len(i) * node.layout.width, lambda: left["op"][i])
     if not step.kind.pairs:
         return _decided(node, step, left, i, pool)
     parts = [
-        _pair(node, left, own, _rows(right), j=j, out=step.out, fills=step.fills)
-        for right, own, j in found
-        if len(own)
+        _pair(node, left, left_rows, _rows(right), j=j, out=step.out, fills=step.fills)
+        for right, left_rows, j in partners
+        if len(left_rows)
     ]
     if step.kind is JoinKind.LEFT and len(rest := np.flatnonzero(~_among(i, left.n))):
         parts.append(_unpaired(node, left, rest, step.out))
@@ -164,10 +164,10 @@ def _pairs(
         right = run_of(right, r.with_report(r.key_of(right, step.right), right))
     most = most_rows(node, limits)
     instants = np.zeros(left.n, np.int64), np.ones(left.n, np.int64)
-    found, at = right.met(*key, *instants, most)
-    if len(found) > most:
-        raise too_many(node, left["op"][found], limits)
-    i, j = right.counting(found.astype(np.intp), right.at(at))
+    left_rows, at = right.met(*key, *instants, most)
+    if len(left_rows) > most:
+        raise too_many(node, left["op"][left_rows], limits)
+    i, j = right.counting(left_rows.astype(np.intp), right.at(at))
     if step.fills:
         keep = compatible(left, i, right.rows, j, step.fills)
         i, j = i[keep], j[keep]

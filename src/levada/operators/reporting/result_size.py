@@ -55,8 +55,8 @@ class Written:
         lengths = np.append(np.diff(terms.off), 0)  # the last one is of what has no text
         sizes: Longs = self.fixed[op]
         for i in range(len(node.layout.slots)):
-            own = lengths[terms.find(rows[f"x{i}"], rows[f"y{i}"])] if i in texts else VALUE
-            sizes = sizes + own * self.times[op, i]
+            slot_sizes = lengths[terms.find(rows[f"x{i}"], rows[f"y{i}"])] if i in texts else VALUE
+            sizes = sizes + slot_sizes * self.times[op, i]
         return sizes
 
 

@@ -39,18 +39,21 @@ def standing(node: PlanNode[s.Standing], inputs: Inputs, env: OperatorContext) -
     kept = report_buffer.recall(state, key)
     rows = concat([f.visible() for f in (*kept, *_changes(new))])
     rows = rows if node.alive.all() else rows.where(node.alive[rows["op"]])
-    found = Lifetimes.of(node, rows)
-    there = np.flatnonzero(found.count > 0)
+    lifetimes = Lifetimes.of(node, rows)
+    there = np.flatnonzero(lifetimes.count > 0)
     at, r = calendar.pairs(
-        rows["op"][found.row[there]], found.start[there], found.until[there], enumerated=True
+        rows["op"][lifetimes.row[there]],
+        lifetimes.start[there],
+        lifetimes.until[there],
+        enumerated=True,
     )
     at = there[at]
-    copies = found.count[at]
+    copies = lifetimes.count[at]
     if (copies != 1).any():
         at, r = np.repeat(at, copies), np.repeat(r, copies)
     if new is not None or rows.n != sum(f.n for f in kept):
-        remember(node, state, key, found.standing(rows), env.pool)
-    return rows.take(found.row[at]).drop("w").with_(r=r) if len(at) else None
+        remember(node, state, key, lifetimes.standing(rows), env.pool)
+    return rows.take(lifetimes.row[at]).drop("w").with_(r=r) if len(at) else None
 
 
 def _changes(new: Frame | None) -> list[Frame]:

@@ -102,7 +102,7 @@ def _found(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
         return None
     finder = picks.known(finder_of, seed)
     index = finder.numbered
-    if index is None or not index.told.all():
+    if index is None or not index.is_decided.all():
         return None
     (fan,) = (edge.fan for edge in picks.consumers if edge.node == node.id)
     alike = alike_of(plan, node.id)
@@ -130,8 +130,8 @@ def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | Non
     members = present[present < len(node.members)]
     parts = [] if alike is None else [alike.of(members)]
     if cells is not None and len(members) < len(present):
-        own = cells.of(present[len(members) :])
-        parts += [own] if alike is None else [own, alike.along(own)]
+        cell_members = cells.of(present[len(members) :])
+        parts += [cell_members] if alike is None else [cell_members, alike.along(cell_members)]
     return concat(parts) if parts else None
 
 
@@ -143,10 +143,10 @@ def without_cells(plan: Plan, node: PlanNode, rows: Frame, seed: int) -> Frame:
         return rows
     some = rows.where(celled)
     present, at = np.unique(some["op"], return_inverse=True)
-    own = cells.of(present)
-    order = np.argsort(own["first"], kind="stable")
-    counts = np.bincount(np.searchsorted(present, own["first"]), minlength=len(present))
+    cell_members = cells.of(present)
+    order = np.argsort(cell_members["first"], kind="stable")
+    counts = np.bincount(np.searchsorted(present, cell_members["first"]), minlength=len(present))
     offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
-    row, op = fan_out(at.astype(np.int32), FanOut(offsets, own["op"][order], False))
+    row, op = fan_out(at.astype(np.int32), FanOut(offsets, cell_members["op"][order], False))
     whole = some.take(np.arange(some.n) if row is None else row).with_(op=op)
     return concat([rows.where(~celled), whole])

@@ -92,8 +92,8 @@ def _rows(
     everything = concat(rows)
     everything = everything if node.alive.all() else everything.where(node.alive[everything["op"]])
     if step.output is Output.RSTREAM:
-        found = Lifetimes.of(node, everything)
-        out, kept = _at_reports(everything, found, due), found.standing(everything)
+        lifetimes = Lifetimes.of(node, everything)
+        out, kept = _at_reports(everything, lifetimes, due), lifetimes.standing(everything)
     else:
         at = _following(step, node, everything, due, calendar)
         out = netted(node, everything.with_(r=at).where(at < MAX), step.output)
@@ -123,8 +123,8 @@ def _due(
     before.held[~node.alive] = 0  # of members that are gone nothing is kept
     changes = _changes(step, windows)
     due = reports(node, step, before, changes, calendar)
-    due.after.told[~(home.here & node.alive)] = MAX
-    if len(changes[0]) or (due.after.told != before.told).any():
+    due.after.postponed_after[~(home.here & node.alive)] = MAX
+    if len(changes[0]) or (due.after.postponed_after != before.postponed_after).any():
         left = due.after.frame(empty=step.show_empty)
         left = left.with_(**{col.PLACE: home.group[left["op"]]})
         state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
@@ -170,12 +170,12 @@ class Lifetimes:
         if col.PLACE in rows:  # the slots may lack what places them
             key = combine(*key, rows[col.PLACE].astype(np.uint64), zeros(rows.n))
         codes, first = group(*key)
-        found = steps(codes, rows["r"])
-        r, final = found.at, found.final
-        count = integrate(found, found.net(rows["w"]))
+        key_steps = steps(codes, rows["r"])
+        r, final = key_steps.at, key_steps.final
+        count = integrate(key_steps, key_steps.net(rows["w"]))
         assert (count >= 0).all(), "no more copies leave than came"
         until = np.where(final, MAX, np.append(r[1:], MAX))
-        return Lifetimes(first[found.of], r, until, count, final)
+        return Lifetimes(first[key_steps.of], r, until, count, final)
 
     def standing(self, rows: Frame) -> Frame:
         """The rows that stand in the end, as of before anything."""
@@ -184,16 +184,16 @@ class Lifetimes:
         return kept.with_(r=np.full(kept.n, MIN), w=self.count[last])
 
 
-def _at_reports(rows: Frame, found: Lifetimes, due: Frame) -> Frame | None:
+def _at_reports(rows: Frame, lifetimes: Lifetimes, due: Frame) -> Frame | None:
     """The rows that stand at each due report."""
-    op = rows["op"][found.row]
-    start = places(due, op, found.start)
-    many = places(due, op, found.until) - start
+    op = rows["op"][lifetimes.row]
+    start = places(due, op, lifetimes.start)
+    many = places(due, op, lifetimes.until) - start
     at = np.repeat(np.arange(len(many)), many)
     report = ranges(start, many)
-    copies = found.count[at]
+    copies = lifetimes.count[at]
     at, report = np.repeat(at, copies), np.repeat(report, copies)
-    return rows.take(found.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
+    return rows.take(lifetimes.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
 
 
 def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: TermLookup) -> None:

@@ -55,8 +55,8 @@ def batches(
                 frames.setdefault(int(name[2:]), []).append(frame)
             elif name.startswith("same."):
                 others.setdefault(int(name[5:]), []).append(frame)
-    for number, found in frames.items():
-        rows = _Rows.of(plan.nodes[number], concat(found), pool)
+    for number, node_frames in frames.items():
+        rows = _Rows.of(plan.nodes[number], concat(node_frames), pool)
         yield from rows.batches(plan, others.get(number, ()), wanted)
 
 
@@ -64,10 +64,10 @@ def batch_of(
     query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener
 ) -> Batch | None:
     """A query's batch, if it has rows in these segments of an epoch; ``layout`` is its rows'."""
-    found, pool = _rows_of(query, segments, opener)
-    if not found:
+    frames, pool = _rows_of(query, segments, opener)
+    if not frames:
         return None
-    rows = concat(list(found.values()))
+    rows = concat(list(frames.values()))
     rows = rows.take(np.lexsort((_change(rows), rows["r"])))
     return _batch(query, rows, _texts(layout, rows, pool))
 
@@ -86,12 +86,12 @@ def timed_statements(
     their solutions are counted, so that nodes are those of the whole report. The work follows from
     the query's rows (and the segments' tables of terms).
     """
-    found, pool = _rows_of(query, (*before, *segments), opener)
-    if found.keys() <= set(before):
+    frames, pool = _rows_of(query, (*before, *segments), opener)
+    if frames.keys() <= set(before):
         return b""
-    rows, skipped = concat(list(found.values())), sum(found[n].n for n in before if n in found)
+    rows, skipped = concat(list(frames.values())), sum(frames[n].n for n in before if n in frames)
     texts = _texts(plan.nodes[query.node].layout, rows, pool)
-    parts = {name: own[skipped:] for name, own in _parts(query, rows["r"], texts).items()}
+    parts = {name: part[skipped:] for name, part in _parts(query, rows["r"], texts).items()}
     made = triples(rows["r"][skipped:], query.template, parts)
     return join_lines(
         made.select(
@@ -104,7 +104,7 @@ def _rows_of(
     query: QueryPlan, segments: Iterable[str], opener: Opener
 ) -> tuple[dict[str, Frame], TermLookup]:
     """The rows of one query in the segments that have any, with the texts that came with them."""
-    found: dict[str, Frame] = {}
+    frames: dict[str, Frame] = {}
     pool = TermLookup(0)
     for segment in segments:
         parts, _ = opener(segment)
@@ -113,16 +113,18 @@ def _rows_of(
             continue
         rows = np.flatnonzero(np.isin(frame["op"], _having(query, parts)))
         if len(rows):
-            found[segment] = frame.take(rows)
+            frames[segment] = frame.take(rows)
             pool.add(Terms.from_frames(parts, "terms"))
-    return found, pool
+    return frames, pool
 
 
 def _having(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
     """The members and cells of whose rows a segment has the query's."""
-    own = np.array([query.member], np.int32)
+    members = np.array([query.member], np.int32)
     same = parts.get(f"same.{query.node}")
-    return own if same is None else np.append(own, same["first"][same["op"] == query.member])
+    return (
+        members if same is None else np.append(members, same["first"][same["op"] == query.member])
+    )
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,8 @@ class _Rows:
         shared = [of for of in having if any(several[op] > 1 for op in of)]
         texts = self._texts(sorted({op for of in shared for op in of}))
         for of, queries in having.items():
-            rows, own = self._whole(of, texts)
-            yield from ((query, _batch(query, rows, own)) for query in queries)
+            rows, member_texts = self._whole(of, texts)
+            yield from ((query, _batch(query, rows, member_texts)) for query in queries)
 
     def _whole(self, of: Sequence[int], texts: _Made) -> tuple[Frame, list[pl.Series]]:
         """The rows of members and cells by report, and their texts, which may be there."""
@@ -192,8 +194,10 @@ def _by_member(
     places: Mapping[int, tuple[int, int]], others: Sequence[Frame]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Each member that has rows, with the members and cells (below 0) whose rows it has."""
-    own = np.array([op for op in places if op >= 0], np.int64)
-    op, of = (np.concatenate([own, *(same[name] for same in others)]) for name in ("op", "first"))
+    members = np.array([op for op in places if op >= 0], np.int64)
+    op, of = (
+        np.concatenate([members, *(same[name] for same in others)]) for name in ("op", "first")
+    )
     pairs = np.unique(np.stack([op, of]), axis=1)
     begins = np.flatnonzero(starts_segment(pairs[0]))
     for low, high in pairwise((*begins.tolist(), pairs.shape[1])):

@@ -37,8 +37,8 @@ class Joining:
             below |= {i for n in kept for i in plan.nodes[n].inputs}
             timed = {n for n in joins | below if plan.nodes[n].layout.windows}
             plan.facts[Joining] = Joining(frozenset(timed))
-        found: Joining = plan.facts[Joining]
-        return found
+        joining: Joining = plan.facts[Joining]
+        return joining
 
 
 @dataclass(slots=True)
@@ -51,24 +51,24 @@ class Flows:
     def see(self, node: int, frame: Frame) -> None:
         """Rows that a node has put out."""
         if node in self.nodes:
-            own = np.bincount(frame["op"])
+            counts = np.bincount(frame["op"])
             before = self.counts.get(node)
             if before is not None:
-                few, many = sorted((own, before), key=len)
+                few, many = sorted((counts, before), key=len)
                 many[: len(few)] += few
-                own = many
-            self.counts[node] = own
+                counts = many
+            self.counts[node] = counts
 
     def told(self) -> dict[str, int]:
         """The counts, by node and member as a text."""
-        found = {
-            f"{node} {member}": int(own[member])
-            for node, own in self.counts.items()
-            for member in _largest(own)
+        counts = {
+            f"{node} {member}": int(node_counts[member])
+            for node, node_counts in self.counts.items()
+            for member in _largest(node_counts)
         }
-        if len(found) <= MOST:
-            return found
-        return {at: found[at] for at in sorted(found, key=lambda at: -found[at])[:MOST]}
+        if len(counts) <= MOST:
+            return counts
+        return {at: counts[at] for at in sorted(counts, key=lambda at: -counts[at])[:MOST]}
 
 
 def _largest(counts: Longs) -> list[int]:
@@ -76,5 +76,5 @@ def _largest(counts: Longs) -> list[int]:
     there = np.flatnonzero(counts)
     if len(there) > MOST:
         there = there[np.argsort(-counts[there], kind="stable")[:MOST]]
-    found: list[int] = there.tolist()
-    return found
+    members: list[int] = there.tolist()
+    return members

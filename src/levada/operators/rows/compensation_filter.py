@@ -78,13 +78,13 @@ def route(
     """
     rows = project_for_consumer(out, once(consumer), source)
     row, member = wanted_by(node, rows, pool)
-    found = rows.take(row).with_(op=member.astype(np.int32))
-    if found.n and mixed:
-        keep = _counting(node, found)
-        found, row = found.where(keep), row[keep]
+    pick_rows = rows.take(row).with_(op=member.astype(np.int32))
+    if pick_rows.n and mixed:
+        keep = _counting(node, pick_rows)
+        pick_rows, row = pick_rows.where(keep), row[keep]
     if met is not None:
         met.pick(node.inputs[0], rows, row)
-    return keep_rows(found, None, node.step.kept, node.layout)
+    return keep_rows(pick_rows, None, node.step.kept, node.layout)
 
 
 def by_window(node: PlanNode[s.ByWindow], inputs: Inputs, env: OperatorContext) -> Frame | None:
@@ -135,8 +135,8 @@ def _unsure(node: PlanNode[s.Pick], sure: Bools) -> Bools:
     """The pairs of which keys and one interval, or one list, do not say all."""
     step = node.step
     if step.rest:
-        told = len(step.rest) == 1 and not step.tests and node.known(_number) < 0
-        return ~sure if told else np.ones(len(sure), np.bool_)
+        is_decided = len(step.rest) == 1 and not step.tests and node.known(_number) < 0
+        return ~sure if is_decided else np.ones(len(sure), np.bool_)
     if not step.tests:
         return np.zeros(len(sure), np.bool_)
     several = any(test.range for test in step.tests)

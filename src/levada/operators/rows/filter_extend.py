@@ -58,8 +58,8 @@ def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: OperatorContext) -> F
     if frame is None:
         return None
     parts = pieces(node, frame, step.condition)
-    found = [truth(step.condition, scope(node, part, env.pool)) for part in parts]
-    keep = np.flatnonzero(found[0] if len(found) == 1 else np.concatenate(found))
+    truths = [truth(step.condition, scope(node, part, env.pool)) for part in parts]
+    keep = np.flatnonzero(truths[0] if len(truths) == 1 else np.concatenate(truths))
     return keep_rows(frame, keep, step.kept, node.layout)
 
 

@@ -49,20 +49,21 @@ class Pairs:
 
 
 def batched(
-    node: PlanNode[s.Join], found: Callable[[], Iterable[Pairs]], env: OperatorContext
+    node: PlanNode[s.Join], find_pairs: Callable[[], Iterable[Pairs]], env: OperatorContext
 ) -> Iterator[Sequence[Pairs]]:  # fmt: skip
-    """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row; ``found`` finds them,
-    the same whenever it is called. Raises ``ExcessError``, if there are too many, before the second
-    batch.
+    """Yields batches of at most ``MOST_PAIRS`` pairs; the pairs of one row are never divided.
+
+    ``find_pairs`` returns the same pairs at each call. Raises ``ExcessError`` for too many pairs,
+    before the second batch.
     """
     batch: list[Pairs] = []
     rows = 0
     few = True
-    for pairs in found():
+    for pairs in find_pairs():
         for part in pairs.cut(MOST_PAIRS):
             if rows and rows + len(part.i) > MOST_PAIRS:
                 if few:
-                    _count(node, found(), env)
+                    _count(node, find_pairs(), env)
                     few = False
                 yield batch
                 batch, rows = [], 0
@@ -74,10 +75,10 @@ def batched(
         yield batch
 
 
-def _count(node: PlanNode[s.Join], found: Iterable[Pairs], env: OperatorContext) -> None:
+def _count(node: PlanNode[s.Join], matches: Iterable[Pairs], env: OperatorContext) -> None:
     """Raises ``ExcessError`` for too many pairs."""
     total, most = 0, MAX if _picked(node, env) else most_rows(node, env.limits)
-    for pairs in found if most < MAX else ():
+    for pairs in matches if most < MAX else ():
         total += len(pairs.i)
         if total > most:
             raise _too_many(node, pairs, env)

@@ -52,13 +52,13 @@ class ListPredicate(NamedTuple):
 @dataclass(frozen=True, eq=False, slots=True)
 class Points:
     """The intervals of members in an order: of member m from ``offsets[m]`` to before
-    ``offsets[m + 1]``; a single one that says nothing where its list is not ``told``.
+    ``offsets[m + 1]``; a single one that says nothing where its list is not decided.
     """
 
     order: Order
     bounds: Bounds
     offsets: Longs
-    told: Bools
+    is_decided: Bools
 
     def of(self, members: Ints) -> tuple[Bounds, Longs]:
         """Those of these members, and whose each is, by places among these."""
@@ -74,12 +74,12 @@ def listed(part: Expression) -> ListPredicate | None:
     >>> listed(Call(Function.OR, (three, seven)))
     ListPredicate(slot=2, text=False, params=(0, 1))
     """
-    found = [*_options(part)]
-    subjects = {(slot, text) for slot, text, _ in found}
-    if len(subjects) != 1 or not all(params for *_, params in found):
+    options = [*_options(part)]
+    subjects = {(slot, text) for slot, text, _ in options}
+    if len(subjects) != 1 or not all(params for *_, params in options):
         return None
     ((slot, text),) = subjects
-    return ListPredicate(slot, text, tuple([i for *_, params in found for i in params]))
+    return ListPredicate(slot, text, tuple([i for *_, params in options for i in params]))
 
 
 def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bounds, Longs]:
@@ -99,35 +99,35 @@ def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
 def axis_of(node: PlanNode[s.Pick], number: int) -> RangeKey:
     """What a list that tells rows lies on."""
     i = -1 - number
-    own, points = listed(node.step.rest[i]), node.known(points_of, i)
-    assert own is not None and points is not None, "a list that tells rows"
-    return RangeKey(own.slot, points.order)
+    predicate, points = listed(node.step.rest[i]), node.known(points_of, i)
+    assert predicate is not None and points is not None, "a list that tells rows"
+    return RangeKey(predicate.slot, points.order)
 
 
 def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
     """Part i of the rest as points, in the order that tells the lists of all members; None: none
     does. With others in it, rows that satisfy nothing of the order might be in their lists.
     """
-    own = listed(node.step.rest[i])
-    for order in () if own is None else own.orders(tuples=node.step.tuples):
-        assert own is not None, "a list"
-        points = _points(node, own, order)
-        if points.told[node.alive].all():
+    predicate = listed(node.step.rest[i])
+    for order in () if predicate is None else predicate.orders(tuples=node.step.tuples):
+        assert predicate is not None, "a list"
+        points = _points(node, predicate, order)
+        if points.is_decided[node.alive].all():
             return points
     return None
 
 
-def _points(node: PlanNode[s.Pick], own: ListPredicate, order: Order) -> Points:
+def _points(node: PlanNode[s.Pick], predicate: ListPredicate, order: Order) -> Points:
     """In an order; of equal values of a member one, so that no row is its twice. All constants are
     read at once: each reading costs Polars' calls, however few they are.
     """
-    n, parts = len(node.members), [node.known(parameters)[i] for i in own.params]
+    n, parts = len(node.members), [node.known(parameters)[i] for i in predicate.params]
     constants = from_texts(pl.concat([part.texts() for part in parts]))
     each = within([(Function.EQUAL, constants)], order, constants.n)
-    told: Bools = np.logical_and.reduce(each.told.reshape(-1, n), axis=0)
-    if own.text:  # what STR() makes equals nothing else, though 5 has characters, too
-        told &= np.logical_and.reduce([part.kinds() == Kind.STRING for part in parts], axis=0)
-    at = np.where(told, each.low.reshape(-1, n), -np.inf)
+    is_decided: Bools = np.logical_and.reduce(each.is_decided.reshape(-1, n), axis=0)
+    if predicate.text:  # what STR() makes equals nothing else, though 5 has characters, too
+        is_decided &= np.logical_and.reduce([part.kinds() == Kind.STRING for part in parts], axis=0)
+    at = np.where(is_decided, each.low.reshape(-1, n), -np.inf)
     by_value = np.argsort(at, axis=0, kind="stable")
     at = np.take_along_axis(at, by_value, axis=0)
     first = np.ones(at.shape, np.bool_)
@@ -135,10 +135,10 @@ def _points(node: PlanNode[s.Pick], own: ListPredicate, order: Order) -> Points:
     member, place = np.nonzero(first.T)
     value = at[place, member]
     never = np.zeros(len(member), np.bool_)
-    high = np.where(told[member], value, np.inf)
-    bounds = Bounds(value, high, never, never, told[member], each.borders)
+    high = np.where(is_decided[member], value, np.inf)
+    bounds = Bounds(value, high, never, never, is_decided[member], each.borders)
     offsets = np.append(0, np.cumsum(first.sum(axis=0)))
-    return Points(order, bounds, offsets.astype(np.int64), told)
+    return Points(order, bounds, offsets.astype(np.int64), is_decided)
 
 
 def _options(part: Expression) -> Iterator[tuple[int, bool, tuple[int, ...]]]:

@@ -46,15 +46,15 @@ class PredicateGroup(NamedTuple):
 
     def bits(self, rows: Frame, pool: TermLookup) -> Longs:
         """The classes of those that want each row; 0: nobody does."""
-        found = np.full(rows.n, -1, np.int64)
+        classes = np.full(rows.n, -1, np.int64)
         for finder, masks in zip(self.finders, self.masks, strict=True):
-            own = np.zeros(rows.n, np.int64)
+            finder_classes = np.zeros(rows.n, np.int64)
             for leaves, of in zip(finder.leaves(rows, pool), masks, strict=True):
                 there = leaves >= 0
                 if there.any():
-                    own[there] |= of[leaves[there]]
-            found &= own
-        return found
+                    finder_classes[there] |= of[leaves[there]]
+            classes &= finder_classes
+        return classes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,8 +84,8 @@ class Form:
         parts = [i for i, each in enumerate(step.rest) if {*map(int, variables(each))} <= {*slots}]
         rest = [step.rest[i] for i in parts]
         patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, way)}
-        told = {slot for slot, _, key in keys}
-        sifts = bool(ranges or rest) or (len(patterns) > 1 and len(told) > 1)
+        key_slots = {slot for slot, _, key in keys}
+        sifts = bool(ranges or rest) or (len(patterns) > 1 and len(key_slots) > 1)
         sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
         condition, tells = None, False
         if rest:
@@ -101,27 +101,42 @@ class Form:
 
     def entries(self, axis: RangeKey | None, seed: int) -> Entries:
         """What is wanted, by keys and the range on this axis."""
-        own = self.of
-        owner = np.arange(self.first, self.first + len(own.members))
-        asked = IndexedMembers(own.members.astype(np.int32), own.own.astype(np.int32), owner)
+        joined = self.of
+        owner = np.arange(self.first, self.first + len(joined.members))
+        asked = IndexedMembers(
+            joined.members.astype(np.int32), joined.join_members.astype(np.int32), owner
+        )
         number = 0 if axis is None else self.ranges[axis]
-        return entries(own.pick, asked, list(self.keys.values()), number, seed)
+        return entries(joined.pick, asked, list(self.keys.values()), number, seed)
 
     def follows(self, axis: RangeKey | None) -> tuple[Any, ...]:
         """All that its entries follow from."""
         number = 0 if axis is None else self.ranges[axis]
-        own = self.of
-        return own.pick.members, self.first, own.own.tobytes(), tuple(self.keys.values()), number
+        joined = self.of
+        return (
+            joined.pick.members,
+            self.first,
+            joined.join_members.tobytes(),
+            tuple(self.keys.values()),
+            number,
+        )
 
     def asking(self, seed: int, bits: Longs) -> ResidualPredicates:
         """Those who must be asked."""
         assert self.condition is not None, "a condition"
         finder = _finder([self], next(iter(self.ranges), None), seed)
         members = self.of.members
-        own = bits[self.first : self.first + len(members)]
-        every = int(np.bitwise_or.reduce(own, initial=0))
+        member_bits = bits[self.first : self.first + len(members)]
+        every = int(np.bitwise_or.reduce(member_bits, initial=0))
         return ResidualPredicates(
-            self.of.pick, finder, self.condition, self.first, members, own, every, self.tells
+            self.of.pick,
+            finder,
+            self.condition,
+            self.first,
+            members,
+            member_bits,
+            every,
+            self.tells,
         )
 
 
@@ -155,10 +170,10 @@ def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Predicate
     for form in forms:
         which = tuple(form.keys), tuple(form.ranges), form.of.pick.is_full
         alike.setdefault(which, []).append(form)
-    for (_, ranges, _), own in alike.items():
-        finders = [_finder(own, axis, seed) for axis in ranges or (None,)]
+    for (_, ranges, _), group_forms in alike.items():
+        finders = [_finder(group_forms, axis, seed) for axis in ranges or (None,)]
         yield PredicateGroup(
-            tuple(finders), tuple([_masks(own, finder, bits) for finder in finders])
+            tuple(finders), tuple([_masks(group_forms, finder, bits) for finder in finders])
         )
 
 
@@ -171,18 +186,18 @@ def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> Predicat
         wants = Entries.together([form.entries(axis, seed) for form in forms])
         return PredicateIndexReader.of(wants, list(forms[0].keys), axis)
 
-    own = forms[0].of
-    if not own.pick.is_full:
+    joined = forms[0].of
+    if not joined.pick.is_full:
         return made()
-    place = f"{own.node} {forms[0].side} {tuple(forms[0].keys)} {axis} {seed}"
-    return own.pick.kept(place, tuple([form.follows(axis) for form in forms]), made)
+    place = f"{joined.node} {forms[0].side} {tuple(forms[0].keys)} {axis} {seed}"
+    return joined.pick.kept(place, tuple([form.follows(axis) for form in forms]), made)
 
 
 def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> tuple[Longs, Longs]:
     """Of each leaf of a finder the bits that its owners have; of full nodes likewise."""
-    own = forms[0].of
-    if not own.pick.is_full:
+    joined = forms[0].of
+    if not joined.pick.is_full:
         return finder.spread(bits)
-    place = f"{own.node} {forms[0].side} {finder.keys} {finder.axis} masks"
+    place = f"{joined.node} {forms[0].side} {finder.keys} {finder.axis} masks"
     follows = finder, bits[: forms[-1].first + len(forms[-1].of.members)].tobytes()
-    return own.pick.kept(place, follows, lambda: finder.spread(bits))
+    return joined.pick.kept(place, follows, lambda: finder.spread(bits))

@@ -92,16 +92,16 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
     """The identities of the members' terms, by parameter: of columns of tuples by their values, as
     their rows have them, else of their texts.
     """
-    found = {}
+    by_parameter = {}
     for key in node.step.keys:
         for i in key.params:
             if node.step.tuples and not key.source:
                 constants = node.known(parameters)[i]
-                found[i] = by_value(constants, seed, partial(identify, seed=seed))
+                by_parameter[i] = by_value(constants, seed, partial(identify, seed=seed))
                 continue
             texts = [str(constants[i]) for constants in node.members.each_constants()]
-            found[i] = identify(pl.Series(texts, dtype=pl.String), seed)
-    return found
+            by_parameter[i] = identify(pl.Series(texts, dtype=pl.String), seed)
+    return by_parameter
 
 
 class ProbeBatch(NamedTuple):
@@ -128,7 +128,7 @@ class Index:
     offsets: Longs
     of: Longs
     owner: Longs
-    told: Bools
+    is_decided: Bools
 
     @staticmethod
     def build(wants: Entries, *, by_number: bool) -> Index:
@@ -155,7 +155,7 @@ class Index:
         np.cumsum(np.bincount(nodes, minlength=2 * size), out=offsets[1:])
         return Index(
             k, h, table_of(k, h), borders, width, cuts, size, offsets, there[of[order]],
-            wants.owner, wants.bounds.told,
+            wants.owner, wants.bounds.is_decided,
         )  # fmt: skip
 
     def leaves(self, frame: Frame, keys: Sequence[int], d: Doubles | None) -> Longs:
@@ -223,14 +223,14 @@ class Index:
 
     def spread(self, masks: Longs) -> Longs:
         """Of each leaf the bits that any of its entries has; ``masks``: of the owners."""
-        found = np.zeros(2 * self.size, np.int64)
+        node_bits = np.zeros(2 * self.size, np.int64)
         nodes = np.repeat(np.arange(2 * self.size), np.diff(self.offsets))
-        np.bitwise_or.at(found, nodes, masks[self.owner[self.of]])
+        np.bitwise_or.at(node_bits, nodes, masks[self.owner[self.of]])
         level = 2
         while level < 2 * self.size:
-            found[level : 2 * level] |= np.repeat(found[level // 2 : level], 2)
+            node_bits[level : 2 * level] |= np.repeat(node_bits[level // 2 : level], 2)
             level *= 2
-        return found[self.size :]
+        return node_bits[self.size :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,13 +257,13 @@ class PredicateIndexReader:
         """The leaf of each row in the one index and in the other; -1: it is not there."""
         if self.axis is None or self.numbered is None:
             return np.full(frame.n, -1, np.int64), self.plain.leaves(frame, self.keys, None)
-        own = self.axis.of(frame, self.borders, pool)
-        by_number = self.numbered.leaves(frame, self.keys, np.where(own.exact, own.d, 0.0))
-        left = ~own.exact & ~own.none
+        numbers = self.axis.of(frame, self.borders, pool)
+        by_number = self.numbered.leaves(frame, self.keys, np.where(numbers.exact, numbers.d, 0.0))
+        left = ~numbers.exact & ~numbers.none
         rest = np.full(frame.n, -1, np.int64)
         if left.any():
             rest[left] = self.plain.leaves(frame.where(left), self.keys, None)
-        return np.where(own.exact, by_number, -1), rest
+        return np.where(numbers.exact, by_number, -1), rest
 
     def found(self, frame: Frame, pool: TermLookup) -> tuple[Longs, Longs, Bools]:
         """(row, owner) of all that want a row by their numbers and keys, and if that is certain."""
@@ -272,7 +272,9 @@ class PredicateIndexReader:
         for index, leaves in ((self.numbered, by_number), (self.plain, rest)):
             if index is not None and (leaves >= 0).any():
                 row, of = index.found(leaves)
-                sure = index.told[of] if index is self.numbered else np.zeros(len(of), np.bool_)
+                sure = (
+                    index.is_decided[of] if index is self.numbered else np.zeros(len(of), np.bool_)
+                )
                 parts.append((row, index.owner[of], sure))
         if len(parts) == 1:
             return parts[0]
@@ -289,12 +291,14 @@ class PredicateIndexReader:
         """
         rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         sure = [np.empty(0, np.bool_)]
-        for index, own in zip((self.numbered, self.plain), leaves, strict=True):
+        for index, index_leaves in zip((self.numbered, self.plain), leaves, strict=True):
             if index is not None:
-                row, of = index.found(own, turns)
+                row, of = index.found(index_leaves, turns)
                 rows.append(row)
                 owners.append(index.owner[of])
-                sure.append(index.told[of] if index is self.numbered else np.zeros(len(of), bool))
+                sure.append(
+                    index.is_decided[of] if index is self.numbered else np.zeros(len(of), bool)
+                )
         return np.concatenate(rows), np.concatenate(owners), np.concatenate(sure)
 
     @cached_property
@@ -319,7 +323,7 @@ def _places(wants: Bounds, borders: Doubles) -> tuple[Longs, Longs]:
     """The interval of each entry among the borders: 2 i + 1 is at the i-th, 2 i before it."""
     a = 2 * np.searchsorted(borders, wants.low) + 1 + wants.above
     b = 2 * np.searchsorted(borders, wants.high) + 2 - wants.below.astype(np.int64)
-    none = ~wants.told  # these are looked at one by one
+    none = ~wants.is_decided  # these are looked at one by one
     a = np.where(np.isneginf(wants.low) | none, 0, a)
     b = np.where(np.isposinf(wants.high) | none, 2 * len(borders) + 1, b)
     return a, b
@@ -333,8 +337,8 @@ def _once(owner: Longs, left: Longs, right: Longs) -> Longs:
     if not len(owner) or int(np.bincount(owner).max()) == 1:
         return there
     order = there[np.lexsort((right[there], left[there], owner[there]))]
-    own = np.stack([owner[order], left[order], right[order]])
-    first = np.append(True, (own[:, 1:] != own[:, :-1]).any(axis=0))
+    intervals = np.stack([owner[order], left[order], right[order]])
+    first = np.append(True, (intervals[:, 1:] != intervals[:, :-1]).any(axis=0))
     return np.sort(order[first[: len(order)]])
 
 

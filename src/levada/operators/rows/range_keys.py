@@ -86,23 +86,25 @@ class RangeKey(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Numbers from ``low`` to ``high``, without these where ``above``, ``below``; ``told``: that is
-    all. In an order of texts numbers are places among the ``borders``, which are sorted.
+    """Numbers from ``low`` to ``high``, without these where ``above``, ``below``.
+
+    ``is_decided``: the bounds alone decide the condition. In an order of texts, numbers are places
+    among the sorted ``borders``.
     """
 
     low: Doubles
     high: Doubles
     above: Bools
     below: Bools
-    told: Bools
+    is_decided: Bools
     borders: pl.Series = NO_TEXTS
 
     def at(self, rows: Ints | Longs) -> Bounds:
         """Those at these places."""
-        floats, flags = (self.low, self.high), (self.above, self.below, self.told)
+        floats, flags = (self.low, self.high), (self.above, self.below, self.is_decided)
         low, high = (column[rows] for column in floats)
-        above, below, told = (column[rows] for column in flags)
-        return Bounds(low, high, above, below, told, self.borders)
+        above, below, is_decided = (column[rows] for column in flags)
+        return Bounds(low, high, above, below, is_decided, self.borders)
 
     @staticmethod
     def together(parts: Sequence[Bounds]) -> Bounds:
@@ -110,15 +112,15 @@ class Bounds(NamedTuple):
         borders = _sorted([part.borders for part in parts])
         parts = [part._among(borders) if len(part.borders) else part for part in parts]
         low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        above, below, told = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
-        return Bounds(low, high, above, below, told, borders)
+        above, below, is_decided = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
+        return Bounds(low, high, above, below, is_decided, borders)
 
     def _among(self, borders: pl.Series) -> Bounds:
         at = borders.search_sorted(self.borders, "left").to_numpy().astype(np.float64)
         low, high = self.low.copy(), self.high.copy()
         for column in (low, high):
-            own = np.isfinite(column)
-            column[own] = at[column[own].astype(np.int64)]
+            is_finite = np.isfinite(column)
+            column[is_finite] = at[column[is_finite].astype(np.int64)]
         return self._replace(low=low, high=high, borders=borders)
 
 
@@ -149,47 +151,49 @@ def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
     begin, and the other way round; whose conditions are on both says nothing.
     """
     values = [Numbers.of(*constants.values()) for _, constants in compared]
-    times = [own.d > END for own in values]
+    times = [numbers.d > END for numbers in values]
     time = times[0] if times else np.zeros(n, np.bool_)
     low, high = np.where(time, END, -np.inf), np.where(time | (not compared), np.inf, END)
-    told = np.logical_and.reduce([np.ones(n, np.bool_), *(own == time for own in times)])
+    is_decided = np.logical_and.reduce(
+        [np.ones(n, np.bool_), *(numbers == time for numbers in times)]
+    )
     edges = [
-        _Edge(function, own.d, own.exact & np.isfinite(own.d))
-        for (function, _), own in zip(compared, values, strict=True)
+        _Edge(function, numbers.d, numbers.exact & np.isfinite(numbers.d))
+        for (function, _), numbers in zip(compared, values, strict=True)
     ]
-    return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), told))
+    return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), is_decided))
 
 
 def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
     """What starts with a text is from it to whatever is behind all that does."""
     edges = list[tuple[Function, pl.Series]]()
     for function, constants in compared:
-        told = text_range_keys.Told.of(constants, order).texts
+        range_texts = text_range_keys.Told.of(constants, order).texts
         if function is Function.STRSTARTS:
-            edges.append((Function.GREATER_EQUAL, told))
+            edges.append((Function.GREATER_EQUAL, range_texts))
             edges.append(
-                (Function.LESS, pl.select(told + pl.lit(text_range_keys.BEHIND)).to_series())
+                (Function.LESS, pl.select(range_texts + pl.lit(text_range_keys.BEHIND)).to_series())
             )
         else:
-            edges.append((function, told))
-    borders = _sorted([own.drop_nulls() for _, own in edges])
-    placed = [_placed(function, own, borders) for function, own in edges]
+            edges.append((function, range_texts))
+    borders = _sorted([range_texts_.drop_nulls() for _, range_texts_ in edges])
+    placed = [_placed(function, range_texts_, borders) for function, range_texts_ in edges]
     low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)
     return _between(placed, Bounds(low, high, never, never, ~never, borders))
 
 
-def _placed(function: Function, own: pl.Series, borders: pl.Series) -> _Edge:
+def _placed(function: Function, texts: pl.Series, borders: pl.Series) -> _Edge:
     d, exact, _ = text_range_keys.Placed.of(
-        text_range_keys.Told(own, np.zeros(len(own), np.bool_)), borders
+        text_range_keys.Told(texts, np.zeros(len(texts), np.bool_)), borders
     )
     return _Edge(function, d, exact)
 
 
 def _between(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
     """What of a whole satisfies all comparisons, as far as these are exact."""
-    low, high, above, below, told, borders = whole
+    low, high, above, below, is_decided, borders = whole
     for function, d, exact in edges:
-        told = told & exact
+        is_decided = is_decided & exact
         strict = function in (Function.LESS, Function.GREATER)
         if function in _FROM:
             more = exact & ((d > low) | ((d == low) & strict))
@@ -197,7 +201,7 @@ def _between(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
         if function in _TO:
             more = exact & ((d < high) | ((d == high) & strict))
             high, below = np.where(more, d, high), np.where(more, strict, below)
-    return Bounds(low, high, above, below, told, borders)
+    return Bounds(low, high, above, below, is_decided, borders)
 
 
 def _sorted(parts: Sequence[pl.Series]) -> pl.Series:

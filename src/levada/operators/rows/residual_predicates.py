@@ -44,19 +44,19 @@ def true_of(
     read = {int(v) for v in variables(condition)}
     names = [n for n in rows.columns if col.is_slot(n) and int(n[1:]) in read]
     some, width = rows.select(names), max(read, default=-1) + 1
-    found = np.zeros(len(row), np.bool_)
+    truths = np.zeros(len(row), np.bool_)
     turn, pool.spent.turn = pool.spent.turn, node.id
     try:
         for at in range(0, len(row), PIECE):
             piece = slice(at, at + PIECE)
             asked = some.take(row[piece]).with_(op=member[piece].astype(np.int32))
-            found[piece] = truth(condition, scope(node, asked, pool, width))
+            truths[piece] = truth(condition, scope(node, asked, pool, width))
     except ExcessError as error:
         error.node = node.id
         raise
     finally:
         pool.spent.turn = turn
-    return found
+    return truths
 
 
 def by_other_slots(expression: Expression, slots: Mapping[int, int]) -> Expression:
@@ -85,32 +85,32 @@ class ResidualPredicates(NamedTuple):
     every: int
     tells: bool
 
-    def add(self, found: Longs, rows: Frame, pool: TermLookup, *, all_of: bool) -> None:
-        """Adds the bits of those who want each row to what has been ``found`` of it; ``all_of``:
-        not only as long as it has none.
+    def add(self, classes: Longs, rows: Frame, pool: TermLookup, *, all_of: bool) -> None:
+        """Adds the bits of those who want each row to its ``classes``;
+        ``all_of``: not only as long as it has none.
         """
         leaves = self.finder.leaves(rows, pool)
         for low, high in pairwise(_ROUNDS):
-            lacking = (found & self.every) != self.every if all_of else found == 0
+            lacking = (classes & self.every) != self.every if all_of else classes == 0
             open_ = np.flatnonzero(lacking)
             size = max(_PAIRS // max(min(high - low, len(self.members)), 1), 64)
             for at in range(0, len(open_), size):
                 part = open_[at : at + size]
-                own = (leaves[0][part], leaves[1][part])
-                row, owner, sure = self.finder.owners(own, ProbeBatch(low, high))
+                part_leaves = (leaves[0][part], leaves[1][part])
+                row, owner, sure = self.finder.owners(part_leaves, ProbeBatch(low, high))
                 true = sure if self.tells else np.zeros(len(sure), np.bool_)
-                self._ask(found, rows, (part[row], owner - self.first, true), pool)
+                self._ask(classes, rows, (part[row], owner - self.first, true), pool)
 
     def _ask(
-        self, found: Longs, rows: Frame, pairs: tuple[Longs, Longs, Bools], pool: TermLookup
+        self, classes: Longs, rows: Frame, pairs: tuple[Longs, Longs, Bools], pool: TermLookup
     ) -> None:  # fmt: skip
         """Adds the bits of pairs of a row and a member, of which some are known to be ``true``."""
-        row, own, true = pairs
+        row, positions, true = pairs
         left = np.flatnonzero(~true)
         if len(left):
-            members = self.members[own[left]]
+            members = self.members[positions[left]]
             true[left] = true_of(self.pick, self.condition, rows, row[left], members, pool=pool)
-        np.bitwise_or.at(found, row[true], self.bits[own[true]])
+        np.bitwise_or.at(classes, row[true], self.bits[positions[true]])
 
 
 _PAIRS = register(f"{__name__}._PAIRS", 1 << 21)

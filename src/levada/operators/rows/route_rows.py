@@ -143,9 +143,11 @@ def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     Of a typed column only some value facets travel; where it meets columns of no type, the others
     follow from these.
     """
-    own = frame.columns
+    columns = frame.columns
     return {
-        n: own[name] if (name := f"{n[0]}{at}") in own or n[0] in "xyk" else value(frame, n[0], at)
+        n: columns[name]
+        if (name := f"{n[0]}{at}") in columns or n[0] in "xyk"
+        else value(frame, n[0], at)
         for n in slot_columns(i, facets)
     }
 

@@ -57,7 +57,7 @@ class InputDemand(NamedTuple):
     that nobody wants. ``mixed``: members whose picks have several classes of windows.
     """
 
-    told: tuple[PredicateGroup, ...]
+    predicates: tuple[PredicateGroup, ...]
     asked: tuple[ResidualPredicates, ...]
     sift: bool
     classes: tuple[Params, ...]
@@ -66,20 +66,23 @@ class InputDemand(NamedTuple):
 
     def bits(self, rows: Frame, pool: TermLookup, *, all_of: bool) -> Longs:
         """The classes of those that want each row; not ``all_of``: 0 if nobody does, else some."""
-        found = np.zeros(rows.n, np.int64)
-        for told in self.told:
-            found |= told.bits(rows, pool)
+        classes = np.zeros(rows.n, np.int64)
+        for predicates in self.predicates:
+            classes |= predicates.bits(rows, pool)
         for asking in self.asked:
-            asking.add(found, rows, pool, all_of=all_of)
-        return found
+            asking.add(classes, rows, pool, all_of=all_of)
+        return classes
 
     def counts(self, rows: Frame, pool: TermLookup) -> Longs:
         """How many of these rows each owner wants, as far as indexes tell."""
-        found = np.zeros(many(self.forms), np.int64)
-        for finder in (*(told.finders[0] for told in self.told), *(a.finder for a in self.asked)):
+        totals = np.zeros(many(self.forms), np.int64)
+        for finder in (
+            *(predicates.finders[0] for predicates in self.predicates),
+            *(a.finder for a in self.asked),
+        ):
             _, owner, _ = finder.found(rows, pool)
-            found += np.bincount(owner, minlength=len(found))
-        return found
+            totals += np.bincount(owner, minlength=len(totals))
+        return totals
 
 
 def drop_unwanted(
@@ -91,8 +94,8 @@ def drop_unwanted(
     comes_again = isinstance(node.step, s.RelaxedStatic)
     if not rows.n or not (node.input_layouts[i].windows or comes_again):
         return rows
-    found = wanted(node, i, rows, shares, pool)
-    return rows if found is None else rows.where(found)
+    is_wanted = wanted(node, i, rows, shares, pool)
+    return rows if is_wanted is None else rows.where(is_wanted)
 
 
 def wanted(
@@ -101,8 +104,8 @@ def wanted(
     """Which rows of input ``i`` some pick wants, static ones, too; None: all. Of static rows that
     are kept for several joins (``i`` is 1) as far as what is kept tells. Raises ``ExcessError``.
     """
-    told = node.known(_wanted, i, shares, pool.seed)
-    return told.bits(rows, pool, all_of=False) != 0 if told.sift else None
+    demand = node.known(_wanted, i, shares, pool.seed)
+    return demand.bits(rows, pool, all_of=False) != 0 if demand.sift else None
 
 
 def expiry_times(
@@ -162,14 +165,16 @@ def blame(
 
 def _left(params: Params, rows: Frame, at: Longs) -> Times:
     """When these rows leave the windows of one class."""
-    found = np.full(len(at), MAX, np.int64)
+    until = np.full(len(at), MAX, np.int64)
     for j in range(len(params.kind)):
         lo = rows[col.least(j)][at]
         of = np.full(len(at), j, np.int32)
         of_number = params.kind[j] == WindowKind.NUMBERS
-        own = numbers.left(int(params.range[j]), lo) if of_number else leave(*params, of, lo)
-        np.minimum(found, own, out=found)
-    return found
+        leaves_window = (
+            numbers.left(int(params.range[j]), lo) if of_number else leave(*params, of, lo)
+        )
+        np.minimum(until, leaves_window, out=until)
+    return until
 
 
 def _wanted(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> InputDemand:
@@ -190,15 +195,17 @@ def _wanted(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -
 
 def _whole(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
     """Whether of each member somebody wants all rows."""
-    all_ = [form.of.own for form in forms if not (form.keys or form.ranges or form.condition)]
+    all_ = [
+        form.of.join_members for form in forms if not (form.keys or form.ranges or form.condition)
+    ]
     return bool(np.isin(np.flatnonzero(node.alive), np.concatenate([[], *all_])).all())
 
 
 def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], class_of: Longs) -> Bools:
     """Members of a join whose picks have several classes."""
-    found = np.zeros((len(node.members), CLASSES), np.bool_)
-    found[_own(forms), class_of] = True
-    several: Bools = found.sum(axis=1) > 1
+    has_class = np.zeros((len(node.members), CLASSES), np.bool_)
+    has_class[_own(forms), class_of] = True
+    several: Bools = has_class.sum(axis=1) > 1
     return several
 
 
@@ -206,21 +213,21 @@ def _all_as_long(
     node: PlanNode[Relaxed], forms: Sequence[Form], kinds: Sequence[Windows], of: Longs
 ) -> Bools:
     """Members of a join of which somebody wants all rows, as long as anybody."""
-    found = np.zeros(len(node.members), np.bool_)
+    keeps_all = np.zeros(len(node.members), np.bool_)
     whole = [not (form.keys or form.ranges or form.condition) for form in forms]
     if not any(whole) or not kinds[0]:
-        return found
+        return keeps_all
     stays = np.array([[window.stays for window in kind] for kind in kinds], np.int64)[of]
-    own, most = _own(forms), np.full((len(found), stays.shape[1]), MIN, np.int64)
-    np.maximum.at(most, own, stays)
+    join_members, most = _own(forms), np.full((len(keeps_all), stays.shape[1]), MIN, np.int64)
+    np.maximum.at(most, join_members, stays)
     of_whole = np.repeat(whole, [len(form.of.members) for form in forms])
-    found[own[of_whole & (stays >= most[own]).all(axis=1)]] = True
-    return found
+    keeps_all[join_members[of_whole & (stays >= most[join_members]).all(axis=1)]] = True
+    return keeps_all
 
 
 def _own(forms: Sequence[Form]) -> Longs:
     """The member of a join below each owner."""
-    parts = [form.of.own.astype(np.int64) for form in forms]
+    parts = [form.of.join_members.astype(np.int64) for form in forms]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
@@ -236,7 +243,7 @@ def _kinds(forms: Sequence[Form]) -> tuple[list[Windows], Longs]:
         parts.append(number[of_member[form.of.members]])
     of = np.concatenate(parts)
     there = np.bincount(of, minlength=len(numbers)) > 0  # empty places of a node have some, too
-    kinds = [kind for kind, own in zip(numbers, there.tolist(), strict=True) if own]
+    kinds = [kind for kind, is_used in zip(numbers, there.tolist(), strict=True) if is_used]
     return kinds, (np.cumsum(there) - 1)[of]
 
 
@@ -244,9 +251,9 @@ def _classes(kinds: Sequence[Windows]) -> tuple[Longs, list[Windows]]:
     """The class of each kind, and the windows of each class, which rows leave last."""
     length = [[(window.stays, str(window)) for window in kind] for kind in kinds]
     order = np.array(sorted(range(len(kinds)), key=length.__getitem__), np.int64)
-    found, classes = np.zeros(len(kinds), np.int64), list[Windows]()
+    class_of, classes = np.zeros(len(kinds), np.int64), list[Windows]()
     for chunk in np.array_split(order, min(CLASSES, max(len(order), 1))):
-        found[chunk] = len(classes)
+        class_of[chunk] = len(classes)
         columns = zip(*(kinds[kind] for kind in chunk.tolist()), strict=True)
         classes.append(tuple([longest(set(column)) for column in columns]))
-    return found, classes
+    return class_of, classes

@@ -55,5 +55,5 @@ class SharedJoinCounters:
     def _add(self, node: int, what: int, members: Ints | Longs, many: Longs | None = None) -> None:
         counts = np.bincount(members, many)
         for member in np.flatnonzero(counts).tolist():
-            own = self.counts.setdefault((node, member), [0, 0, 0, 0])
-            own[what] += int(counts[member])
+            member_counts = self.counts.setdefault((node, member), [0, 0, 0, 0])
+            member_counts[what] += int(counts[member])

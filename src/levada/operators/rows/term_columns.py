@@ -37,11 +37,11 @@ def by_value(values: Column, seed: int, identify: Callable[[pl.Series], Identity
     x, y = np.zeros(values.n, np.uint64), np.zeros(values.n, np.uint64)
     rest = kind != Kind.UNBOUND
     for tag in (Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN):
-        own = np.flatnonzero(kind == tag)
-        if len(own):
-            bits = (dbl[own] + 0.0).view(np.int64) if tag == Kind.DOUBLE else man[own]
-            x[own], y[own] = identify_ints(bits, tag, seed)
-            rest[own] = False
+        rows = np.flatnonzero(kind == tag)
+        if len(rows):
+            bits = (dbl[rows] + 0.0).view(np.int64) if tag == Kind.DOUBLE else man[rows]
+            x[rows], y[rows] = identify_ints(bits, tag, seed)
+            rest[rows] = False
     others = np.flatnonzero(rest)
     if len(others):
         x[others], y[others] = identify(values.texts().gather(others))

@@ -95,17 +95,17 @@ class Placed(NamedTuple):
     none: Bools
 
     @staticmethod
-    def of(told: Told, borders: pl.Series) -> Placed:
+    def of(keys: Told, borders: pl.Series) -> Placed:
         """That of terms by what they are told by."""
-        found = np.zeros(len(told.texts))
-        exact = told.texts.is_not_null().to_numpy()
+        places = np.zeros(len(keys.texts))
+        exact = keys.texts.is_not_null().to_numpy()
         at = np.flatnonzero(exact)
         if len(at):
-            texts = told.texts.gather(at)
+            texts = keys.texts.gather(at)
             left = borders.search_sorted(texts, "left").to_numpy().astype(np.int64)
             right = borders.search_sorted(texts, "right").to_numpy().astype(np.int64)
-            found[at] = left - 0.5 * (left == right)
-        return Placed(found, exact, told.none)
+            places[at] = left - 0.5 * (left == right)
+        return Placed(places, exact, keys.none)
 
 
 def none_of(n: int) -> pl.Series:
@@ -118,13 +118,13 @@ def _scattered(terms: Column, some: Bools, of: _Read, order: Order) -> pl.Series
     at = np.flatnonzero(some)
     if not len(at):
         return none_of(terms.n)
-    own = of(terms if len(at) == terms.n else gather(terms, at), order).cast(pl.Binary)
+    texts = of(terms if len(at) == terms.n else gather(terms, at), order).cast(pl.Binary)
     if len(at) == terms.n:
-        return own
+        return texts
     back = np.full(terms.n, -1, np.int64)
     back[at] = np.arange(len(at))
     rows = pl.Series(back)
-    return own.gather(rows.set(rows < 0, None))
+    return texts.gather(rows.set(rows < 0, None))
 
 
 def _characters(terms: Column, order: Order) -> pl.Series:

@@ -53,16 +53,16 @@ def checked_parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryv
     buffers: list[memoryview] = []
     blocks: list[Words] = []
     size = 0
-    for described, own in laid_out(frames):
+    for described, frame_buffers in laid_out(frames):
         if described.size < LARGE:
-            data = b"".join(own)
+            data = b"".join(frame_buffers)
             entries.append((described, _digest(data)))
             buffers.append(memoryview(data))
         else:
-            sums = sums_of(own)
+            sums = sums_of(frame_buffers)
             entries.append((described, _digest(sums.data)))
             blocks.append(sums)
-            buffers += own
+            buffers += frame_buffers
         size += described.size
     buffers += [sums.view(np.uint8).data for sums in blocks]
     count = sum(map(len, blocks))
@@ -87,9 +87,9 @@ def sums_of(buffers: Iterable[memoryview]) -> Words:
 
 def _sums(at: Longs, size: Longs) -> Words:
     """The sums of the blocks of pieces of memory, by their addresses and sizes."""
-    found = np.empty(-(-int(size.sum()) >> BLOCK), np.uint64)
-    hash_blocks(at, size, schedule(0), 1 << BLOCK, found)
-    return found
+    sums = np.empty(-(-int(size.sum()) >> BLOCK), np.uint64)
+    hash_blocks(at, size, schedule(0), 1 << BLOCK, sums)
+    return sums
 
 
 class Some:
@@ -151,14 +151,14 @@ class CheckedFrames(Mapping[str, Frame]):
         self._some: dict[str, Some] = {}
 
     def __getitem__(self, name: str) -> Frame:
-        found = self._found.get(name)
-        if found is None:
+        frame = self._found.get(name)
+        if frame is None:
             described, digest = self._described[name]
-            own = self._bytes_of(described).data
-            if _digest(sums_of([own]).data if described.size >= LARGE else own) != digest:
+            data = self._bytes_of(described).data
+            if _digest(sums_of([data]).data if described.size >= LARGE else data) != digest:
                 raise unreadable(self._name, ALTERED)
-            found = self._found[name] = frame_of(described, self._rows)
-        return found
+            frame = self._found[name] = frame_of(described, self._rows)
+        return frame
 
     def sizes(self) -> dict[str, int]:
         """The bytes of each frame, as they lie in the file."""
@@ -169,14 +169,14 @@ class CheckedFrames(Mapping[str, Frame]):
         described, digest = self._described[name]
         if name in self._found or described.size < LARGE:
             return Some(self[name])
-        found = self._some.get(name)
-        if found is None:
+        lazy_frame = self._some.get(name)
+        if lazy_frame is None:
             sums = self._sums(described)
             if _digest(sums.data) != digest:
                 raise unreadable(self._name, ALTERED)
             blocks = _Blocks(self._name, described, self._bytes_of(described), sums)
-            found = self._some[name] = Some(frame_of(described, self._rows), blocks)
-        return found
+            lazy_frame = self._some[name] = Some(frame_of(described, self._rows), blocks)
+        return lazy_frame
 
     def _bytes_of(self, described: Described) -> npt.NDArray[np.uint8]:
         return self._rows[described.start : described.start + described.size]
@@ -186,8 +186,8 @@ class CheckedFrames(Mapping[str, Frame]):
         large = [d for d, _ in self._described.values() if d.size >= LARGE]
         first = sum(_many(d) for d in large if d.start < described.start)
         end = max(d.start + d.size for d, _ in self._described.values())
-        own = self._rows[end + 8 * first : end + 8 * (first + _many(described))]
-        return own.view("<u8")
+        sums_bytes = self._rows[end + 8 * first : end + 8 * (first + _many(described))]
+        return sums_bytes.view("<u8")
 
     def __contains__(self, name: object) -> bool:
         return name in self._described

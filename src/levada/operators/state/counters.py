@@ -50,11 +50,11 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
     return (np.concatenate(places), concat(rows)) if rows else None
 
 
-def sum_(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
+def sum_(matches: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
     """The sum of a column of what was found for each of n keys."""
     out = np.zeros(n, np.int64)
-    if found is not None:
-        np.add.at(out, found[0], found[1][name])
+    if matches is not None:
+        np.add.at(out, matches[0], matches[1][name])
     return out
 
 

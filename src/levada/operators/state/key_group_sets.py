@@ -35,5 +35,5 @@ def _text(size: int, bits: bytes) -> str:
 def decode(text: str) -> Bools:
     """The set that a text says; do not change it."""
     size, bits = text.split(":", 1)
-    found = np.frombuffer(zlib.decompress(base64.b64decode(bits)), np.uint8)
-    return np.unpackbits(found, count=int(size)).astype(np.bool_)
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(bits)), np.uint8)
+    return np.unpackbits(packed, count=int(size)).astype(np.bool_)

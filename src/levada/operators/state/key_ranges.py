@@ -63,8 +63,8 @@ class Range(NamedTuple):
         """Which keys are in it."""
         if not self.depth:
             return np.ones(len(k), np.bool_)
-        found: Bools = k >> np.uint64(_BITS - self.depth) == np.uint64(self.prefix)
-        return found
+        is_inside: Bools = k >> np.uint64(_BITS - self.depth) == np.uint64(self.prefix)
+        return is_inside
 
     def rest(self, k: Words) -> Words:
         """Keys of this range without its bits: what they are told apart by in it."""
@@ -94,12 +94,12 @@ def common(ranges: Iterable[Range]) -> Range:
     >>> common([Range(2, 1), Range(3, 0)])
     Range(depth=1, prefix=0)
     """
-    found: Range | None = None
+    enclosing: Range | None = None
     for each in ranges:
-        found = each if found is None else found
-        while not each.within(found):
-            found = Range(found.depth - 1, found.prefix >> 1)
-    return found or ALL
+        enclosing = each if enclosing is None else enclosing
+        while not each.within(enclosing):
+            enclosing = Range(enclosing.depth - 1, enclosing.prefix >> 1)
+    return enclosing or ALL
 
 
 def leaves(

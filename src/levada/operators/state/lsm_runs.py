@@ -76,15 +76,15 @@ def live(state: State, key: str, horizon: int, wanted: LookupKeys | None = None)
     """The runs of an input that are not dead at ``horizon``; those that others have written as far
     as they can be met by what is ``wanted`` (None: all that there is).
     """
-    found = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
-    return [run for run in found if run is not None]
+    runs = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
+    return [run for run in runs if run is not None]
 
 
 def before(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
     """The same as they were when this epoch began, whatever has been added since."""
     pieces = (p for p in state.before(key) if p.dead > horizon)
-    found = (met(state, p, wanted) for p in pieces)
-    return [run for run in found if run is not None]
+    runs = (met(state, p, wanted) for p in pieces)
+    return [run for run in runs if run is not None]
 
 
 def insert(
@@ -298,7 +298,7 @@ def _one(
     opened = [open_(state, p) for p in pieces]
     theta = max(state.theta // row_bytes(opened[0].rows), 1)
     root = common(run.range for run in opened)
-    level, found = max(p.level for p in pieces) + 1, list[StatePart]()
+    level, parts = max(p.level for p in pieces) + 1, list[StatePart]()
     directory = leaves(lambda some: sum(run.count(some) for run in opened), theta, root)
     for leaf, hot in directory if state.theta else [(root, False)]:
         # a row of weight -1 and the row that it takes back stay together
@@ -306,12 +306,12 @@ def _one(
         for part in _rows_in(state, pieces, leaf, apart):
             rows = _left(living(part, horizon, alive), horizon, ends)
             if rows.n:
-                own = rows.with_(**{col.KEY: leaf.rest(rows[col.KEY])})
-                found += put(state, arranged(own), level, 0, leaf)
-    within, is_one = state.within(pieces), len(found) == 1 and not state.theta
+                leaf_rows = rows.with_(**{col.KEY: leaf.rest(rows[col.KEY])})
+                parts += put(state, arranged(leaf_rows), level, 0, leaf)
+    within, is_one = state.within(pieces), len(parts) == 1 and not state.theta
     return [
-        msgspec.structs.replace(p, within=within, run=0 if is_one else int(found[0].name))
-        for p in found
+        msgspec.structs.replace(p, within=within, run=0 if is_one else int(parts[0].name))
+        for p in parts
     ]
 
 
@@ -319,13 +319,13 @@ def _rows_in(
     state: State, pieces: Sequence[StatePart], leaf: Range, apart: int
 ) -> Iterator[Frame]:  # fmt: skip
     """The rows of a leaf, in the order of their runs: together, or so many at a time."""
-    found = list[Frame]()
+    frames = list[Frame]()
     for piece in pieces:
         if apart:
             yield from some_of(state, piece, leaf, apart)
         elif range_of(piece).within(leaf):
-            found.append(rows_of(state, piece))
+            frames.append(rows_of(state, piece))
         else:
-            found += some_of(state, piece, leaf)
-    if found:
-        yield concat(found)
+            frames += some_of(state, piece, leaf)
+    if frames:
+        yield concat(frames)

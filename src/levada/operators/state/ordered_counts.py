@@ -73,10 +73,12 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
     return First(concat(rows), *map(np.concatenate, (of, piece, cut))) if n else None
 
 
-def take(state: State, key: str, found: First, rows: Longs, groups: Frame) -> None:
+def take(state: State, key: str, first_counts: First, rows: Longs, groups: Frame) -> None:
     """Takes these rows, which are the first of their ``groups`` (#k, #h, g) in their pieces."""
-    for number in np.unique(found.piece[rows]):
-        of, counts = np.unique(found.of[rows[found.piece[rows] == number]], return_counts=True)
+    for number in np.unique(first_counts.piece[rows]):
+        of, counts = np.unique(
+            first_counts.of[rows[first_counts.piece[rows] == number]], return_counts=True
+        )
         piece = state.pieces(key)[int(number)]
         _count(state, key, piece, groups.take(of), counts.astype(np.int64))
 
@@ -153,8 +155,8 @@ def _left(state: State, key: str, piece: StatePart) -> Frame:
 
 
 def _take(state: State, key: str, piece: StatePart, k: Words, h: Words) -> Longs:
-    found = counters.find(state, f"{key}.taken", *_of_piece(piece, k, h))
-    return counters.sum_(found, len(k), col.COUNT)
+    taken_counts = counters.find(state, f"{key}.taken", *_of_piece(piece, k, h))
+    return counters.sum_(taken_counts, len(k), col.COUNT)
 
 
 def _count(state: State, key: str, piece: StatePart, groups: Frame, more: Longs) -> None:

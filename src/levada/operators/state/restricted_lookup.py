@@ -49,8 +49,8 @@ class LookupKeys:
     def of(self, kept: int, groups: Bools) -> Words:
         """The keys of these groups, which are a set of a list, in order and once."""
         if kept not in self._known:
-            found = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
-            self._known[kept] = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
+            key_hashes = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
+            self._known[kept] = np.unique(np.concatenate([np.empty(0, np.uint64), *key_hashes]))
         return self._known[kept]
 
 

@@ -38,8 +38,8 @@ class RetractableSide:
 
     def probed(self, state: State) -> list[lsm_runs.Run]:
         """What new rows of the other side meet."""
-        own = [run for run in (self.lasting, self.ended) if run.rows.n]
-        return [*(lsm_runs.open_(state, piece) for piece in self.pieces), *own]
+        new_runs = [run for run in (self.lasting, self.ended) if run.rows.n]
+        return [*(lsm_runs.open_(state, piece) for piece in self.pieces), *new_runs]
 
 
 def settle(
@@ -69,13 +69,13 @@ def settle(
 def _ended(rows: Frame, ends: Sequence[str]) -> Frame:
     """Rows with those that are taken back as rows that end. What has an end is not looked at."""
     open_ = np.flatnonzero(rows[col.END] >= MAX)
-    own = rows.take(open_)
-    key = whole_key(own, {*ends, col.BEGIN, "w"})
-    begin, end = taken_back(key, own[col.BEGIN], own["w"])
+    open_rows = rows.take(open_)
+    key = whole_key(open_rows, {*ends, col.BEGIN, "w"})
+    begin, end = taken_back(key, open_rows[col.BEGIN], open_rows["w"])
     if not len(begin):
         return rows
     until, last = rows[col.UNTIL].copy(), rows[col.END].copy()
-    until[open_[begin]] = last[open_[begin]] = own[col.BEGIN][end]
+    until[open_[begin]] = last[open_[begin]] = open_rows[col.BEGIN][end]
     stay = np.ones(rows.n, np.bool_)
     stay[open_[end]] = False
     return rows.with_(**{col.UNTIL: until, col.END: last}).where(stay)

@@ -30,11 +30,15 @@ def uncancelled(rows: Frame, begun: Bools, beginnings: Sequence[str] = ()) -> Fr
     if "w" not in rows or not rows.n:
         return rows
     at = np.flatnonzero(begun)
-    own = rows.take(at)
-    codes, _, weight = consolidate(*whole_key(own, {*beginnings, col.BEGIN, "w"}), own["w"])
+    begun_rows = rows.take(at)
+    codes, _, weight = consolidate(
+        *whole_key(begun_rows, {*beginnings, col.BEGIN, "w"}), begun_rows["w"]
+    )
     left = weight[codes]
     stay = np.ones(rows.n, np.bool_)
-    stay[at] = (np.sign(left) == own["w"]) & (_from_the_end(codes, own["w"]) < np.abs(left))
+    stay[at] = (np.sign(left) == begun_rows["w"]) & (
+        _from_the_end(codes, begun_rows["w"]) < np.abs(left)
+    )
     return rows.where(stay)
 
 

@@ -84,13 +84,13 @@ class Run:
             self.stored.bits,
             some.depth - self.range.depth,
         )
-        own = some.prefix & ((1 << deeper) - 1)
+        prefix = some.prefix & ((1 << deeper) - 1)
         if deeper <= bits:
-            low, high = (int(starts[p << (bits - deeper)]) for p in (own, own + 1))
+            low, high = (int(starts[p << (bits - deeper)]) for p in (prefix, prefix + 1))
             return slice(low, high)
-        bucket = own >> (deeper - bits)
+        bucket = prefix >> (deeper - bits)
         low, high = (int(starts[p]) for p in (bucket, bucket + 1))
-        return low + np.flatnonzero(Range(deeper, own).holds(self.stored.k[low:high]))
+        return low + np.flatnonzero(Range(deeper, prefix).holds(self.stored.k[low:high]))
 
     def count(self, some: Range) -> int:
         """How many rows have keys of a range."""

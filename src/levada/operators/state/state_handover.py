@@ -69,23 +69,23 @@ def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
     ``parts``: from whom it takes groups, in the order of their numbers.
     """
     sets = Sets()
-    found: dict[str, list[StatePart]] = {}
+    lists: dict[str, list[StatePart]] = {}
     for part in parts:
         for key, pieces in part.head.pieces.items():
             if not _is_alike(key) and FOLLOWS not in key:
-                own = found.setdefault(key, [])
+                key_parts = lists.setdefault(key, [])
                 if key == TERMS:
-                    own += _texts(part, own, pieces)
+                    key_parts += _texts(part, key_parts, pieces)
                 else:
-                    _merge(own, _rows(part, part.of(key), pieces, sets), sets)
+                    _merge(key_parts, _rows(part, part.of(key), pieces, sets), sets)
     if alike is not None:
         same = {key: pieces for key, pieces in alike.head.pieces.items() if _is_alike(key)}
-        found |= {key: list(_named(alike, pieces)) for key, pieces in same.items()}
+        lists |= {key: list(_named(alike, pieces)) for key, pieces in same.items()}
         if any(key.endswith(ALIKE) for key in same):
-            there = found.setdefault(TERMS, [])
+            there = lists.setdefault(TERMS, [])
             there += _texts(alike, there, alike.head.pieces.get(TERMS, ()))
     serial = max((part.head.serial for part in (*parts, *([alike] if alike else []))), default=0)
-    return Head({key: pieces for key, pieces in found.items() if pieces}, serial, sets.texts[1:])
+    return Head({key: pieces for key, pieces in lists.items() if pieces}, serial, sets.texts[1:])
 
 
 def _is_alike(key: str) -> bool:
@@ -124,13 +124,13 @@ def _texts(part: Part, known: Sequence[StatePart], pieces: Iterable[StatePart]) 
     return [p for p in _named(part, pieces) if (p.file, p.name) not in there]
 
 
-def _merge(own: list[StatePart], more: Iterable[StatePart], sets: Sets) -> None:
+def _merge(target: list[StatePart], more: Iterable[StatePart], sets: Sets) -> None:
     """Adds another owner's pieces: where one is listed already, and in this order, to that; so the
     order of both lists stays.
     """
     at = 0
-    places = {(p.file, p.name): i for i, p in enumerate(own)}
-    out = list(own)
+    places = {(p.file, p.name): i for i, p in enumerate(target)}
+    out = list(target)
     shift = 0  # of places behind what has been put in
     for piece in more:
         there = places.get((piece.file, piece.name), -1)
@@ -142,7 +142,7 @@ def _merge(own: list[StatePart], more: Iterable[StatePart], sets: Sets) -> None:
             out.insert(at, piece)
             shift += 1
         at += 1
-    own[:] = out
+    target[:] = out
 
 
 def _rows(
@@ -152,10 +152,10 @@ def _rows(
     out: list[StatePart] = []
     new: dict[tuple[int, int], tuple[int, int] | None] = {}  # places of sets before -> now
     for piece in _named(part, pieces):
-        own = piece.kept, piece.within
-        if own not in new:
-            new[own] = _restricted(part.head, taken, *own, sets)
-        if (places := new[own]) is not None:
+        set_numbers = piece.kept, piece.within
+        if set_numbers not in new:
+            new[set_numbers] = _restricted(part.head, taken, *set_numbers, sets)
+        if (places := new[set_numbers]) is not None:
             out.append(msgspec.structs.replace(piece, kept=places[0], within=places[1]))
     return out
 

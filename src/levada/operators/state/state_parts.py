@@ -264,15 +264,15 @@ def due_together(pieces: Sequence[StatePart]) -> int:
     pieces, and a row is rewritten about as often, however much is kept. What was put together in
     parts (``run``) counts as one.
     """
-    first, many, own, younger = len(pieces), 0, 0, 0
+    first, many, rows, younger = len(pieces), 0, 0, 0
     for i in range(len(pieces) - 1, -1, -1):
-        own += pieces[i].rows
+        rows += pieces[i].rows
         if i and pieces[i].run and pieces[i].run == pieces[i - 1].run:
             continue
         many += 1
-        if many >= 4 and own <= younger:
+        if many >= 4 and rows <= younger:
             first = i
-        younger, own = younger + own, 0
+        younger, rows = younger + rows, 0
     return first
 
 

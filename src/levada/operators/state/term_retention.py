@@ -107,8 +107,8 @@ def identities(rows: Frame) -> Iterator[tuple[Words, Words]]:
     for name in rows.columns:
         if name == "file":  # of a closed element
             yield rows[name], rows[name]
-        elif found := _IDENTITY.fullmatch(name):
-            yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
+        elif match := _IDENTITY.fullmatch(name):
+            yield rows[name], rows[f"{match[1] or ''}y{match[2]}"]
 
 
 def _stays_open(state: State, tail: StatePart) -> bool:

@@ -90,8 +90,8 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
     figures = replace(figures, order=order, epochs=epochs)
     _remember(env.state, node, figures)
     two = figures.two(order) if order else figures.best()[0]
-    told = [1, bool(order), has != order, figures.one / 1e3, two / 1e3]
-    env.forms[str(node.id)] = [round(figure) for figure in told]
+    form = [1, bool(order), has != order, figures.one / 1e3, two / 1e3]
+    env.forms[str(node.id)] = [round(figure) for figure in form]
 
 
 def _wanted(node: Node, figures: Figures, env: OperatorContext) -> Order:
@@ -133,16 +133,16 @@ def _recall(state: State, node: Node) -> Figures:
     pieces = state.pieces(_key(node, ()))
     if not pieces:
         return Figures.none(len(node.step.keys))
-    told = state.frame(pieces[0])["f"]
-    order = tuple([int(i) for i in told[2 : 2 + int(told[1])]])
-    rest = told[2 + len(node.step.keys) :]
-    return Figures(order, int(told[0]), float(rest[0]), rest[1:].copy())
+    numbers = state.frame(pieces[0])["f"]
+    order = tuple([int(i) for i in numbers[2 : 2 + int(numbers[1])]])
+    rest = numbers[2 + len(node.step.keys) :]
+    return Figures(order, int(numbers[0]), float(rest[0]), rest[1:].copy())
 
 
 def _remember(state: State, node: Node, figures: Figures) -> None:
     places = [*figures.order, *[-1] * (len(node.step.keys) - len(figures.order))]
-    told = np.array([figures.epochs, len(figures.order), *places, figures.one, *figures.rows])
-    frame = Frame({"f": told, col.PLACE: np.zeros(len(told), np.uint16)})
+    numbers = np.array([figures.epochs, len(figures.order), *places, figures.one, *figures.rows])
+    frame = Frame({"f": numbers, col.PLACE: np.zeros(len(numbers), np.uint16)})
     state.replace(_key(node, ()), [state.put({"": frame}, 0, (MAX, 0, 0))])
 
 
@@ -163,23 +163,23 @@ def _chain(
     node: Node, sides: Sequence[Input], order: Order, env: OperatorContext
 ) -> list[_Joined] | None:
     """All joins but what the last one makes; None if one would make too much."""
-    left, found = _side_of(sides[order[0]]), list[_Joined]()
+    left, joins = _side_of(sides[order[0]]), list[_Joined]()
     horizon = env.horizons(node).now
     try:
         for size in range(2, len(order) + 1):
             both, right = node.known(_pair_of, order[:size]), _side_of(sides[order[size - 1]])
-            found.append(_Joined(both, left, right, _key(node, order[:size])))
+            joins.append(_Joined(both, left, right, _key(node, order[:size])))
             if size < len(order):
-                old = lsm_runs.live(env.state, found[-1].key, horizon)
+                old = lsm_runs.live(env.state, joins[-1].key, horizon)
                 left = Side(
-                    _run(_made(found[-1], env, keyed=True), both, env.state.theta),
+                    _run(_made(joins[-1], env, keyed=True), both, env.state.theta),
                     old,
                     both.layout,
                     (),
                 )
     except (ExcessError, _TooMuchError):
         return None
-    return found
+    return joins
 
 
 def _side_of(side: Input) -> Side:
@@ -203,8 +203,8 @@ def _paired(
     both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: OperatorContext, *, keyed: bool
 ) -> Iterator[Frame]:  # fmt: skip
     node, layouts = both.node, (both.left.layout, both.right.layout)
-    for found in batched(node, pairs, env):
-        rows = paired(node, node.step, found, layouts, keyed=keyed)
+    for batch in batched(node, pairs, env):
+        rows = paired(node, node.step, batch, layouts, keyed=keyed)
         if rows is not None and rows.n:
             yield rows
 
@@ -227,13 +227,13 @@ def _insert(both: _Joined, run: Run, env: OperatorContext, horizons: Horizons) -
 
 def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
     """Rows of a join, which have their keys, as a run. Raises ``_TooMuchError``."""
-    found, size = list[Frame](), 0
+    frames, size = list[Frame](), 0
     for rows in made:
-        found.append(rows)
+        frames.append(rows)
         size += sum(column.nbytes for column in rows.columns.values())
         if theta and size > PARTS * theta:
             raise _TooMuchError
-    rows = concat(found) if found else r.empty(both.layout).with_(**_NO_KEYS)
+    rows = concat(frames) if frames else r.empty(both.layout).with_(**_NO_KEYS)
     start, end = outer(rows, both.layout, both.windows)
     return arranged(rows.with_(**{col.BEGIN: start, col.END: end}))
 

@@ -156,14 +156,14 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) ->
             yield joined
 
 
-def _wanted(node: Join, found: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
+def _wanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
     """Without those of static rows that are kept for others, or that nobody wants any more."""
     shares, at = env.shares, node.step.arranged
     if not node.step.relaxed or shares is None:
-        return found
+        return matches
     if not isinstance(shares.plan.nodes[node.inputs[at]].step, s.RelaxedStatic):
-        return found
-    return (_of_picks(node, pairs, shares, env.pool) for pairs in found)
+        return matches
+    return (_of_picks(node, pairs, shares, env.pool) for pairs in matches)
 
 
 def _of_picks(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLookup) -> Pairs:
@@ -184,14 +184,14 @@ def arranged_rows(
     node: PlanNode, at: int, reads: Sequence[int], state: State
 ) -> list[lsm_runs.Run]:
     """The rows of the arrangement that a join reads, as those of its input ``at``."""
-    layout, found = node.input_layouts[at], list[lsm_runs.Run]()
+    layout, runs = node.input_layouts[at], list[lsm_runs.Run]()
     for piece in state.pieces(_key(node.inputs[at])):
         run = lsm_runs.open_(state, piece)
         columns = {name: run.rows[name] for name in ("op", col.PLACE)}
         for i, (slot, facets) in enumerate(zip(reads, layout.slots, strict=True)):
             columns |= r.renumber(run.rows, slot, i, facets)
-        found.append(replace(run, rows=Frame(columns, run.rows.n)))
-    return found
+        runs.append(replace(run, rows=Frame(columns, run.rows.n)))
+    return runs
 
 
 def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_runs.Run:
@@ -226,11 +226,14 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_r
     return run
 
 
-def _met(node: Join, frame: Frame, slots: Sequence[int], own: r.Key | None) -> r.Key:
-    """The key by which rows meet those of the arrangement; ``own``: that of the join, if known."""
+def _met(node: Join, frame: Frame, slots: Sequence[int], join_key: r.Key | None) -> r.Key:
+    """Returns the key by which rows meet those of the arrangement.
+
+    ``join_key`` is the key of the join, if it is known.
+    """
     readers = node.known(_readers)
-    if own is not None and readers is None:
-        return own
+    if join_key is not None and readers is None:
+        return join_key
     return r.key_of(frame if readers is None else frame.with_(op=readers[frame["op"]]), slots)
 
 

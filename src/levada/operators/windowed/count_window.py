@@ -157,9 +157,9 @@ def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Size
     """
     codes, first = group(*_triple(node, rows))
     latest = np.zeros(len(first), np.int64)
-    found = counters.find(state, f"{key}.latest", *_triple(node, rows.take(first)))
-    if found is not None:
-        np.maximum.at(latest, found[0], found[1][col.NUMBER])
+    matches = counters.find(state, f"{key}.latest", *_triple(node, rows.take(first)))
+    if matches is not None:
+        np.maximum.at(latest, matches[0], matches[1][col.NUMBER])
     order = in_order(codes)
     previous = np.empty(rows.n, np.int64)
     previous[order[1:]] = rows[col.NUMBER][order[:-1]]
@@ -186,10 +186,10 @@ def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame
     if not len(of):
         return None
     q = ranges(begins + 1, counts)
-    found = counters.find(state, f"{key}.rows", *number(new.k[of], new.h[of], q))
-    if found is None:
+    matches = counters.find(state, f"{key}.rows", *number(new.k[of], new.h[of], q))
+    if matches is None:
         return None
-    return found[1].with_(**{col.SEQUENCE: of[found[0]]}).select(like.columns)
+    return matches[1].with_(**{col.SEQUENCE: of[matches[0]]}).select(like.columns)
 
 
 def _remember(
@@ -259,11 +259,11 @@ def _changes(
     if len(on := np.flatnonzero(before)):
         goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
     leaving = np.flatnonzero(goes)
-    found = counters.find(
+    matches = counters.find(
         state, f"{key}.on", *number(new.k[of[leaving]], new.h[of[leaving]], q[leaving])
     )
-    if found is not None:
-        leaving = np.delete(leaving, found[0])
+    if matches is not None:
+        leaving = np.delete(leaving, matches[0])
     until = np.full(rows.n, MAX, np.int64)
     until[leaving] = end[leaving]
     starting = np.flatnonzero(entering & (begin < until))

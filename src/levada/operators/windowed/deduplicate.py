@@ -45,11 +45,11 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[lsm_runs.Run]) -> tuple
         at = np.flatnonzero(run.range.holds(key[0]))
         mine = latest(run.range.rest(key[0][at]), whole[1][at], ts[at], run.occurrences())
         prev[at] = np.maximum(prev[at], mine)
-    found = frame.with_(prev0=prev)
+    occurrences = frame.with_(prev0=prev)
     if not duplicate.any():
-        return found, None
+        return occurrences, None
     kept = np.flatnonzero(~duplicate)
-    return found.take(kept), kept
+    return occurrences.take(kept), kept
 
 
 def _quarter(node: PlanNode[Occur]) -> int:

@@ -79,8 +79,8 @@ class Figures:
         }
         for size in range(3, inputs + 1):
             least = dict(self._longer(least, inputs, size))
-        (found,) = least.values()
-        return found
+        (cheapest,) = least.values()
+        return cheapest
 
     def _longer(
         self, least: dict[int, tuple[float, tuple[int, ...]]], inputs: int, size: int
@@ -108,10 +108,10 @@ def choose(figures: Figures) -> tuple[int, ...]:
     if figures.epochs < FIRST or figures.one <= 0:
         return now
     two, order = figures.best()
-    own = figures.two(now) if now else figures.one
+    current_cost = figures.two(now) if now else figures.one
     least, best = min((figures.one, ()), (two, order))
     first = figures.epochs == FIRST and not now
-    return best if best != now and own > least * (GAIN if first else AGAIN) else now
+    return best if best != now and current_cost > least * (GAIN if first else AGAIN) else now
 
 
 def _one(looks: Sequence[Doubles], new: Sequence[int]) -> float:
@@ -133,7 +133,7 @@ def _one(looks: Sequence[Doubles], new: Sequence[int]) -> float:
 def _rows(looks: Sequence[Doubles], new: Sequence[int]) -> Doubles:
     """By set of inputs, how many rows are new in their join."""
     inputs = len(looks)
-    found = np.zeros(1 << inputs)
+    row_counts = np.zeros(1 << inputs)
     for i, (look, rows) in enumerate(zip(looks, new, strict=True)):
         if not rows:
             continue
@@ -142,5 +142,5 @@ def _rows(looks: Sequence[Doubles], new: Sequence[int]) -> Doubles:
             if j != i:
                 made |= {some | 1 << j: each * look[:, j] for some, each in made.items()}
         for some, each in made.items():
-            found[some] += rows * float(each.mean())
-    return found
+            row_counts[some] += rows * float(each.mean())
+    return row_counts

@@ -93,10 +93,10 @@ def _known(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Known:
     """The new rows behind those of before."""
     rows, of = _past(node, fresh.rows), fresh.of
     at = np.arange(rows.n)
-    found = counters.find(state, f"{node.id}.recent", fresh.k, fresh.h)
-    if found is not None:
-        kept, n = found[1].select(rows.columns), len(found[0])
-        rows, of = concat([kept, rows]), np.concatenate([found[0].astype(np.int32), of])
+    matches = counters.find(state, f"{node.id}.recent", fresh.k, fresh.h)
+    if matches is not None:
+        kept, n = matches[1].select(rows.columns), len(matches[0])
+        rows, of = concat([kept, rows]), np.concatenate([matches[0].astype(np.int32), of])
         order = in_order(rows[col.least(0)], of)
         rows, of, at = rows.take(order), of[order], np.flatnonzero(order >= n)
     here = np.arange(rows.n)

@@ -80,12 +80,12 @@ def inputs_of(
 ) -> list[Input]:
     """All inputs; of runs that others have written what the new rows of this epoch can meet."""
     came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
-    found = []
-    for i, own in enumerate(came):
+    sides = []
+    for i, arrived in enumerate(came):
         meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
         wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-        found.append(_input(node, env, i, own, horizons, wanted=wanted))
-    return found
+        sides.append(_input(node, env, i, arrived, horizons, wanted=wanted))
+    return sides
 
 
 def _came(
@@ -134,11 +134,11 @@ def matches(sides: Sequence[Input], i: int) -> Doubles:
     new = sides[i].new.buckets
     at = np.linspace(0, max(len(new.k) - 1, 0), min(SAMPLE, len(new.k))).astype(np.intp)
     few = ProbeSample(new.k[at], new.h[at], new.s[at], new.ends[at])
-    found = np.ones((len(at), len(sides)))
+    counts = np.ones((len(at), len(sides)))
     for j, side in enumerate(sides):
         if j != i and len(at):
-            found[:, j] = _matched(few, side, new=j > i)
-    return found
+            counts[:, j] = _matched(few, side, new=j > i)
+    return counts
 
 
 def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
@@ -156,16 +156,16 @@ def _matched(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
     """
     there = [run for _, run in side.met(new=new)]
     whole = [run for run in there if not run.is_part]
-    found = sum((_of_run(few, run) for run in there if run.is_part), np.zeros(len(few.k)))
+    counts = sum((_of_run(few, run) for run in there if run.is_part), np.zeros(len(few.k)))
     if whole:
         largest = max(whole, key=lambda run: run.rows.n)
-        found += _of_run(few, largest) * (sum(run.rows.n for run in whole) / largest.rows.n)
-    return found
+        counts += _of_run(few, largest) * (sum(run.rows.n for run in whole) / largest.rows.n)
+    return counts
 
 
 def _of_run(few: ProbeSample, run: Run) -> Doubles:
-    found, _ = run.met(*few, MOST)
-    probed = len(few.k) if len(found) <= MOST else int(found[-1]) + 1
-    many = np.bincount(found, minlength=len(few.k)).astype(np.float64)
+    probe_rows, _ = run.met(*few, MOST)
+    probed = len(few.k) if len(probe_rows) <= MOST else int(probe_rows[-1]) + 1
+    many = np.bincount(probe_rows, minlength=len(few.k)).astype(np.float64)
     many[probed:] = many[:probed].mean()  # what was not looked at
     return many

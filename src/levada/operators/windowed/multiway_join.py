@@ -90,9 +90,9 @@ def at_once(
     """The new result rows in one step; ``looks``: what each input ``matches``, if that is known.
     Raises ``ExcessError``.
     """
-    for found in _all(node, sides, env, looks):
-        read = [ReadRows.of(side, found.rows[i]) for i, side in enumerate(sides)]
-        if (rows := counting(node, put_together(node, read, len(found)))).n:
+    for part in _all(node, sides, env, looks):
+        read = [ReadRows.of(side, part.rows[i]) for i, side in enumerate(sides)]
+        if (rows := counting(node, put_together(node, read, len(part)))).n:
             yield rows
 
 
@@ -125,11 +125,11 @@ def _all(
     total = 0
     for i, side in enumerate(sides):
         look = looks[i] if looks else matches(sides, i)
-        for found in _of_new(node, sides, i, env, order_of(sides, i, look)):
-            total += len(found)
+        for part in _of_new(node, sides, i, env, order_of(sides, i, look)):
+            total += len(part)
             if total > most_rows(node, env.limits):
-                raise too_many(node, members_of(side, found.rows[i]), env.limits)
-            yield found
+                raise too_many(node, members_of(side, part.rows[i]), env.limits)
+            yield part
 
 
 def _of_new(
@@ -165,11 +165,11 @@ def meet(
         for start, run in met:
             at, piece = 0, min(PROBES, PART // run.rows.n + FEW_PROBES)
             while at < len(part):
-                found = _meet_run(sliced(part, at, at + piece), start, run, j)
-                yield found
+                joined = _meet_run(sliced(part, at, at + piece), start, run, j)
+                yield joined
                 at += piece
                 # what follows is as dense as what was
-                piece = min(PROBES, max(piece * PART // max(len(found), 1), 1))
+                piece = min(PROBES, max(piece * PART // max(len(joined), 1), 1))
 
 
 def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
@@ -186,17 +186,21 @@ def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
     return JoinMatches(left.k, left.h, s_, e, {**left.rows, j: number})
 
 
-def taken(found: JoinMatches, at: Rows) -> JoinMatches:
+def taken(combinations: JoinMatches, at: Rows) -> JoinMatches:
     """The combinations at these places."""
-    rows = {i: number[at] for i, number in found.rows.items()}
-    return JoinMatches(found.k[at], found.h[at], found.s[at], found.e[at], rows)
+    rows = {i: number[at] for i, number in combinations.rows.items()}
+    return JoinMatches(
+        combinations.k[at], combinations.h[at], combinations.s[at], combinations.e[at], rows
+    )
 
 
-def sliced(found: JoinMatches, first: int, end: int) -> JoinMatches:
+def sliced(combinations: JoinMatches, first: int, end: int) -> JoinMatches:
     """The combinations from one place to another."""
     cut = slice(first, end)
-    rows = {i: number[cut] for i, number in found.rows.items()}
-    return JoinMatches(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
+    rows = {i: number[cut] for i, number in combinations.rows.items()}
+    return JoinMatches(
+        combinations.k[cut], combinations.h[cut], combinations.s[cut], combinations.e[cut], rows
+    )
 
 
 def together(parts: Iterable[JoinMatches]) -> Iterator[JoinMatches]:
@@ -298,15 +302,19 @@ def times_of(
     layout: Layout, w: int, read: Sequence[ReadRows], places: tuple[int, ...]
 ) -> dict[str, Column]:
     """min of lo, max of hi, max of prev over the inputs that carry the window."""
-    own = [(rows, rows.side.layout.windows[at], at)
+    carriers = [(rows, rows.side.layout.windows[at], at)
            for rows, at in zip(read, places, strict=True) if at >= 0]  # fmt: skip
-    least = [rows.column(col.least(at)) for rows, _, at in own]
+    least = [rows.column(col.least(at)) for rows, _, at in carriers]
     columns: dict[str, Column] = {col.least(w): np.minimum.reduce(least)}
     if layout.windows[w].hi:
-        names = [(rows, col.greatest(at) if span.hi else col.least(at)) for rows, span, at in own]
+        names = [
+            (rows, col.greatest(at) if span.hi else col.least(at)) for rows, span, at in carriers
+        ]
         columns[col.greatest(w)] = np.maximum.reduce([rows.column(n) for rows, n in names])
     if layout.windows[w].prev:
-        prevs = [rows.column(col.earlier(at)) for rows, _, at in own if col.earlier(at) in rows]
+        prevs = [
+            rows.column(col.earlier(at)) for rows, _, at in carriers if col.earlier(at) in rows
+        ]
         columns[col.earlier(w)] = np.maximum.reduce(prevs)
     return columns
 

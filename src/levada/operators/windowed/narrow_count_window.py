@@ -56,11 +56,11 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Fr
     came = Came(instants[col.greatest(count_axis.LAST)][order], instants[col.least(0)][order])
     begin, end = _waiting(node, "begin", env), _waiting(node, "end", env)
     fresh = [] if rows is None else [_counting(node, rows)]
-    found = [*begin.come_up(came.top + 1), *fresh]
+    parts = [*begin.come_up(came.top + 1), *fresh]
     going = end.come_up(came.top + 1)
     made = [_ended(node, part, came) for part in going]
-    if found:
-        both = concat(found)
+    if parts:
+        both = concat(parts)
         coming = both.where(both[col.NUMBER] <= came.top)
         later = both.where(both[col.NUMBER] > came.top)
         made.append(_begun(node, coming, came))

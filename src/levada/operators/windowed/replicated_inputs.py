@@ -49,9 +49,9 @@ def ways_of(node: Node, i: int) -> tuple[Way, ...]:
     """By which variables an input is arranged: those that it shares with each other one; also by
     none, where some inputs share none with the others.
     """
-    own = {v for v, _ in node.step.shared[i]}
+    variables = {v for v, _ in node.step.shared[i]}
     others = [{v for v, _ in of} for j, of in enumerate(node.step.shared) if j != i]
-    ways = sorted({tuple(sorted(own & of)) for of in others if own & of})
+    ways = sorted({tuple(sorted(variables & of)) for of in others if variables & of})
     return tuple(ways) if _hang_together(node.step.shared) else (*ways, ())
 
 
@@ -76,8 +76,8 @@ def arranged_of(
     """One input: its occurrences if it is raw, its runs."""
     ways, slots = node.known(ways_of, i), dict(node.step.shared[i])
     old = [lsm_runs.live(env.state, key_of(node, i, a), horizons.now) for a in range(len(ways))]
-    found = _arrangements(node, i, frame, old, ways)
-    sides = [_side(node, i, before, new) for before, new in zip(old, found, strict=True)]
+    new_runs = _arrangements(node, i, frame, old, ways)
+    sides = [_side(node, i, before, new) for before, new in zip(old, new_runs, strict=True)]
     return Arranged(ways, tuple(sides), slots)
 
 
@@ -120,8 +120,8 @@ def keep(
     node: Node, inputs: list[Arranged], env: OperatorContext, horizons: lsm_runs.Horizons
 ) -> None:
     """Keeps the new rows of each input, arranged each way."""
-    for i, own in enumerate(inputs):
-        for a, side in enumerate(own.sides):
+    for i, arranged_input in enumerate(inputs):
+        for a, side in enumerate(arranged_input.sides):
             if side.new.rows.n:
                 lsm_runs.insert(
                     env.state,

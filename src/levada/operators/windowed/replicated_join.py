@@ -66,18 +66,20 @@ def linked_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterat
     sides = [arranged_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
     total, whose = 0, node.step.copied.index(False)
     for i in range(len(sides)):
-        for found, ways in _of_new(node, sides, i, env):
-            total += len(found)
+        for part, ways in _of_new(node, sides, i, env):
+            total += len(part)
             if total > most_rows(node, env.limits):
-                raise too_many(node, members_of(sides[i].sides[0], found.rows[i]), env.limits)
-            read = [_read(sides, j, ways, found) for j in range(len(sides))]
-            if (rows := counting(node, put_together(node, read, len(found), whose))).n:
+                raise too_many(node, members_of(sides[i].sides[0], part.rows[i]), env.limits)
+            read = [_read(sides, j, ways, part) for j in range(len(sides))]
+            if (rows := counting(node, put_together(node, read, len(part), whose))).n:
                 yield rows
     keep(node, sides, env, horizons)
 
 
-def _read(sides: Sequence[Arranged], j: int, ways: dict[int, int], found: JoinMatches) -> ReadRows:
-    return ReadRows.of(sides[j].sides[ways[j]], found.rows[j])
+def _read(
+    sides: Sequence[Arranged], j: int, ways: dict[int, int], combinations: JoinMatches
+) -> ReadRows:
+    return ReadRows.of(sides[j].sides[ways[j]], combinations.rows[j])
 
 
 def _of_new(
@@ -96,7 +98,7 @@ def _of_new(
         parts = together(bounded(node, first, i, parts, env.limits))
         ways = {**ways, leg.input: leg.way}
     if legs:
-        yield from ((found, ways) for found in parts)
+        yield from ((part, ways) for part in parts)
 
 
 def _met(
@@ -113,8 +115,8 @@ def _met(
     rest = _rest(sides, leg, ways)
     probes = (_keyed(sides, part, way, ways) for part in parts)
     met = list(target.sides[leg.way].met(new=leg.input > i))
-    for found in meet(probes, met, leg.input):
-        yield _agreeing(sides, found, rest, {**ways, leg.input: leg.way}) if rest else found
+    for joined in meet(probes, met, leg.input):
+        yield _agreeing(sides, joined, rest, {**ways, leg.input: leg.way}) if rest else joined
 
 
 def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tuple[int, int]]:
@@ -151,19 +153,20 @@ def _identity(
 
 def _agreeing(
     sides: Sequence[Arranged],
-    found: JoinMatches,
+    combinations: JoinMatches,
     rest: Sequence[tuple[int, int]],
     ways: dict[int, int],
 ) -> JoinMatches:
     """The combinations whose last input has the values that others have."""
     last = next(reversed(ways))
-    keep_ = np.ones(len(found), np.bool_)
+    keep_ = np.ones(len(combinations), np.bool_)
     for variable, j in rest:
         one, other = (
-            _identity(sides, {at: _read(sides, at, ways, found)}, variable) for at in (j, last)
+            _identity(sides, {at: _read(sides, at, ways, combinations)}, variable)
+            for at in (j, last)
         )
         keep_ &= (one[0] == other[0]) & (one[1] == other[1])
-    return found if keep_.all() else taken(found, np.flatnonzero(keep_))
+    return combinations if keep_.all() else taken(combinations, np.flatnonzero(keep_))
 
 
 def path(sides: Sequence[Arranged], i: int, new: JoinMatches) -> list[Leg]:
@@ -200,10 +203,10 @@ def _look(
     met = list(side.met(new=leg.input > i))
     largest = max(met, key=lambda at: at[1].rows.n)
     probes = _keyed(sides, some, sides[leg.input].ways[leg.way], ways)
-    found = list(meet([probes], [largest], leg.input)) if len(some) else []
+    parts = list(meet([probes], [largest], leg.input)) if len(some) else []
     rows = sum(run.rows.n for _, run in met)
-    many = sum(map(len, found)) / max(len(some), 1) * (rows / largest[1].rows.n)
-    return many, leg, _few(next(together(found), _none(some, leg.input)))
+    many = sum(map(len, parts)) / max(len(some), 1) * (rows / largest[1].rows.n)
+    return many, leg, _few(next(together(parts), _none(some, leg.input)))
 
 
 def _none(some: JoinMatches, j: int) -> JoinMatches:
@@ -211,7 +214,9 @@ def _none(some: JoinMatches, j: int) -> JoinMatches:
     return replace(none, rows={**none.rows, j: np.empty(0, np.int64)})
 
 
-def _few(found: JoinMatches) -> JoinMatches:
+def _few(combinations: JoinMatches) -> JoinMatches:
     """A few of all, spread over them."""
-    at = np.linspace(0, max(len(found) - 1, 0), min(SAMPLE, len(found))).astype(np.intp)
-    return taken(found, at)
+    at = np.linspace(0, max(len(combinations) - 1, 0), min(SAMPLE, len(combinations))).astype(
+        np.intp
+    )
+    return taken(combinations, at)

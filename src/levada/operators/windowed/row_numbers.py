@@ -74,15 +74,15 @@ def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
     codes, first = group(k, h)
     order = in_order(codes)  # rows are in the order of their numbers
     new = order[starts_segment(codes[order])]  # of each triple, in the order of the codes
-    found = counters.find(state, key, k[first], h[first])
+    matches = counters.find(state, key, k[first], h[first])
     columns = {}
     for j, none in ((0, MIN), (count_axis.LAST, 0)):
-        own = rows[col.least(j)]
+        values = rows[col.least(j)]
         before = np.full(rows.n, none, np.int64)
-        before[order[1:]] = own[order[:-1]]
+        before[order[1:]] = values[order[:-1]]
         before[new] = none
-        if found is not None:
-            places, kept = found
+        if matches is not None:
+            places, kept = matches
             np.maximum.at(before, new[places], kept[col.least(j)])
         columns[col.earlier(j)] = before
     top = np.zeros(len(node.members), np.int64)

@@ -145,22 +145,22 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> I
         )  # fmt: skip
 
 
-def _living(node: Join, at: int, found: Iterator[Pairs]) -> Iterator[Pairs]:
+def _living(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pairs]:
     """Without those of members that are gone: rows of the other side are kept here until they end,
     and new rows of the arrangement are for whoever has some.
     """
     if node.alive.all():
-        return found
-    kept = ((p, node.alive[(p.b if at else p.a)["op"][p.j if at else p.i]]) for p in found)
+        return matches
+    kept = ((p, node.alive[(p.b if at else p.a)["op"][p.j if at else p.i]]) for p in matches)
     return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
 
 
-def _wanted(node: Join, found: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
+def _wanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
     """Without those of rows of the arrangement that others want, or want longer."""
     shares = env.shares
     if not node.step.relaxed or shares is None or not node.known(_takes, shares, env.pool.seed):
-        return found
-    return (_while_wanted(node, pairs, shares, env.pool) for pairs in found)
+        return matches
+    return (_while_wanted(node, pairs, shares, env.pool) for pairs in matches)
 
 
 def _while_wanted(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLookup) -> Pairs:
@@ -191,8 +191,11 @@ def _takes(node: Join, shares: SharingDemand, seed: int) -> bool:
         return False
     readers = node.members.inputs[at][node.alive]
     kept = shares.plan.nodes[node.inputs[at]].windows.at(readers)
-    own = _windows(node, at).at(np.flatnonzero(node.alive))
-    same = all(np.array_equal(getattr(own, f.name), getattr(kept, f.name)) for f in fields(own))
+    join_windows = _windows(node, at).at(np.flatnonzero(node.alive))
+    same = all(
+        np.array_equal(getattr(join_windows, f.name), getattr(kept, f.name))
+        for f in fields(join_windows)
+    )
     return not same or shared_input_filter.wants_less(node, at, shares, seed)
 
 

@@ -284,39 +284,39 @@ def paired(
     """The result rows of all pairs: those that count at some instant. ``layouts``: of both sides;
     ``keyed``: with their key.
     """
-    if not pairs or not (found := _JoinedRows.from_pairs(pairs)).n:
+    if not pairs or not (joined := _JoinedRows.from_pairs(pairs)).n:
         return None
     layout, filled = node.layout, dict(step.fills)
     of = int(is_arranged(step, 0))  # who reads what is kept says of which member rows are
-    columns: dict[str, Column] = {n: _gather(found, of, n) for n in ("op", col.PLACE)}
+    columns: dict[str, Column] = {n: _gather(joined, of, n) for n in ("op", col.PLACE)}
     columns |= {name: _of_new(pairs, name) for name in (col.KEY, col.CHECK) if keyed}
     for out, (side, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
-            columns[name] = _gather(found, side, f"{name[0]}{at}")
+            columns[name] = _gather(joined, side, f"{name[0]}{at}")
         if side == 0 and at in filled:
-            _fill(columns, slot_columns(out, layout.slots[out]), found, at, filled[at])
+            _fill(columns, slot_columns(out, layout.slots[out]), joined, at, filled[at])
     for w, places in enumerate(step.windows):
-        columns.update(_times(layout, w, found, layouts, places))
+        columns.update(_times(layout, w, joined, layouts, places))
     if layout.weighted:
-        weight = _weight(found, 0) * _weight(found, 1)
+        weight = _weight(joined, 0) * _weight(joined, 1)
         columns["w"] = -weight if step.negative else weight
-        columns.update(_until(found))
-    return _counting(node, Frame(columns, found.n))
+        columns.update(_until(joined))
+    return _counting(node, Frame(columns, joined.n))
 
 
-def _gather(found: _JoinedRows, side: int, name: str) -> Column:
+def _gather(joined: _JoinedRows, side: int, name: str) -> Column:
     """A column of one side at all pairs; written once, whatever the number of runs. A value facet
     that a typed column leaves out follows from the others.
     """
     out: Column | None = None
-    for frame, rows, cut in found.sides[side]:
+    for frame, rows, cut in joined.sides[side]:
         column = frame.columns.get(name)
         if column is None:
             column = r.value(frame, name[0], int(name[1:]))
         if out is None:
-            if len(rows) == found.n:
+            if len(rows) == joined.n:
                 return column.take(rows)
-            out = np.empty(found.n, column.dtype)
+            out = np.empty(joined.n, column.dtype)
         column.take(rows, out=out[cut], mode="clip")  # the other mode makes a copy
     assert out is not None, "there are pairs"
     return out
@@ -357,15 +357,15 @@ def _outlasts(node: PlanNode[s.Join]) -> bool:
     return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
 
-def _weight(found: _JoinedRows, side: int) -> npt.NDArray[np.int8]:
+def _weight(joined: _JoinedRows, side: int) -> npt.NDArray[np.int8]:
     """The weights of one side."""
-    return _gather(found, side, "w") if found.has(side, "w") else np.ones(found.n, np.int8)
+    return _gather(joined, side, "w") if joined.has(side, "w") else np.ones(joined.n, np.int8)
 
 
-def _until(found: _JoinedRows) -> dict[str, Column]:
+def _until(joined: _JoinedRows) -> dict[str, Column]:
     """The ends of pairs, if there are any: the earlier one of both rows' own."""
-    sides = [i for i in (0, 1) if found.has(i, col.UNTIL)]
-    ends = [_gather(found, i, col.UNTIL) for i in sides]
+    sides = [i for i in (0, 1) if joined.has(i, col.UNTIL)]
+    ends = [_gather(joined, i, col.UNTIL) for i in sides]
     return {col.UNTIL: _reduce(np.minimum, ends)} if ends else {}
 
 
@@ -382,34 +382,34 @@ def compatible(
 
 
 def _fill(
-    columns: dict[str, Column], names: Sequence[str], found: _JoinedRows, at: int, other: int
+    columns: dict[str, Column], names: Sequence[str], joined: _JoinedRows, at: int, other: int
 ) -> None:
     """Takes the right side's value where the left's is unbound."""
-    missing = (_gather(found, 0, col.x(at)) == 0) & (_gather(found, 0, col.y(at)) == 0)
+    missing = (_gather(joined, 0, col.x(at)) == 0) & (_gather(joined, 0, col.y(at)) == 0)
     for name in names:
-        columns[name] = np.where(missing, _gather(found, 1, f"{name[0]}{other}"), columns[name])
+        columns[name] = np.where(missing, _gather(joined, 1, f"{name[0]}{other}"), columns[name])
 
 
 def _times(
     layout: Layout,
     w: int,
-    found: _JoinedRows,
+    joined: _JoinedRows,
     layouts: Sequence[Layout],
     places: tuple[int, int],
 ) -> dict[str, Column]:
     """min of lo, max of hi, max of prev over the sides that carry the window."""
     sides = [(i, layouts[i].windows[at], at) for i, at in enumerate(places) if at >= 0]
     columns: dict[str, Column] = {
-        col.least(w): _reduce(np.minimum, [_gather(found, i, col.least(at)) for i, _, at in sides])
+        col.least(w): _reduce(np.minimum, [_gather(joined, i, col.least(at)) for i, _, at in sides])
     }
     if layout.windows[w].hi:
         names = [(i, col.greatest(at) if span.hi else col.least(at)) for i, span, at in sides]
         columns[col.greatest(w)] = _reduce(
-            np.maximum, [_gather(found, i, name) for i, name in names]
+            np.maximum, [_gather(joined, i, name) for i, name in names]
         )
     if layout.windows[w].prev:
-        known = [(i, col.earlier(at)) for i, _, at in sides if found.has(i, col.earlier(at))]
-        prevs = [_gather(found, i, name) for i, name in known]
+        known = [(i, col.earlier(at)) for i, _, at in sides if joined.has(i, col.earlier(at))]
+        prevs = [_gather(joined, i, name) for i, name in known]
         columns[col.earlier(w)] = _reduce(np.maximum, prevs)
     return columns
 

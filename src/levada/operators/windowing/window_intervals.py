@@ -91,8 +91,10 @@ def watermark(table: WindowTable, streams: Times) -> Times:
     """W of each member: the least over the streams of its windows (MAX without windows)."""
     members = table.stream.shape[1]
     if table.one_stream and members:
-        own = table.each_stream if len(streams) else ()
-        return np.full(members, min([int(streams[i]) for i in own], default=MAX), np.int64)
+        stream_numbers = table.each_stream if len(streams) else ()
+        return np.full(
+            members, min([int(streams[i]) for i in stream_numbers], default=MAX), np.int64
+        )
     w = np.full(members, MAX, np.int64)
     for of in table.stream if len(streams) else ():
         np.minimum(w, np.where(of >= 0, streams[np.maximum(of, 0)], MAX), out=w)

@@ -89,7 +89,7 @@ def steps(codes: Ints, instants: Longs) -> Steps:
     return Steps(order, np.cumsum(ends) - ends, last, of[last], at[last])
 
 
-def integrate(found: Steps, change: Longs, before: Longs | None = None) -> Longs:
+def integrate(key_steps: Steps, change: Longs, before: Longs | None = None) -> Longs:
     """What each key stands at after each of its steps; ``before``: by key, what it stood at (None:
     at nothing).
 
@@ -98,11 +98,11 @@ def integrate(found: Steps, change: Longs, before: Longs | None = None) -> Longs
     [11, 13, 23]
     """
     total = np.cumsum(change)
-    final = found.final
+    final = key_steps.final
     number: Longs = np.cumsum(final) - final  # of the keys that have steps
     earlier = np.concatenate([[0], total[final]])[number]
     after: Longs = total - earlier
-    return after if before is None else after + before[found.of]
+    return after if before is None else after + before[key_steps.of]
 
 
 def expand(rows: Frame, change: Longs) -> Frame:

@@ -41,21 +41,22 @@ class Side(NamedTuple):
 @dataclass(frozen=True, eq=False, slots=True)
 class SharedJoinNode:
     """A relaxed join or set, or what keeps a side of several (``node``), as it stands below the
-    picks of a node: which ``members`` of the pick are above which of it (``own``). ``places``: of
-    its windows among the pick's. Behind what comes to such a side stands what is kept of it.
+    picks of a node: which ``members`` of the pick are above which of it (``join_members``).
+    ``places``: of its windows among the pick's. Behind what comes to such a side stands what is
+    kept of it.
     """
 
     pick: PlanNode[s.Pick]
     node: int
     members: Longs
-    own: Longs
+    join_members: Longs
     sides: tuple[Side, ...]
     places: tuple[int, ...]
 
     def kinds(self) -> tuple[list[tuple[Window, ...]], Longs]:
         """The windows of its picks, for each of its own members once; and which members."""
         kinds, of_member = self.pick.known(window_kinds)
-        codes = np.unique(self.own * len(kinds) + of_member[self.members])
+        codes = np.unique(self.join_members * len(kinds) + of_member[self.members])
         own, kind = np.divmod(codes, len(kinds))
         return [kinds[each] for each in kind.tolist()], own
 

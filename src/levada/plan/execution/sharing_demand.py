@@ -154,7 +154,7 @@ def _read_again(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     found: dict[int, PlanNode] = {}
     for number, each in shares.standing.items():
         for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
-            node, own = plan.nodes[number], one.own[one.pick.fresh[one.members]]
+            node, own = plan.nodes[number], one.join_members[one.pick.fresh[one.members]]
             while node.inputs:
                 own = node.members.inputs[0][own].astype(np.int64)
                 node = plan.nodes[node.inputs[0]]

@@ -389,7 +389,7 @@ class EpochRunner:
             intention.slicing.groups,
             tables.file(last.groups) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
-            dict(self.limits.own),
+            dict(self.limits.by_query),
             self.placed is not None,
             self.admission.room.memory,
             names.whole,

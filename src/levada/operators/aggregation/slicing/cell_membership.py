@@ -62,8 +62,8 @@ class Wants:
 
     def wanted(self, masks: Longs, op: Ints) -> Bools:
         """Whether a member may want slices of such a mask."""
-        found: Bools = (masks & self.bits[op]) != 0
-        return found
+        is_wanted: Bools = (masks & self.bits[op]) != 0
+        return is_wanted
 
     def above(self, nodes: Longs) -> tuple[Longs, Longs]:
         """(place, wish): which of these nodes are of which wishes."""
@@ -89,23 +89,23 @@ def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:
     names += [name(number) for name in (col.kind, col.double, col.mantissa, col.scale)]
     rows = rows.select(["op", *(name for name in names if name in rows)]).take(at)
     key, check = key_of(rows, keys)
-    found = {col.KEY: key, col.CHECK: check, col.VALUE: Numbers.at(rows, number).d}
-    return Frame(found, rows.n)
+    columns = {col.KEY: key, col.CHECK: check, col.VALUE: Numbers.at(rows, number).d}
+    return Frame(columns, rows.n)
 
 
 def _wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants:
-    own = np.flatnonzero(panes.alive)
+    living = np.flatnonzero(panes.alive)
     read = np.zeros(len(panes.members), np.int64)
-    read[own] = panes.members.inputs[0][own]
-    members = np.unique(read[own]).astype(np.int32)
+    read[living] = panes.members.inputs[0][living]
+    members = np.unique(read[living]).astype(np.int32)
     below = pick.members.inputs[0][members]
     asked = IndexedMembers(members, below, members.astype(np.int64))
     wants = entries(pick, asked, range(len(pick.step.keys)), 0, seed)
     index = Index.build(wants, by_number=True)
     bits = np.zeros(len(panes.members), np.int64)
-    bits[own] = np.int64(1) << np.minimum(windows_of(panes)[own], _BITS)
+    bits[living] = np.int64(1) << np.minimum(windows_of(panes)[living], _BITS)
     masks = np.zeros(len(pick.members), np.int64)
-    np.bitwise_or.at(masks, read[own], bits[own])
+    np.bitwise_or.at(masks, read[living], bits[living])
     wish, offsets, wishes = _wishes(index, len(pick.members))
     return Wants(index, index.spread(masks), bits, wish[read], offsets, wishes)
 

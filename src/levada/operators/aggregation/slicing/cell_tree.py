@@ -65,15 +65,15 @@ class Nodes:
         anything stays so, as most of a sum are.
         """
         some = [name for name, column in slices.items() if column.any()]
-        found = {name: np.zeros(len(self.nodes), c.dtype) for name, c in slices.items()}
+        sums = {name: np.zeros(len(self.nodes), c.dtype) for name, c in slices.items()}
         at = 0
         for level in self.levels:
             if level.codes is not None and level.many < len(level.codes):
                 slices = merge(slices, level.codes, level.many)
             for name in some:
-                found[name][at : at + len(level.wanted)] = slices[name][level.wanted]
+                sums[name][at : at + len(level.wanted)] = slices[name][level.wanted]
             at += len(level.wanted)
-        return found
+        return sums
 
 
 def _apart(beside: Longs, node: Longs) -> tuple[Ints, Longs]:

@@ -92,7 +92,7 @@ def told(readers: Readers, rows: Frame, pool: TermLookup) -> Told | None:
     by_number, by_key = wanting.finder.leaves(rows, pool)
     if wanting.finder.numbered is None:
         return Told(wanting, by_key)
-    if not wanting.index.told.all() or (by_key >= 0).any():
+    if not wanting.index.is_decided.all() or (by_key >= 0).any():
         return None
     return Told(wanting, by_number)
 
@@ -120,5 +120,5 @@ class Cells:
         assert reader.pick is not None, "it reads through a pick"
         place, owner = self.owners
         member = owner - self.wanting.first[reader.pick.id]
-        own = (member >= 0) & (member < len(reader.pick.members))
-        return place[own], member[own].astype(np.int32)
+        is_member = (member >= 0) & (member < len(reader.pick.members))
+        return place[is_member], member[is_member].astype(np.int32)

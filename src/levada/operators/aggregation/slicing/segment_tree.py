@@ -52,26 +52,26 @@ def covers(sets: Sets) -> list[Uses]:
     [[1, 6], [1, 2]]
     """
     of, begin, end = sets
-    found = []
+    uses = []
     while len(of):
         left, right = (begin & 1) == 1, (end & 1) == 1
         nodes = np.concatenate([begin[left], end[right] - 1])
-        found.append(Uses(np.concatenate([of[left], of[right]]), nodes))
+        uses.append(Uses(np.concatenate([of[left], of[right]]), nodes))
         begin, end = (begin + 1) >> 1, end >> 1
         more = begin < end
         of, begin, end = of[more], begin[more], end[more]
-    return found
+    return uses
 
 
 def needed(uses: list[Uses], places: int) -> list[Longs]:
     """Of each height the nodes that some set has, and those below which are such: sorted."""
-    found = list[Longs]()
+    levels = list[Longs]()
     below = np.empty(0, np.int64)
     for height in reversed(range(len(uses))):
-        own = np.concatenate([uses[height].nodes, 2 * below, 2 * below + 1])
-        below = np.unique(own[own << height < places])
-        found.append(below)
-    return found[::-1]
+        nodes = np.concatenate([uses[height].nodes, 2 * below, 2 * below + 1])
+        below = np.unique(nodes[nodes << height < places])
+        levels.append(below)
+    return levels[::-1]
 
 
 def numbers(nodes: Longs, wanted: Longs) -> Longs:
@@ -87,5 +87,5 @@ def numbers(nodes: Longs, wanted: Longs) -> Longs:
         table[wanted] = np.arange(len(wanted))
         return table[nodes]
     at = np.minimum(np.searchsorted(wanted, nodes), len(wanted) - 1)
-    found: Longs = np.where(wanted[at] == nodes, at, -1)
-    return found
+    numbers_: Longs = np.where(wanted[at] == nodes, at, -1)
+    return numbers_

@@ -43,8 +43,8 @@ def in_time(rows: Frame) -> Classes:
 def _words(rows: Frame, names: Sequence[str]) -> tuple[Words, Words]:
     """Words that tell rows apart by these columns: the columns themselves, if one or two differ."""
     columns = [rows[name].astype(np.int64, copy=False) for name in names]
-    told = [column for column in columns if rows.n and (column != column[0]).any()]
-    words = [np.ascontiguousarray(column).view(np.uint64) for column in told]
+    varying = [column for column in columns if rows.n and (column != column[0]).any()]
+    words = [np.ascontiguousarray(column).view(np.uint64) for column in varying]
     words += [zeros(rows.n)] * (2 - len(words))
     k, h = words[:2]
     for word in words[2:]:
@@ -64,5 +64,5 @@ def as_sets(reports: Longs, classes: Longs) -> tuple[segment_tree.Sets, Ints]:
     chosen = np.full(len(first), -1, np.int64)
     chosen[example] = np.arange(len(example))
     of = chosen[reports]
-    own = of >= 0
-    return segment_tree.runs(of[own], classes[own]), sets
+    is_chosen = of >= 0
+    return segment_tree.runs(of[is_chosen], classes[is_chosen]), sets

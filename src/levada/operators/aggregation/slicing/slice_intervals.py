@@ -68,8 +68,8 @@ def _intervals(reader: Reader, frame: Frame) -> Intervals:
     begin, end = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = np.flatnonzero(begin < end)
     op, begin, end = frame["op"][there], begin[there], end[there]
-    own = key_of(Frame({"op": op}, len(op)), ())
-    codes, first = group(*beside(*own, begin, end))
+    member_key = key_of(Frame({"op": op}, len(op)), ())
+    codes, first = group(*beside(*member_key, begin, end))
     order = np.argsort(begin[first], kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

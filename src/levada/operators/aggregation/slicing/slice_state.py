@@ -134,17 +134,17 @@ class SliceState:
             whole = concat(new)
             parts.append(Part(whole))
             kept = report_buffer.later(whole, self._of_producers(self.calendar.high))
-            own = bignum_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
-            report_buffer.remember(state, self.key, kept, own)
+            terms = bignum_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
+            report_buffer.remember(state, self.key, kept, terms)
         return parts if due else []
 
     def sums(self, parts: Sequence[Part]) -> Iterator[Sums]:
         """The slices that count at due reports, added up by set, range by range of the groups."""
         before = list[Frame]()  # too many reports are those of all ranges
         for _, rows in self._in_ranges(parts):
-            found = self._sums(self._told(concat(rows)), before)
-            if found is not None:
-                yield found
+            range_sums = self._sums(self._told(concat(rows)), before)
+            if range_sums is not None:
+                yield range_sums
 
     def _in_ranges(self, parts: Sequence[Part]) -> Iterator[tuple[Range, list[Frame]]]:
         return in_ranges(parts, range(len(self.node.step.keys)), self.env.state.theta)
@@ -183,18 +183,20 @@ class SliceState:
         """Cells that count at reports as what members want of these."""
         parts, aggregates_ = sums.parts, self.node.step.aggregates
         sets = np.repeat(np.arange(len(sums.offsets) - 1), np.diff(sums.offsets))
-        own = group(*key_of(parts, range(len(self.node.step.keys))))[0].astype(np.int64)
-        nodes = Nodes.over(wants.index, parts[col.LEAF], sets * (int(own.max()) + 1) + own)
+        group_codes = group(*key_of(parts, range(len(self.node.step.keys))))[0].astype(np.int64)
+        nodes = Nodes.over(
+            wants.index, parts[col.LEAF], sets * (int(group_codes.max()) + 1) + group_codes
+        )
         columns = {name: c for name, c in parts.columns.items() if name.startswith("a")}
         merge = partial(merged, specs=aggregates_, pool=self.env.pool)
-        found = parts.drop(*columns).with_(**{col.GROUP: own}).take(nodes.slices)
-        found = found.with_(**nodes.partials(columns, merge))
+        cells = parts.drop(*columns).with_(**{col.GROUP: group_codes}).take(nodes.slices)
+        cells = cells.with_(**nodes.partials(columns, merge))
         place, wish = wants.above(nodes.nodes)
         many = int(wants.wish.max()) + 1
         asked, of = np.unique(sums.sets * np.int64(many) + wants.wish[sums.op], return_inverse=True)
         number = segment_tree.numbers(sets[nodes.slices[place]] * many + wish, asked)
         there = np.flatnonzero(number >= 0)
-        made = self._merged(found, place[there], number[there], len(asked))
+        made = self._merged(cells, place[there], number[there], len(asked))
         offsets = np.searchsorted(made[col.AT], np.arange(len(asked) + 1))
         made = made.drop(col.AT, col.GROUP, col.LEAF)
         return Sums(made, offsets, sums.op, sums.time, of.astype(np.int32))
@@ -235,8 +237,8 @@ class SliceState:
             if coarser.n:
                 begin = coarser[col.BEGIN]
                 span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
-                own = bignum_sums.own_terms(coarser, self.node.step.aggregates, self.env.pool)
-                texts = own.frames("") if len(own) else {}
+                terms = bignum_sums.own_terms(coarser, self.node.step.aggregates, self.env.pool)
+                texts = terms.frames("") if len(terms) else {}
                 frames = {"": coarser, **texts}
                 yield self.env.state.put(frames, coarser.n, span, **some._asdict())
 
@@ -258,12 +260,12 @@ class SliceState:
         np.maximum.at(last, alike[of], end)
         kept = np.flatnonzero(wanted[classes.of])
         mine = alike[classes.of[kept]].astype(np.int64)
-        found = self._merged(self._grouped(rows), kept, mine, len(first))
-        which = found[col.AT]
+        merged_rows = self._merged(self._grouped(rows), kept, mine, len(first))
+        which = merged_rows[col.AT]
         example = classes.first[first][which]
         times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
         times |= {col.BEGIN: least[which], col.END: last[which]}
-        return found.drop(col.AT, col.GROUP, col.LEAF).with_(**times)
+        return merged_rows.drop(col.AT, col.GROUP, col.LEAF).with_(**times)
 
     def _grouped(self, rows: Frame) -> Frame:
         """Slices with the number of the group of each; those of a group in other cells are apart,
@@ -278,9 +280,9 @@ class SliceState:
         """The chosen partials by number (less than ``count``) and group, added up; ``#at`` is the
         number, in order.
         """
-        own = rows[col.GROUP][chosen]
-        groups = int(own.max(initial=0)) + 1
-        codes, there = numbered(of * groups + own, count * groups)
+        group_codes = rows[col.GROUP][chosen]
+        groups = int(group_codes.max(initial=0)) + 1
+        codes, there = numbered(of * groups + group_codes, count * groups)
         example = np.empty(len(there), np.int64)
         example[codes] = chosen
         step = self.node.step
@@ -294,19 +296,19 @@ class SliceState:
         """The slices of each set and group, added up; where each set's begin."""
         counts = chosen.end - chosen.begin
         if counts.sum() <= _TWICE * len(counts) + int(of.max()):
-            nodes, own = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
-            return self._by_sets(self._grouped(rows), *_pairs(of, nodes, own), chosen)
+            nodes, set_numbers = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
+            return self._by_sets(self._grouped(rows), *_pairs(of, nodes, set_numbers), chosen)
         uses = segment_tree.covers(chosen)
         wanted = segment_tree.needed(uses, int(of.max()) + 1)
         level = self._grouped(rows).with_(**{col.AT: of})
         frames, sets = list[Frame](), list[Longs]()
-        for height, (own, nodes) in enumerate(uses):
+        for height, (set_numbers, nodes) in enumerate(uses):
             if height:
                 above = segment_tree.numbers(level[col.AT] >> 1, wanted[height])
                 there = np.flatnonzero(above >= 0)
                 level = self._merged(level, there, above[there], len(wanted[height]))
                 level = level.with_(**{col.AT: wanted[height][level[col.AT]]})
-            at, of_set = _pairs(level[col.AT], nodes, own)
+            at, of_set = _pairs(level[col.AT], nodes, set_numbers)
             frames.append(level.take(at).drop(col.AT))
             sets.append(of_set)
         names = [n for n in frames[-1].columns if not (col.is_time(n) or n in (col.BEGIN, col.END))]
@@ -355,9 +357,9 @@ class SliceState:
 
     def _of_producers(self, instants: Times) -> Times:
         """Of each of the producer's members the least of its members' instants."""
-        found = np.full(len(self._above.offsets) - 1, MAX, np.int64)
-        np.minimum.at(found, self._above.below, instants[self._above.members])
-        return found
+        least = np.full(len(self._above.offsets) - 1, MAX, np.int64)
+        np.minimum.at(least, self._above.below, instants[self._above.members])
+        return least
 
 
 def _above(node: PlanNode[s.Panes], shares: SharingDemand) -> _Above:

@@ -84,10 +84,10 @@ def _same_instant(x: Timestamp, y: Timestamp) -> bool:
     """An error where only one has a zone and the other, in some zone, could be the same (W3C's test
     open-world/date-2).
     """
-    found = times.order(x, y)
-    if found is None and x.datatype == y.datatype:
+    comparison = times.order(x, y)
+    if comparison is None and x.datatype == y.datatype:
         raise ExpressionError("a time with and one without a zone, less than 14 hours apart")
-    return found == 0
+    return comparison == 0
 
 
 def effective_boolean(term: Term) -> bool:

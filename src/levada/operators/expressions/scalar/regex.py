@@ -101,9 +101,9 @@ class Regex:
         return done.scatter(rows, again(other, texts.gather(rows))) if len(rows) else done
 
     def _each(self, texts: pl.Series, of: _Try, account: Account | None) -> pl.Series:
-        pattern, own = _tried(self.tried), account or nobody()
+        pattern, charged = _tried(self.tried), account or nobody()
         return pl.Series(
-            [None if t is None else _in_time(of, pattern, t, own) for t in texts.to_list()]
+            [None if t is None else _in_time(of, pattern, t, charged) for t in texts.to_list()]
         )
 
 

@@ -69,14 +69,14 @@ def entries(rows: Frame) -> Frame:
     """The entries of rows that have begun: of a key (#k, #h), with #s, ``lo0`` and ``prev0``."""
     base = {"op": rows["op"], **place_of(rows)}
     base |= {name: rows[name] for name in (col.KEY, col.CHECK, col.BEGIN)}
-    own = Frame({**base, TIME: rows[TIME], col.SIGN: np.full(rows.n, -1, np.int8)}, rows.n)
+    ends = Frame({**base, TIME: rows[TIME], col.SIGN: np.full(rows.n, -1, np.int8)}, rows.n)
     again = rows[col.earlier(0)] > MIN
     if not again.any():
-        return own
-    before = own.with_(
+        return ends
+    before = ends.with_(
         **{TIME: rows[col.earlier(0)], col.SIGN: np.ones(rows.n, np.int8)}
     )  # fmt: skip
-    return concat([own, before.where(again)])
+    return concat([ends, before.where(again)])
 
 
 def remember(state: State, key: str, new: Frame | None, reach: int, made: int) -> None:
@@ -101,9 +101,9 @@ def _put(state: State, rows: Frame, reach: int) -> StatePart:
 
 def ending(state: State, key: str, begun: Begun, lengths: Longs) -> Ends:
     """The entries that fall on reports at which their solutions begin; ``lengths``: the ranges."""
-    found = [_in_piece(state, piece, begun, lengths) for piece in state.pieces(key)]
-    columns = zip(*((e.of, e.low, e.high, e.sign, e.time) for e in found), strict=True)
-    return Ends(*map(np.concatenate, columns)) if found else Ends(*[np.empty(0, np.int64)] * 5)
+    part_ends = [_in_piece(state, piece, begun, lengths) for piece in state.pieces(key)]
+    columns = zip(*((e.of, e.low, e.high, e.sign, e.time) for e in part_ends), strict=True)
+    return Ends(*map(np.concatenate, columns)) if part_ends else Ends(*[np.empty(0, np.int64)] * 5)
 
 
 def _in_piece(state: State, piece: StatePart, begun: Begun, lengths: Longs) -> Ends:

@@ -69,13 +69,13 @@ class Family:
         """
         row = np.arange(len(low))
         high = np.where(high >= len(self.ranges), self.leaves, high)
-        left, right, rows, found = low + self.leaves, high + self.leaves, [row[:0]], [row[:0]]
+        left, right, rows, cells = low + self.leaves, high + self.leaves, [row[:0]], [row[:0]]
         while (open_ := left < right).any():
             for odd, at in ((open_ & (left & 1 == 1), left), (open_ & (right & 1 == 1), right - 1)):
                 rows.append(row[odd])
-                found.append(at[odd])
+                cells.append(at[odd])
             left, right = (left + 1) >> 1, right >> 1
-        return np.concatenate(rows), self.first + np.concatenate(found)
+        return np.concatenate(rows), self.first + np.concatenate(cells)
 
     def having(self, cells: Longs) -> tuple[Longs, Ints]:
         """(cell, member) of those that have these cells of the family."""
@@ -115,24 +115,24 @@ def _families(node: PlanNode[s.RangedChanges], shares: SharingDemand) -> Familie
     length, start = node.windows.range[row][living], node.windows.start[row][living]
     of_member = np.full(len(node.members), -1, np.int64)
     of_number = np.full(len(shares.plan.nodes[picks.inputs[0]].members), -1, np.int64)
-    found, first = list[Family](), len(node.members)
-    for own in np.unique(number).tolist():
-        at = np.flatnonzero(number == own)
+    families, first = list[Family](), len(node.members)
+    for pick_number in np.unique(number).tolist():
+        at = np.flatnonzero(number == pick_number)
         order = at[np.argsort(length[at], kind="stable")]
-        one = _family(own, living[order], length[order], start[order], first)
-        of_member[living[order]] = of_number[own] = len(found)
-        found.append(one)
+        one = _family(pick_number, living[order], length[order], start[order], first)
+        of_member[living[order]] = of_number[pick_number] = len(families)
+        families.append(one)
         first += 2 * one.leaves
-    longest = np.array([one.longest for one in found], np.int32)
-    sizes = np.append(np.bincount(of_member[living], minlength=len(found)), 0)
-    return Families(tuple(found), of_member, of_number, longest, sizes)
+    longest = np.array([one.longest for one in families], np.int32)
+    sizes = np.append(np.bincount(of_member[living], minlength=len(families)), 0)
+    return Families(tuple(families), of_member, of_number, longest, sizes)
 
 
 def _family(number: int, members: Longs, length: Longs, start: Longs, first: int) -> Family:
     distinct, at = np.unique(length, return_inverse=True)
     by_start = [
-        (int(own), _members(members[start == own], at[start == own], len(distinct)))
-        for own in np.unique(start).tolist()
+        (int(instant), _members(members[start == instant], at[start == instant], len(distinct)))
+        for instant in np.unique(start).tolist()
     ]
     leaves = 1 << (len(distinct) - 1).bit_length()
     every = _members(members, at, len(distinct))
@@ -167,20 +167,20 @@ class RangeCells:
     def of(self, cells: Ints) -> Frame:
         """Who has these cells: members of the Emit (``op``), and which cell (``first``)."""
         ops, firsts = [np.empty(0, np.int32)], [cells[:0]]
-        for own, member in self._having(cells.astype(np.int64) - self.first + self.below):
+        for cell_rows, member in self._having(cells.astype(np.int64) - self.first + self.below):
             at, op = fan_out(member, self.readers)
-            firsts.append(cells[own if at is None else own[at]])
+            firsts.append(cells[cell_rows if at is None else cell_rows[at]])
             ops.append(op)
         op = np.concatenate(ops)
         return Frame({"op": op, "first": np.concatenate(firsts)}, len(op))
 
     def _having(self, cells: Longs) -> Iterator[tuple[Longs, Ints]]:
         for family in self.families.each:
-            own = np.flatnonzero(
+            family_rows = np.flatnonzero(
                 (cells > family.first) & (cells < family.first + 2 * family.leaves)
             )
-            row, member = family.having(cells[own])
-            yield own[row], member
+            row, member = family.having(cells[family_rows])
+            yield family_rows[row], member
 
 
 def range_cells(plan: Plan, emit: PlanNode[s.Emit], shares: SharingDemand) -> RangeCells | None:

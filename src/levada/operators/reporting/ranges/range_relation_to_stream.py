@@ -66,17 +66,17 @@ def ranged_changes(
     assert env.shares is not None, "a stage knows what picks want"
     families = families_of(node, env.shares)
     begun = _begun(node, frame, env, calendar, families)
-    found = list[Frame]()
+    parts = list[Frame]()
     for number, family in enumerate(families.each):
-        own = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
+        family_rows = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
         key = f"{node.id}.ends{family.number}"
         made = int(calendar.low[family.longest])  # what ends at the due reports is looked up
-        new = entries(own) if own.n else None
+        new = entries(family_rows) if family_rows.n else None
         remember(env.state, key, new, family.reach + node.step.step, made)
-        if own.n:
-            found += _new(node, family, own, env, calendar)
+        if family_rows.n:
+            parts += _new(node, family, family_rows, env, calendar)
     _forget(node, env, {f"{node.id}.ends{family.number}" for family in families.each})
-    said = [part for part in found if part.n]
+    said = [part for part in parts if part.n]
     return concat(said) if said else None
 
 
@@ -156,8 +156,8 @@ def _new(
     yield _as_cells(node, family, rows, _above_zero(family, coming.where(settled), ends, MIN))
     if not settled.all():
         for start, members in family.starts:
-            found = _above_zero(family, coming.where(~settled), ends, start)
-            yield _as_members(rows, members, found)
+            intervals = _above_zero(family, coming.where(~settled), ends, start)
+            yield _as_members(rows, members, intervals)
 
 
 class NewAtReports(NamedTuple):
@@ -247,23 +247,25 @@ def _summed(begins: Intervals, of: Longs, ends: Ends) -> Intervals:
 
 
 def _as_cells(
-    node: PlanNode[s.RangedChanges], family: Family, rows: Frame, found: Intervals
+    node: PlanNode[s.RangedChanges], family: Family, rows: Frame, intervals: Intervals
 ) -> Frame:
     """Rows that are new, by the cells of their intervals."""
-    at, cell = family.cells(found.low, found.high)
-    return _said(rows, found.row[at], cell.astype(np.int32))
+    at, cell = family.cells(intervals.low, intervals.high)
+    return _said(rows, intervals.row[at], cell.astype(np.int32))
 
 
-def _as_members(rows: Frame, members: Members, found: Intervals) -> Frame:
+def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
     """Rows that are new, for each of some members that have their ranges."""
-    at, member = members.between(found.low, found.high)
-    return _said(rows, found.row[at], member)
+    at, member = members.between(intervals.low, intervals.high)
+    return _said(rows, intervals.row[at], member)
 
 
 def _said(rows: Frame, row: Longs, op: Ints) -> Frame:
     """Report rows of these members or cells."""
     taken = rows.take(row)
-    own = ("op", "r", "w", LEAST, EARLIER)
-    columns = {n: c for n, c in taken.columns.items() if n not in own and not n.startswith("#")}
+    replaced = ("op", "r", "w", LEAST, EARLIER)
+    columns = {
+        n: c for n, c in taken.columns.items() if n not in replaced and not n.startswith("#")
+    }
     weights = np.ones(taken.n, np.int8)
     return Frame({"op": op, **columns, "r": taken[col.BEGIN], "w": weights}, taken.n)

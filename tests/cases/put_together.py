@@ -21,10 +21,10 @@ class Put:
 
     def __init__(self, stack: ExitStack) -> None:
         self.reports = self.sets = self.joined = self.cells = 0
-        self._sums, self._coarser = SliceState._sums, SliceState._coarser
+        self._sums, self._coarser = SliceState._sums, SliceState._coarsen
         stack.enter_context(patch.object(SliceState, "_sums", lambda *given: self.sums(*given)))
         stack.enter_context(
-            patch.object(SliceState, "_coarser", lambda *given: self.coarser(*given))
+            patch.object(SliceState, "_coarsen", lambda *given: self.coarser(*given))
         )
 
     def sums(self, kept: SliceState, rows: Frame, before: list[Frame]) -> Sums | None:
@@ -36,7 +36,7 @@ class Put:
         return found
 
     def coarser(self, kept: SliceState, rows: Frame) -> Frame:
-        """``SliceState._coarser``."""
+        """``SliceState._coarsen``."""
         found = self._coarser(kept, rows)
         alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.made)[rows["op"]])
         self.joined += alive.n - found.n

@@ -122,13 +122,13 @@ def test_both_engines_find_what_python_finds(random_seed: int) -> None:
         expected = [oracle.search(t) is not None for t in texts]
         tries = regex.Regex(None, False, made.tried, made.groups, made.literal)
         for engine in (made, tries):
-            assert engine.found(series).to_list() == expected, (text, flags, texts)
+            assert engine.search(series).to_list() == expected, (text, flags, texts)
             if oracle.search("") is None:
-                done = engine.replaced(series, "<$0>").to_list()
+                done = engine.replace_all(series, "<$0>").to_list()
                 assert done == [oracle.sub(r"<\g<0>>", t) for t in texts], (text, flags, texts)
             else:
                 with pytest.raises(ExpressionError):
-                    engine.replaced(series, "<$0>")
+                    engine.replace_all(series, "<$0>")
 
 
 def test_a_pattern_that_tries_for_ever_does_not() -> None:
@@ -136,13 +136,13 @@ def test_a_pattern_that_tries_for_ever_does_not() -> None:
     for text in ("^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"):
         found = regex.compile_(text, "")
         assert found.linear is not None, "who does not go back takes no time to speak of"
-        assert found.found(texts).to_list() == [False] * 1000
+        assert found.search(texts).to_list() == [False] * 1000
 
 
 def test_a_back_reference_has_a_second() -> None:
     found = regex.compile_(r"^((a|aa)+)\1$", "")
     assert found.linear is None
     texts = pl.Series(["a" * 61, "aaaa"])
-    assert found.found(texts).to_list() == [None, True]
+    assert found.search(texts).to_list() == [None, True]
     with pytest.raises(TimeoutError):
-        regex._tried(found.tried).search("a" * 61, timeout=0.05)
+        regex._compile_tries(found.tried).search("a" * 61, timeout=0.05)

@@ -239,10 +239,13 @@ def test_group_bys_that_differ_in_texts_fold_cells() -> None:
     found = list[object]()
 
     def seen(readers: Readers, rows: Frame, pool: TermLookup) -> condition_cells.Told | None:
-        found.append(condition_cells.told(readers, rows, pool))
+        found.append(condition_cells.match_conditions(readers, rows, pool))
         return found[-1]  # type: ignore[return-value]
 
-    with patch.object(exchange, "FEWER", 1000.0), patch.object(shared_slices, "told", seen):
+    with (
+        patch.object(exchange, "FEWER", 1000.0),
+        patch.object(shared_slices, "match_conditions", seen),
+    ):
         got = {
             mode: run(coming, world(stream, 50, 100), [mode] * (PHASES + 1), shared[mode])
             for mode in ("off", "relax")

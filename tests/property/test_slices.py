@@ -62,13 +62,13 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 class Counted:
-    """``slices.sliced``, which counts how often there were none, and some."""
+    """``slice_for_readers``, which counts how often there were none, and some."""
 
     def __init__(self) -> None:
         self.none = self.some = 0
 
     def __call__(self, *given: Any) -> object:
-        found = shared_slices.sliced(*given)
+        found = shared_slices.slice_for_readers(*given)
         self.none += found is None
         self.some += found is not None
         return found
@@ -99,7 +99,10 @@ def test_each_says_what_it_says_alone() -> None:
         rows: int,
         memory: str,
     ) -> None:
-        with patch.object(exchange, "FEWER", most), patch.object(exchange, "sliced", counted):
+        with (
+            patch.object(exchange, "FEWER", most),
+            patch.object(exchange, "slice_for_readers", counted),
+        ):
             check(coming, world, shared, mixed=mixed, epoch_rows=rows, memory=memory)
 
     with ExitStack() as stack:
@@ -180,7 +183,7 @@ def test_windows_and_functions_of_dense_rows_have_slices_in_common(pattern: str)
     stream = tuple(Element(i * 20, TRIPLES[i % 24 : i % 24 + 1]) for i in range(240))
     shared, counted = counters(), Counted()
     coming = [Coming(query, i % 2, PHASES - (i == 2)) for i, query in enumerate(queries)]
-    with patch.object(exchange, "sliced", counted):
+    with patch.object(exchange, "slice_for_readers", counted):
         check(coming, World({STREAM: stream}, {STREAM: (80, 150)}), shared)
     assert counted.some, "rows are folded once for several"
 
@@ -225,7 +228,10 @@ def test_rows_are_folded_once_for_many_conditions(
     stream = tuple(Element(i * 30, (triples[i % len(triples)],)) for i in range(150))
     shared, counted = counters(), Counted()
     coming = [Coming(query, i % 2, PHASES - (i == 2)) for i, query in enumerate(queries)]
-    with patch.object(exchange, "FEWER", 1000.0), patch.object(exchange, "sliced", counted):
+    with (
+        patch.object(exchange, "FEWER", 1000.0),
+        patch.object(exchange, "slice_for_readers", counted),
+    ):
         check(coming, World({STREAM: stream}, {STREAM: (50, 90)}), shared)
     assert shared["relax"]["picked"], "conditions are taken out"
     assert bool(counted.some) is (values is not LARGE), "rows are folded once for several"
@@ -247,7 +253,10 @@ def test_rows_of_tables_are_folded_once_for_many_conditions() -> None:
     shared, counted = counters(), Counted()
     coming = [Coming(query, i % 2, PHASES - (i == 2)) for i, query in enumerate(queries)]
     world = World({"A": rows}, {"A": (40, 80)}, schemas=schemas)
-    with patch.object(exchange, "FEWER", 1000.0), patch.object(exchange, "sliced", counted):
+    with (
+        patch.object(exchange, "FEWER", 1000.0),
+        patch.object(exchange, "slice_for_readers", counted),
+    ):
         check(coming, world, shared)
     assert shared["relax"]["picked"] and counted.some, "rows are folded once for several"
 

@@ -18,10 +18,10 @@ from levada.operators.operator_context import Inputs, Operator, OperatorContext
 from levada.operators.reporting.order_and_distinct import distinct, order
 from levada.operators.reporting.path_closure import closure
 from levada.operators.reporting.ranges.range_relation_to_stream import ranged_changes
-from levada.operators.reporting.relation_to_stream import changes, deltas, net
+from levada.operators.reporting.relation_to_stream import changes, event_deltas, net_changes
 from levada.operators.reporting.report import report
 from levada.operators.reporting.report_join import arranged_report_join, report_join
-from levada.operators.reporting.results_at_reports import standing
+from levada.operators.reporting.results_at_reports import rows_at_due_reports
 from levada.operators.reporting.snapshot import snapshot
 from levada.operators.row_limit import attribute_to_query
 from levada.operators.rows.compensation_filter import by_window, pick
@@ -91,7 +91,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Panes: panes,
     s.Changes: changes,
     s.RangedChanges: ranged_changes,
-    s.Deltas: deltas,
+    s.Deltas: event_deltas,
     # rows of reports
     s.ReportJoin: report_join,
     s.ArrangedReportJoin: arranged_report_join,
@@ -103,9 +103,9 @@ OPERATORS: dict[type[Step], Operator] = {
     # changes
     s.Running: running,
     s.Multiplicity: tally,
-    s.Net: net,
+    s.Net: net_changes,
     s.Snapshot: snapshot,
-    s.Standing: standing,
+    s.Standing: rows_at_due_reports,
     s.Emit: emit,
 }
 

@@ -19,7 +19,7 @@ from levada.core.query_limits import Limited, QueryLimits
 from levada.errors import ExcessError
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
-from levada.operators.reporting.result_size import written
+from levada.operators.reporting.result_size import row_layout
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.shared_results import with_same
@@ -73,8 +73,8 @@ def check_reports(
     members = len(node.members)
     by_op = np.bincount(rows["op"], minlength=members)
     every = by_op if same is None else _with_others(by_op, same, members)
-    of = written(node, every > 0, plan)
-    most, free = of.most(node, terms), spent.most("texts") or _NONE
+    of = row_layout(node, every > 0, plan)
+    most, free = of.max_row_bytes(node, terms), spent.most("texts") or _NONE
     fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
     if fits and int(every.sum()) * most <= free:
         return

@@ -73,8 +73,8 @@ def test_they_are_the_same(plan: Plan) -> None:
 @pytest.mark.parametrize("alike", [False, True])
 def test_distinct_records_where_mixtures_meet(alike: bool) -> None:
     records = np.array([[1, 2, 0, 0, 0, 0, 3, 0], [5, 6, 0, 0, 0, 0, 3, 0]] * 3, np.int64)
-    mixtures = np.zeros(6, np.uint64) if alike else pattern_match.mixed(records)
-    with patch.object(pattern_match, "mixed", lambda _: mixtures):
+    mixtures = np.zeros(6, np.uint64) if alike else pattern_match.mix_record(records)
+    with patch.object(pattern_match, "mix_record", lambda _: mixtures):
         found, number = distinct_records(records)
     assert len(found) == 2 and (found[number] == records).all()
     assert PatternTable.of(found).n == 2

@@ -39,7 +39,7 @@ def test_nodes_are_the_places_of_their_set_each_once(found: list[frozenset[int]]
             made[number] += range(node << height, (node + 1) << height)
     assert [sorted(one) for one in made] == [sorted(one) for one in found]
     last = max(map(max, found))
-    wanted = segment_tree.needed(uses, last + 1)
+    wanted = segment_tree.needed_nodes(uses, last + 1)
     for height, use in enumerate(uses):
         assert np.isin(use.nodes, wanted[height]).all(), "what makes a set up is made"
         if height:

@@ -92,7 +92,7 @@ def _fold_sum(
     ones = np.ones(rows.n, np.int64)
     error = (types < 0) | exact.unknown
     out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _count(codes, error, g)}
-    out[p + "t"] = _greatest(codes, types, g)
+    out[p + "t"] = _greatest_type(codes, types, g)
     integer = kind == Kind.INTEGER
     out[p + "ih"], out[p + "il"] = np.zeros(g, np.int64), np.zeros(g, np.int64)
     if integer.any():
@@ -103,7 +103,7 @@ def _fold_sum(
         out[f"{p}e{n}"] = exact.limbs[n]
     if col.x(i) in rows:
         out.update({p + n: c for n, c in bignum_sums.columns(exact.large, g, pool).items()})
-    floats = _where(types >= 2, codes)
+    floats = _select_codes(types >= 2, codes)
     out.update(zip([p + n for n in _DD], sum_dd(floats, value(rows, "d", i), ones, g), strict=True))
     return out
 
@@ -112,12 +112,12 @@ def _count(codes: Ints, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.i
     return net(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
 
 
-def _where(mask: npt.NDArray[np.bool_], codes: Ints) -> Ints:
+def _select_codes(mask: npt.NDArray[np.bool_], codes: Ints) -> Ints:
     """The codes of the rows that take part; -1 elsewhere."""
     return codes if mask.all() else np.where(mask, codes, np.int32(-1)).astype(np.int32)
 
 
-def _greatest(codes: Ints, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
+def _greatest_type(codes: Ints, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
     """The greatest type of each group, at least 0; a group has rows, or there are none at all."""
     if len(types) and types.min() == types.max() >= 0:
         return np.full(g, types[0])
@@ -147,7 +147,7 @@ def _fold_winner(
     x, y = _identity(rows, i)
     if chosen is not None:
         there, ranks, x, y = there.take(chosen), ranks.take(chosen), x.take(chosen), y.take(chosen)
-    best = winners(_where(there, codes), ranks, x, y, g, spec.function is _A.MAX)
+    best = winners(_select_codes(there, codes), ranks, x, y, g, spec.function is _A.MAX)
     out: dict[str, Column] = {p + "err": _count(codes, ~there, g)}
     at = np.maximum(best, 0) if chosen is None or not len(chosen) else chosen[np.maximum(best, 0)]
     for name in ("x", "y", "k", "d", "m", "c"):
@@ -217,7 +217,7 @@ def merge(
 def _merge_sum(partials: _Partials, p: str, pool: TermLookup) -> dict[str, Column]:
     parts, codes, g = partials.parts, partials.codes, partials.g
     out: dict[str, Column] = {p + n: partials.net(p + n) for n in ("n", "err")}
-    out[p + "t"] = _greatest(codes, partials.column(p + "t"), g)
+    out[p + "t"] = _greatest_type(codes, partials.column(p + "t"), g)
     names = [p + n for n in ("ih", "il", "e0", "e1", "e2")]
     out.update({n: np.zeros(g, np.int64) for n in names})
     if any(parts[n].any() for n in names[:2]):
@@ -241,7 +241,7 @@ def _merge_sum(partials: _Partials, p: str, pool: TermLookup) -> dict[str, Colum
     if p + "x" in parts:
         some = parts[p + "k"].any()
         large_columns = {n: partials.column(p + n) for n in "xyk"} if some else {}
-        large = bignum_sums.merged(large_columns, codes, pool)
+        large = bignum_sums.merge_sums(large_columns, codes, pool)
         out.update({p + n: c for n, c in bignum_sums.columns(large, g, pool).items()})
     return out
 
@@ -307,8 +307,10 @@ def _finish_sum(
     columns = number(Kind.INTEGER, sums)
     failed = n <= 0 if tuples else parts[p + "err"] > 0
     by_decimal = ((types == 1) | ((types == 0) & average & (n > 0))) & ~failed
-    difficult = (types == 0) & (totals.beside | beyond) & ~by_decimal & ~failed
-    hard = decimal_sums.whole(columns, np.flatnonzero(difficult), totals, bounded=tuples)
+    difficult = (types == 0) & (totals.has_non_integers | beyond) & ~by_decimal & ~failed
+    hard = decimal_sums.write_integer_sums(
+        columns, np.flatnonzero(difficult), totals, bounded=tuples
+    )
     divisors = n if average else None
     hard |= decimal_sums.finish(columns, np.flatnonzero(by_decimal), totals, divisors)
     by_float = np.flatnonzero((types >= 2) & ~failed)

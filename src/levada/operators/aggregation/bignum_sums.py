@@ -20,7 +20,7 @@ from levada.core.rdf_terms import XSD, Kind
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions.scalar.literals import show_decimal, term_of, value_of
-from levada.operators.expressions.scalar.numbers import EXACT, ExpressionError, fit
+from levada.operators.expressions.scalar.numbers import EXACT, ExpressionError, check_length
 from levada.plan.execution.steps import Aggregate
 
 Sums = dict[int, Decimal]
@@ -40,13 +40,13 @@ def number(text: str) -> Decimal | None:
 def literal(value: Decimal, kind: str) -> str | None:
     """The canonical text of a number of the type ``kind``; None if it is too long to have one."""
     try:
-        fit(value)
+        check_length(value)
     except ExpressionError:
         return None
     return f'"{show_decimal(value)}"^^<{XSD}{kind}>'
 
 
-def added(sums: Sums, group: int, value: Decimal) -> None:
+def add_number(sums: Sums, group: int, value: Decimal) -> None:
     """Adds a number to its group's sum."""
     sums[group] = EXACT.add(sums.get(group, Decimal(0)), value)
 
@@ -65,11 +65,11 @@ def columns(sums: Mapping[int, Decimal], g: int, pool: TermLookup) -> dict[str, 
 _TYPE = f"^^<{XSD}decimal>"
 
 
-def merged(partials: Mapping[str, Column], codes: Ints, pool: TermLookup) -> Sums:
+def merge_sums(partials: Mapping[str, Column], codes: Ints, pool: TermLookup) -> Sums:
     """Adds up partial sums; ``partials`` has their columns, ``codes`` the group of each."""
     sums: Sums = {}
     for i, value in read(partials, pool).items():
-        added(sums, int(codes[i]), value)
+        add_number(sums, int(codes[i]), value)
     return sums
 
 

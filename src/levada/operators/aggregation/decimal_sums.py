@@ -70,14 +70,14 @@ def fold(rows: Frame, i: int, codes: Ints, g: int, hard: Hard) -> Folded:
     for row, text in zip(difficult.tolist(), texts, strict=True):
         number = bignum_sums.number(text)
         unknown[row] = number is None
-        fitting.append(0 if number is None else _fitting(number, int(codes[row]), large))
+        fitting.append(0 if number is None else _scale_to_limbs(number, int(codes[row]), large))
     difficult_limbs = _split(fitting)
     both = [np.concatenate([limb, more]) for limb, more in zip(limbs, difficult_limbs, strict=True)]
     where = np.concatenate([np.arange(g, dtype=np.int32), codes[difficult]])
     return Folded(_add(both, where, g), large, difficult[whole], unknown)
 
 
-def _fitting(number: Decimal, group: int, large: bignum_sums.Sums) -> int:
+def _scale_to_limbs(number: Decimal, group: int, large: bignum_sums.Sums) -> int:
     """A number at the common scale; 0 if that is not it, or limbs do not hold it: then it is added
     to the ``large`` ones of its group.
     """
@@ -85,7 +85,7 @@ def _fitting(number: Decimal, group: int, large: bignum_sums.Sums) -> int:
     if scaled == scaled.to_integral_value() and abs(scaled) < GREATEST:
         return int(scaled)
     if group >= 0:
-        bignum_sums.added(large, group, number)
+        bignum_sums.add_number(large, group, number)
     return 0
 
 
@@ -98,7 +98,7 @@ def large(rows: Frame, i: int, hard: Hard) -> bignum_sums.Sums:
     ):
         number = bignum_sums.number(text)
         if number is not None:
-            _fitting(number, row, sums)
+            _scale_to_limbs(number, row, sums)
     return sums
 
 
@@ -174,7 +174,7 @@ class Totals:
     large: bignum_sums.Sums
 
     @property
-    def beside(self) -> npt.NDArray[np.bool_]:
+    def has_non_integers(self) -> npt.NDArray[np.bool_]:
         """The groups of which the integers are not all."""
         flags = np.asarray((self.limbs[0] != 0) | (self.limbs[1] != 0) | (self.limbs[2] != 0))
         flags[list(self.large)] = True
@@ -190,7 +190,7 @@ class Totals:
         one.
         """
         high, low = self.ints
-        if not self.beside[at].any():
+        if not self.has_non_integers[at].any():
             return (high[at] * 4294967296.0 + low[at]).astype(np.float64)
         return np.array([double(self.of(i)) for i in at.tolist()], np.float64)
 
@@ -210,7 +210,7 @@ def finish(
     return hard
 
 
-def whole(
+def write_integer_sums(
     columns: dict[str, Column], at: npt.NDArray[np.int64], totals: Totals, *, bounded: bool
 ) -> dict[int, str]:
     """Writes the sums of integers of the groups ``at``, and returns texts as ``finish`` does;

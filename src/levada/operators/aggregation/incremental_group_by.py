@@ -41,7 +41,7 @@ from levada.operators.aggregation.incremental_sums import (
     sums_at,
 )
 from levada.operators.aggregation.ordered_changes import Runs
-from levada.operators.aggregation.panes import finished
+from levada.operators.aggregation.panes import finish_groups
 from levada.operators.aggregation.slicing.partial_aggregates import group_columns
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.reporting import report_buffer
@@ -88,7 +88,7 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: OperatorContext) -> 
         partial(counters.add, by=(), sums=names),
     )
     merged = _merge(node, step, state, rows, runs=runs, weights=weights, points=points, pool=pool)
-    return _changed(finished(node, step, merged, pool), runs, points[col.STANDING] > 0)
+    return _emit_changes(finish_groups(node, step, merged, pool), runs, points[col.STANDING] > 0)
 
 
 def partials(
@@ -296,7 +296,7 @@ def _merge(
     return Frame(columns, n)
 
 
-def _changed(values: Frame, runs: Runs, there: npt.NDArray[np.bool_]) -> Frame | None:
+def _emit_changes(values: Frame, runs: Runs, there: npt.NDArray[np.bool_]) -> Frame | None:
     """The row before each run out, the row after it in, where the group is there."""
     after = runs.after
     gone, come = np.flatnonzero(there[after - 1]), np.flatnonzero(there[after])

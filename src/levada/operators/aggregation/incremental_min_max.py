@@ -60,17 +60,17 @@ class _Values:
     whole: Bools
 
     @property
-    def known(self) -> Bools:
+    def is_known(self) -> Bools:
         """The values of which all is known."""
         return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
 
-    def enough(self, w: npt.NDArray[np.int8]) -> Bools:
+    def groups_with_remaining(self, w: npt.NDArray[np.int8]) -> Bools:
         """The groups of which something is sure to stand at every report: not all can leave."""
         groups = len(self.starts) - 1
         leaving = np.zeros(self.rows.n, np.bool_)
         leaving[self.place[w < 0]] = True
         staying = np.bincount(
-            self.rows[col.GROUP][self.known & (self.base > 0) & ~leaving], minlength=groups
+            self.rows[col.GROUP][self.is_known & (self.base > 0) & ~leaving], minlength=groups
         )
         return (staying > 0) | self.whole
 
@@ -99,7 +99,7 @@ def best_values(
             spec.function,
             pool,
         )
-        enough = values.enough(w)
+        enough = values.groups_with_remaining(w)
         if enough.all():
             break
         wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
@@ -156,11 +156,11 @@ def _values(
 
 def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
     """A key of group and value."""
-    x, y = _halves(values)
+    x, y = _value_words(values)
     return combine(x, y, np.ascontiguousarray(of).view(np.uint64), np.zeros(values.n, np.uint64))
 
 
-def _halves(values: Frame) -> tuple[Words, Words]:
+def _value_words(values: Frame) -> tuple[Words, Words]:
     if col.x(0) in values:
         return values[col.x(0)], values[col.y(0)]
     m, d = (np.ascontiguousarray(value(values, n, 0)).view(np.uint64) for n in "md")
@@ -182,7 +182,7 @@ def _rank(values: Frame, best: AggregateFunction, pool: TermLookup) -> Longs:
     order = in_order(by)
     if (by[order[1:]] != by[order[:-1]]).all():
         return order
-    x, y = _halves(values)
+    x, y = _value_words(values)
     return in_order(~x, ~y, by)
 
 
@@ -201,7 +201,7 @@ def _remember(
     """
     change = np.zeros(values.rows.n, np.int64)
     np.add.at(change, values.place, w.astype(np.int64))
-    known, of = values.known, values.rows[col.GROUP]
+    known, of = values.is_known, values.rows[col.GROUP]
     stored = values.stored
     if stored is not None:
         read = np.zeros(values.rows.n, np.bool_)

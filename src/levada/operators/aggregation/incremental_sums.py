@@ -150,17 +150,19 @@ def large_at(
     if kept is not None:
         places, digits = (kept[1][name].tolist() for name in (col.SUM, col.COUNT))
         for g, place, digit in zip(kept[0].tolist(), places, digits, strict=True):
-            bignum_sums.added(base, g, Decimal(digit).scaleb(place * _PLACE, EXACT))
+            bignum_sums.add_number(base, g, Decimal(digit).scaleb(place * _PLACE, EXACT))
     changes: bignum_sums.Sums = {}
     for i in np.flatnonzero(np.isin(runs.rows, list(large_numbers))).tolist():
         weighted = EXACT.multiply(large_numbers[int(runs.rows[i])], Decimal(int(weights[i])))
-        bignum_sums.added(changes, int(runs.run[i]), weighted)
+        bignum_sums.add_number(changes, int(runs.run[i]), weighted)
     rest = _digits(changes, runs)
     counters.insert(state, key, rest, partial(counters.add, by=(col.SUM,), sums=(col.COUNT,)))
-    return bignum_sums.columns(_standing(base, changes, runs), n, pool)
+    return bignum_sums.columns(_sums_at_points(base, changes, runs), n, pool)
 
 
-def _standing(base: bignum_sums.Sums, changes: bignum_sums.Sums, runs: Runs) -> bignum_sums.Sums:
+def _sums_at_points(
+    base: bignum_sums.Sums, changes: bignum_sums.Sums, runs: Runs
+) -> bignum_sums.Sums:
     """The sums at the points of the groups that have any, from those before and those of runs."""
     sums: bignum_sums.Sums = {}
     before, after = runs.before, runs.after

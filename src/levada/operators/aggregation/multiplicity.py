@@ -33,7 +33,7 @@ from levada.plan.execution.plan import PlanNode
 def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The changes of what is shown, from the changes of the inputs."""
     step, state = node.step, env.state
-    sides = [f.with_(w=_signed(f, i)) for i, f in enumerate(inputs) if f is not None]
+    sides = [f.with_(w=_signed_weights(f, i)) for i, f in enumerate(inputs) if f is not None]
     if not sides:
         return None
     rows = concat(sides)
@@ -45,7 +45,7 @@ def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) 
     earlier, count = running_counts(
         key_steps.of, key_steps.net(rows["w"]), before, step.shown is Shown.HELD
     )
-    change = _shown(count, step.shown) - _shown(earlier, step.shown)
+    change = _shown_multiplicity(count, step.shown) - _shown_multiplicity(earlier, step.shown)
     kept = np.zeros(len(first), np.int64)
     np.add.at(kept, key_steps.of, count - earlier)
     place = rows[col.PLACE][first]
@@ -60,11 +60,11 @@ def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) 
     )
 
 
-def _signed(frame: Frame, side: int) -> npt.NDArray[np.int8]:
+def _signed_weights(frame: Frame, side: int) -> npt.NDArray[np.int8]:
     return frame["w"] if side == 0 else (-frame["w"]).astype(np.int8)
 
 
-def _shown(count: Longs, shown: Shown) -> Longs:
+def _shown_multiplicity(count: Longs, shown: Shown) -> Longs:
     return np.clip(count, 0, 1) if shown is Shown.DISTINCT else np.maximum(count, 0)
 
 

@@ -59,7 +59,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
     if new:
         whole = concat(new)
         parts.append(whole)
-        kept = report_buffer.later(whole, calendar.high)
+        kept = report_buffer.rows_after(whole, calendar.high)
         terms = bignum_sums.own_terms(kept, step.aggregates, pool)
         report_buffer.remember(state, key, kept, terms)
     out: Frame | None = None
@@ -84,7 +84,7 @@ def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: TermLookup) -> Frame:
     for all windows in which the same slices count.
     """
     none = np.zeros(sums.parts.n, np.int64)
-    return sums.of_reports(finished(node, node.step, sums.parts.with_(r=none), pool))
+    return sums.of_reports(finish_groups(node, node.step, sums.parts.with_(r=none), pool))
 
 
 def _by_ranges(
@@ -161,9 +161,9 @@ def _at_reports(
 ) -> Frame | None:
     """Panes that count at each due report, added up per group."""
     plain = parts and not step.enumerated and all(is_folded(part) for part in parts)
-    merged = _slid(step, concat(parts), calendar, pool) if plain else None
+    merged = _aggregate_sliding(step, concat(parts), calendar, pool) if plain else None
     if merged is not None:
-        return finished(node, step, merged, pool) if merged.n else None
+        return finish_groups(node, step, merged, pool) if merged.n else None
     expanded = []
     for part in parts:
         if not is_folded(part):  # slices, by their reports
@@ -175,11 +175,13 @@ def _at_reports(
             expanded.append(columns.take(at).with_(r=r))
     merged = merge(step, concat(expanded), pool) if expanded else None
     if not step.keys and step.enumerated:
-        merged = everywhere(step, merged, calendar, home, pool)
-    return finished(node, step, merged, pool) if merged is not None and merged.n else None
+        merged = add_empty_groups(step, merged, calendar, home, pool)
+    return finish_groups(node, step, merged, pool) if merged is not None and merged.n else None
 
 
-def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: TermLookup) -> Frame | None:
+def _aggregate_sliding(
+    step: s.Panes, rows: Frame, calendar: Calendar, pool: TermLookup
+) -> Frame | None:
     """The same where one window says the reports, and every group's panes are in order of time;
     else None.
     """
@@ -203,7 +205,7 @@ def merge(step: s.Panes | s.RGroup, rows: Frame, pool: TermLookup) -> Frame:
     return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
 
 
-def everywhere(
+def add_empty_groups(
     step: s.Panes | s.RGroup,
     merged: Frame | None,
     calendar: Calendar,
@@ -255,7 +257,7 @@ def _no_slot() -> dict[str, Array]:
     }  # fmt: skip
 
 
-def finished(
+def finish_groups(
     node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: TermLookup
 ) -> Frame:
     """The output slots: keys, then aggregates, those that are kept."""

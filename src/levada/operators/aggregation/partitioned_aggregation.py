@@ -39,21 +39,21 @@ class Part:
     def of(self, some: Range, slots: range) -> Frame:
         """The rows whose keys are in a range."""
         if self.cut.within(some):
-            return self._counting(self.rows)
+            return self._rows_of_groups(self.rows)
         if not some.within(self.cut):
             return self.rows.slice(0, 0)
         deeper = some.depth - self.cut.depth
         at = some.prefix - (self.cut.prefix << deeper)
-        order, offsets = self._order = self._order or self._ordered(slots, deeper)
+        order, offsets = self._order = self._order or self._order_by_range(slots, deeper)
         if at + 1 == 1 << deeper:
             self._order = None
-        return self._counting(self.rows.take(order[offsets[at] : offsets[at + 1]]))
+        return self._rows_of_groups(self.rows.take(order[offsets[at] : offsets[at + 1]]))
 
-    def _ordered(self, slots: range, deeper: int) -> tuple[Ints, Longs]:
+    def _order_by_range(self, slots: range, deeper: int) -> tuple[Ints, Longs]:
         rest = self.cut.rest(key_of(self.rows, slots)[0])
         return scatter_order((rest >> np.uint64(_BITS - deeper)).astype(np.int32), 1 << deeper)
 
-    def _counting(self, rows: Frame) -> Frame:
+    def _rows_of_groups(self, rows: Frame) -> Frame:
         return rows if self.groups is None else rows.where(self.groups[rows[col.PLACE]])
 
 

@@ -20,7 +20,7 @@ from levada.core.frame import Frame, concat
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.aggregation.panes import everywhere, finished, fold_one, merge
+from levada.operators.aggregation.panes import add_empty_groups, finish_groups, fold_one, merge
 from levada.operators.aggregation.slicing.partial_aggregates import group_columns, lookup
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import Key, key_of, with_report
@@ -33,14 +33,14 @@ def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: OperatorContext) -> Fr
     step, pool, (frame,) = node.step, env.pool, inputs
     arrived = parts = [part for part in env.partials.get(node.id, ()) if part.n]
     if frame is not None and frame.n:
-        parts = [*arrived, _folded(step, frame, pool)]
+        parts = [*arrived, _fold_groups(step, frame, pool)]
     merged: Frame | None = None
     if parts:  # one frame may have the partials of several tasks
         merged = merge(step, concat(parts), pool) if arrived else parts[0]
     if not step.keys and step.enumerated:
         calendar = env.calendar(node, step.kinds)
-        merged = everywhere(step, merged, calendar, env.home(node), pool)
-    return finished(node, step, merged, pool) if merged is not None and merged.n else None
+        merged = add_empty_groups(step, merged, calendar, env.home(node), pool)
+    return finish_groups(node, step, merged, pool) if merged is not None and merged.n else None
 
 
 def partials(
@@ -52,7 +52,7 @@ def partials(
     keyed = _grouped(node.step, frame)
     if len(keyed[2]) > most * frame.n:
         return None
-    return _folded(node.step, frame, pool, keyed).drop(col.PLACE)
+    return _fold_groups(node.step, frame, pool, keyed).drop(col.PLACE)
 
 
 def values(node: PlanNode[s.RGroup], frame: Frame, most: float) -> Frame | None:
@@ -72,7 +72,9 @@ def _grouped(step: s.RGroup, frame: Frame) -> _Grouped:
     return (key, *group(*key))
 
 
-def _folded(step: s.RGroup, frame: Frame, pool: TermLookup, keyed: _Grouped | None = None) -> Frame:
+def _fold_groups(
+    step: s.RGroup, frame: Frame, pool: TermLookup, keyed: _Grouped | None = None
+) -> Frame:
     key, codes, first = keyed or _grouped(step, frame)
     kept = group_columns(frame, step.keys, first)
     sums = _fold_distinct(step, frame, key, codes=codes, g=len(first), pool=pool)

@@ -38,15 +38,15 @@ from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import aggregate_functions
 from levada.operators.aggregation.slicing.cell_membership import cells_of, wants_of
 from levada.operators.aggregation.slicing.cell_tree import Columns
-from levada.operators.aggregation.slicing.condition_cells import Cells, told
+from levada.operators.aggregation.slicing.condition_cells import Cells, match_conditions
 from levada.operators.aggregation.slicing.partial_aggregates import (
     group_columns,
     lookup,
-    merged,
-    numbered,
-    summed,
+    merge_partials,
+    number_values,
+    sum_partials,
 )
-from levada.operators.aggregation.slicing.slice_intervals import Intervals, once, spans
+from levada.operators.aggregation.slicing.slice_intervals import Intervals, project_once, spans
 from levada.operators.rows.route_rows import fan_out, key_of, zeros
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, PlanNode
@@ -104,7 +104,9 @@ class _Folded:
             facets = layout.slots[spec.slot] if spec.slot >= 0 else Facet(0)
             key = (_kind(spec), reader.slot(spec.slot), facets)
             if key not in self.known:
-                rows = once(reader.way, self.slices.rows, self.node) if rows is None else rows
+                rows = (
+                    project_once(reader.way, self.slices.rows, self.node) if rows is None else rows
+                )
                 self.known[key] = aggregate_functions.fold(
                     rows, self.slices.codes, len(self.slices.first), (spec,), lookup(self.pool)
                 )
@@ -117,7 +119,7 @@ class _Folded:
         if (cells := self.slices.cells) is None:
             return self.known[key]
         if ("cells", *key) not in self.known:
-            merge = partial(merged, specs=(spec,), pool=self.pool)
+            merge = partial(merge_partials, specs=(spec,), pool=self.pool)
             self.known["cells", *key] = cells.nodes.partials(self.known[key], merge)
         return self.known["cells", *key]
 
@@ -135,7 +137,7 @@ class Sliced(NamedTuple):
     partials: Iterator[tuple[Consumer, Frame]]
 
 
-def sliced(
+def slice_for_readers(
     node: PlanNode, readers: Readers, out: Frame, pool: TermLookup, most: float
 ) -> Sliced | None:
     """A producer's rows as partials for readers that want the same groups of them; None if slices
@@ -143,7 +145,7 @@ def sliced(
     """
     matched, leaf, wanted = None, None, float(out.n)
     if readers.form is not None:
-        if (matched := told(readers, out, pool)) is None:
+        if (matched := match_conditions(readers, out, pool)) is None:
             return None
         there = matched.leaf >= 0
         out, leaf = out.where(there), matched.leaf[there]
@@ -227,7 +229,7 @@ def _as_slices(reader: Reader, folded: _Folded) -> Frame:
     alike = slices.rows.take(slices.first[there]).with_(
         **{name: times[there] for name, times in slices.cut.items()}
     )
-    rows = once(reader.way, alike, node)
+    rows = project_once(reader.way, alike, node)
     kept = group_columns(rows, reader.panes.step.keys, np.arange(len(there)))
     kept |= {} if cells is None else cells.take(there).columns
     kept |= {name: c for name, c in rows.columns.items() if col.is_time(name)}
@@ -262,22 +264,24 @@ def _spans(reader: Reader, folded: _Folded, cells: Frame | None) -> tuple[Ints, 
 def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     """The slices, or their cells, in each member's panes, added up."""
     slices, node = folded.slices, folded.node
-    part, at, intervals = _counting(reader, slices, node)
+    part, at, intervals = _member_intervals(reader, slices, node)
     owner = part if slices.cells is None else slices.cells.nodes.slices[part]
     pane = slices.groups[0][owner] * np.int64(max(intervals.count, 1)) + at
-    codes, panes = numbered(pane, len(slices.groups[1]) * intervals.count)
+    codes, panes = number_values(pane, len(slices.groups[1]) * intervals.count)
     whose, when = np.divmod(panes, max(intervals.count, 1))
-    rows = once(reader.way, slices.rows.take(slices.first[slices.groups[1]]), node)
+    rows = project_once(reader.way, slices.rows.take(slices.first[slices.groups[1]]), node)
     kept = group_columns(rows, reader.panes.step.keys, whose)
     kept["op"] = intervals.op[when]
     kept |= {col.BEGIN: intervals.begin[when], col.END: intervals.end[when]}
     parts = Frame(folded.of(reader), slices.parts)
     specs = reader.panes.step.aggregates
-    sums = summed(parts, part, codes, len(panes), specs, pool=folded.pool)
+    sums = sum_partials(parts, part, codes, len(panes), specs, pool=folded.pool)
     return Frame(kept | sums, len(panes))
 
 
-def _counting(reader: Reader, slices: Slices, node: PlanNode) -> tuple[Longs, Longs, Intervals]:
+def _member_intervals(
+    reader: Reader, slices: Slices, node: PlanNode
+) -> tuple[Longs, Longs, Intervals]:
     """(slice or cell, interval): when each counts for whom."""
     times, ways = slices.times[0], slices.of_times()
     if slices.cells is None:

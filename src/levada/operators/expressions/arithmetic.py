@@ -21,7 +21,7 @@ from levada.core.expressions import Function
 from levada.core.rdf_terms import Kind
 from levada.operators.expressions import numeric
 from levada.operators.expressions.numeric import EXACT, FLOATING, MOST, NUMBERS, Floats, Undecided
-from levada.operators.expressions.row_blocks import Block, Result, at, blocks, general
+from levada.operators.expressions.row_blocks import Block, Result, blocks, general, inner_rows
 from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.scalar.literals import DECIMAL, term_of, value_of
 from levada.operators.expressions.scalar.numbers import FRACTION_DIGITS
@@ -56,7 +56,7 @@ def _binary(operator: Function, block: Block, result: Result) -> None:
         exact = _quotient if operator is Function.DIVIDE else _exact
         undecided = exact(operator, block, result)
     elif all(k in NUMBERS for k in kinds):
-        target = numeric.wider(*kinds)
+        target = numeric.wider_kind(*kinds)
         (x, lost), (y, too) = (
             numeric.floats(a, kinds[0], target),
             numeric.floats(b, kinds[1], target),
@@ -64,7 +64,7 @@ def _binary(operator: Function, block: Block, result: Result) -> None:
         with np.errstate(all="ignore"):
             values = _UFUNC[operator](x, y)
         result.put(block.rows, target, dbl=values.astype(np.float64))
-        undecided = numeric.either(lost, too)
+        undecided = numeric.either_undecided(lost, too)
     elif _may_have_value(operator, kinds):
         general(SCALAR[operator], block.columns, None, result, block.rows)
         return
@@ -116,8 +116,8 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     assert operator is Function.DIVIDE, "a quotient is a division"
     x, y, _, over = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)
-    large = numeric.beyond(y, _DIVISOR) | (x == _LEAST)
-    undecided = numeric.either(over, large)
+    large = numeric.is_beyond(y, _DIVISOR) | (x == _LEAST)
+    undecided = numeric.either_undecided(over, large)
     assert undecided is not None, "of each row it is known"
     zero = y == 0
     whole, fraction = long_division(
@@ -134,7 +134,7 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
         near = (whole + fraction / 1e18)[long]
         parts = negative[long], whole[long], fraction[long]
         result.put_hard(
-            at(block.rows, long),
+            inner_rows(block.rows, long),
             np.where(negative[long], -near, near),
             lambda: _long_decimals(*parts),
         )
@@ -172,7 +172,7 @@ def _long_decimals(negative: Bools, whole: Longs, fraction: Longs) -> pl.Series:
     return frame.select(text.alias("t"))["t"]
 
 
-def bounded(column: Column) -> Column:
+def bound_integers(column: Column) -> Column:
     """CQL's integers: those that 64 bits hold are plain ones, others have no value."""
     hard = np.flatnonzero(column.kinds() == Kind.HARD_NUMBER)
     texts = column.texts().gather(hard).to_list() if len(hard) else []
@@ -212,7 +212,7 @@ def unary(operator: Function, a: Column) -> Column:
 def _unary_exact(operator: Function, kind: Kind, block: Block, result: Result) -> None:
     man, scale = numeric.facets(block.columns[0])
     # Sums of other operators may have a little more than 18 digits.
-    large = np.flatnonzero(numeric.beyond(man, MOST))
+    large = np.flatnonzero(numeric.is_beyond(man, MOST))
     if len(large):
         man = man.copy()
         man[large] = 0
@@ -227,7 +227,7 @@ def _round(man: Longs, scale: Longs) -> tuple[Longs, Longs]:
     return (2 * man + unit) // (2 * unit), scale * 0
 
 
-def _whole(values: Floats) -> Floats:
+def _round_half_up(values: Floats) -> Floats:
     down = np.floor(values)
     return np.asarray(np.copysign(down + (values - down >= 0.5), values), values.dtype)
 
@@ -244,7 +244,7 @@ _FLOATS: dict[Function, Callable[[Floats], Floats]] = {
     Function.PLUS: lambda v: v,
     Function.MINUS: np.negative,
     Function.ABS: np.abs,
-    Function.ROUND: _whole,
+    Function.ROUND: _round_half_up,
     Function.CEIL: lambda v: np.copysign(np.ceil(v), v),
     Function.FLOOR: lambda v: np.copysign(np.floor(v), v),
 }

@@ -136,7 +136,7 @@ def _by_lexical(operator: Function, a: Column, b: Column) -> Bytes:
 
 def _by_value(operator: Function, block: Block) -> Bytes:
     """Two numbers, booleans or times: vectorised where facets decide, else by the general path."""
-    operands = comparable(block)
+    operands = comparable_operands(block)
     if operands is None:
         return _general_order(operator, block)
     left, right, undecided = operands
@@ -149,7 +149,7 @@ def _by_value(operator: Function, block: Block) -> Bytes:
     return out
 
 
-def comparable(block: Block) -> tuple[Any, Any, Undecided] | None:
+def comparable_operands(block: Block) -> tuple[Any, Any, Undecided] | None:
     """A block of two numbers, booleans or times as two arrays that compare as they do, and the rows
     undecided.
     """
@@ -160,20 +160,22 @@ def comparable(block: Block) -> tuple[Any, Any, Undecided] | None:
         x, y, _, undecided = numeric.align(left, right)
         return x, y, undecided
     if a in NUMBERS and b in NUMBERS:
-        target = numeric.wider(a, b)
+        target = numeric.wider_kind(a, b)
         v, lost = numeric.floats(left, a, target)
         w, too = numeric.floats(right, b, target)
-        return v, w, numeric.either(lost, too)
+        return v, w, numeric.either_undecided(lost, too)
     if {a, b} <= {*NUMBERS, Kind.HARD_NUMBER}:
-        return _nearly(left, right, numeric.wider(a, b) if Kind.FLOAT in (a, b) else Kind.DOUBLE)
+        return _nearest_doubles(
+            left, right, numeric.wider_kind(a, b) if Kind.FLOAT in (a, b) else Kind.DOUBLE
+        )
     return None
 
 
-def _nearly(a: Column, b: Column, target: Kind) -> tuple[Any, Any, Undecided]:
+def _nearest_doubles(a: Column, b: Column, target: Kind) -> tuple[Any, Any, Undecided]:
     """Numbers of which some are hard, by their nearest doubles: undecided where these are too close
     to tell.
     """
-    (x, lost), (y, too) = numeric.nearest(a), numeric.nearest(b)
+    (x, lost), (y, too) = numeric.nearest_doubles(a), numeric.nearest_doubles(b)
     close = 1e-6 if target == Kind.FLOAT else 1e-14
     with np.errstate(invalid="ignore"):
         undecided = ~(np.abs(x - y) > close * np.maximum(np.abs(x), np.abs(y)))

@@ -109,15 +109,15 @@ class _Evaluation:
         if function in _CONDITIONS:
             return logic.column_of(_CONDITIONS[function](self, function, args))
         if function in _VALUES:
-            return self._fitting(_VALUES[function](self, function, args))
+            return self._bound_integers(_VALUES[function](self, function, args))
         if function in STRINGS:
             return string_function(function, self.columns(args), self.scope.account)
         if function in PATTERNS:
             return pattern_function(function, self.columns(args), self.scope.account)
-        return self._fitting(strict(SCALAR[function], self.columns(args)))
+        return self._bound_integers(strict(SCALAR[function], self.columns(args)))
 
-    def _fitting(self, column: Column) -> Column:
-        return arithmetic.bounded(column) if self.scope.tuples else column
+    def _bound_integers(self, column: Column) -> Column:
+        return arithmetic.bound_integers(column) if self.scope.tuples else column
 
     def seeds(self) -> tuple[Words, int]:
         """The seeds of the rows and the place of the next call that needs them."""
@@ -135,16 +135,16 @@ def _compare(e: _Evaluation, function: Function, args: _Args) -> Bytes:
 
 
 def _logical(e: _Evaluation, function: Function, args: _Args) -> Bytes:
-    join = logic.both if function is Function.AND else logic.either
+    join = logic.logical_and if function is Function.AND else logic.logical_or
     truths = e.truth(args[0])
     for arg in args[1:]:
         truths = join(truths, e.truth(arg))
     return truths
 
 
-def _contained(e: _Evaluation, function: Function, args: _Args) -> Bytes:
+def _evaluate_in(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     value, *members = e.columns(args)
-    truths = logic.contained(value, members, e.scope.identify)
+    truths = logic.is_in(value, members, e.scope.identify)
     return truths if function is Function.IN else negate(truths)
 
 
@@ -157,7 +157,7 @@ _Condition = Callable[[_Evaluation, Function, _Args], Bytes]
 _CONDITIONS: dict[Function, _Condition] = {
     **dict.fromkeys(OPERATORS, _compare),
     **dict.fromkeys((Function.AND, Function.OR), _logical),
-    **dict.fromkeys((Function.IN, Function.NOT_IN), _contained),
+    **dict.fromkeys((Function.IN, Function.NOT_IN), _evaluate_in),
     **dict.fromkeys(logic.TESTS, lambda e, f, a: logic.test(f, e.column(a[0]))),
     Function.NOT: lambda e, f, a: negate(e.truth(a[0])),
     Function.BOUND: lambda e, f, a: logic.bind(e.column(a[0])),

@@ -39,7 +39,7 @@ _KINDS: dict[Function, tuple[Kind, ...]] = {
 TESTS = tuple(_KINDS)
 
 
-def both(a: Bytes, b: Bytes) -> Bytes:
+def logical_and(a: Bytes, b: Bytes) -> Bytes:
     """``&&``.
 
     >>> both(np.array([0, 1], np.uint8), np.array([2, 2], np.uint8)).tolist()
@@ -48,7 +48,7 @@ def both(a: Bytes, b: Bytes) -> Bytes:
     return np.asarray(_AND[a * 3 + b])
 
 
-def either(a: Bytes, b: Bytes) -> Bytes:
+def logical_or(a: Bytes, b: Bytes) -> Bytes:
     """``||``."""
     return np.asarray(_OR[a * 3 + b])
 
@@ -97,11 +97,11 @@ def bind(column: Column) -> Bytes:
     return column.bound().astype(np.uint8)
 
 
-def contained(value: Column, members: Sequence[Column], identify: Identify | None) -> Bytes:
+def is_in(value: Column, members: Sequence[Column], identify: Identify | None) -> Bytes:
     """``IN``: ``=`` to one of the members, joined by ``||``."""
     truths = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
     for member in members:
-        truths = either(truths, comparison.compare(Function.EQUAL, value, member, identify))
+        truths = logical_or(truths, comparison.compare(Function.EQUAL, value, member, identify))
     return truths
 
 

@@ -36,7 +36,7 @@ def facets(column: Column) -> tuple[Longs, Longs]:
     return man, scale.astype(np.int64)
 
 
-def beyond(man: Longs, most: int) -> Bools:
+def is_beyond(man: Longs, most: int) -> Bools:
     """Where a mantissa has this size or more; the least int64 has none that is an int64.
 
     >>> beyond(np.array([-(2**63), 5, -7]), 7).tolist()
@@ -45,16 +45,16 @@ def beyond(man: Longs, most: int) -> Bools:
     return np.asarray((man >= most) | (man <= -most))
 
 
-def _one(scale: Longs) -> Longs:
+def _collapse_equal(scale: Longs) -> Longs:
     return scale[:1] if len(scale) and (scale == scale[0]).all() else scale
 
 
-def either(a: Undecided, b: Undecided) -> Undecided:
+def either_undecided(a: Undecided, b: Undecided) -> Undecided:
     """Rows that one of two steps could not decide."""
     return b if a is None else a if b is None else a | b
 
 
-def scaled(man: Longs, by: Longs) -> tuple[Longs, Undecided]:
+def scale_mantissa(man: Longs, by: Longs) -> tuple[Longs, Undecided]:
     """``man * 10**by`` (by from 0 to 18), and where that leaves the exact range."""
     if not by.any():
         return man, None
@@ -69,11 +69,11 @@ def align(a: Column, b: Column) -> tuple[Longs, Longs, Longs, Undecided]:
     """
     (am, ac), (bm, bc) = facets(a), facets(b)
     # One scale throughout is the rule: then a single number stands for the column.
-    ac, bc = _one(ac), _one(bc)
+    ac, bc = _collapse_equal(ac), _collapse_equal(bc)
     scale = np.maximum(ac, bc)
-    left, over = scaled(am, scale - ac)
-    right, too = scaled(bm, scale - bc)
-    return left, right, scale, either(over, too)
+    left, over = scale_mantissa(am, scale - ac)
+    right, too = scale_mantissa(bm, scale - bc)
+    return left, right, scale, either_undecided(over, too)
 
 
 def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
@@ -102,7 +102,7 @@ def doubles(man: Longs, scale: Longs | Bytes) -> Doubles:
     return (man.astype(np.longdouble) / _POWERS[scale].astype(np.longdouble)).astype(np.float64)
 
 
-def nearest(column: Column) -> tuple[Doubles, Bools]:
+def nearest_doubles(column: Column) -> tuple[Doubles, Bools]:
     """The nearest doubles of a block of any numeric kind, and where they tell nothing: out of
     range, or not shipped.
     """
@@ -112,7 +112,7 @@ def nearest(column: Column) -> tuple[Doubles, Bools]:
     return dbl, ~np.isfinite(dbl) | ((dbl == 0) & (kinds == Kind.HARD_NUMBER))
 
 
-def wider(a: int, b: int) -> Kind:
+def wider_kind(a: int, b: int) -> Kind:
     """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one is floating."""
     return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT
 

@@ -20,8 +20,8 @@ from levada.operators.expressions.row_blocks import Result, combinations
 from levada.operators.expressions.scalar import regex
 from levada.operators.expressions.scalar.literals import Text, literal_of, term_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
-from levada.operators.expressions.scalar.strings import simple, text
-from levada.operators.expressions.strings import bind, named, plain
+from levada.operators.expressions.scalar.strings import simple_text, text
+from levada.operators.expressions.strings import argument_frame, bind, is_plain_row
 from levada.operators.expressions.term_values import Column, length
 
 PATTERNS = frozenset({Function.REGEX, Function.REPLACE})
@@ -35,18 +35,18 @@ def pattern_function(
     result = Result(length(columns))
     rows = np.flatnonzero(bind(columns))
     if len(rows) and all(c.n == 1 for c in columns[1:]) and columns[0].n == result.n:
-        rows = _plainly(function, columns, rows, result, charged)
+        rows = _evaluate_plain_texts(function, columns, rows, result, charged)
     if len(rows):
         _by_pattern(function, columns, rows, result, charged)
     return result.column()
 
 
-def _plainly(
+def _evaluate_plain_texts(
     function: Function, columns: Sequence[Column], rows: Longs, result: Result, account: Account
 ) -> Longs:  # fmt: skip
     """Writes the values of one pattern where texts and values are plain; gives the other rows."""
-    texts = named(columns[:1])
-    suited = plain(texts, function)
+    texts = argument_frame(columns[:1])
+    suited = is_plain_row(texts, function)
     suited_rows = np.flatnonzero(suited)
     arguments = tuple(term_of(c.texts()[0]) for c in columns[1:])
     some = (
@@ -106,10 +106,10 @@ def _run(
     if one of those is an error.
     """
     try:
-        said = [simple(t) for t in arguments if t is not None]
+        said = [simple_text(t) for t in arguments if t is not None]
         if function is Function.REGEX:
-            return regex.compile_(*said, *[""] * (2 - len(said))).found(texts, account)
+            return regex.compile_(*said, *[""] * (2 - len(said))).search(texts, account)
         pattern, replacement, *flags = said
-        return regex.compile_(pattern, *(flags or [""])).replaced(texts, replacement, account)
+        return regex.compile_(pattern, *(flags or [""])).replace_all(texts, replacement, account)
     except ExpressionError:
         return None

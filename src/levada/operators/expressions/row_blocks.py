@@ -64,7 +64,7 @@ def _block(columns: Sequence[Column], kinds: tuple[int, ...], rows: Longs | None
     return Block(kinds, rows, tuple(gather(c, rows) if c.n != 1 else c for c in columns))
 
 
-def at(rows: Longs | None, inner: Longs | None) -> Longs | None:
+def inner_rows(rows: Longs | None, inner: Longs | None) -> Longs | None:
     """The rows of a block's rows (None: all)."""
     if inner is None:
         return rows
@@ -135,15 +135,15 @@ class Result:
     ) -> None:
         """Values by their texts: row i has text ``codes[i]`` (None: text i)."""
         self.kind[slice(None) if rows is None else rows] = kind
-        self._pooled(rows, texts, len(texts), codes)
+        self._put_text_codes(rows, texts, len(texts), codes)
 
     def put_hard(self, rows: Longs | None, dbl: Doubles, texts: Callable[[], pl.Series]) -> None:
         """Hard numbers by their nearest doubles and their texts, which are written if asked for."""
         none = np.zeros(len(dbl), np.int64)
         self.put(rows, Kind.HARD_NUMBER, man=none, scale=none.astype(np.uint8), dbl=dbl)
-        self._pooled(rows, texts, len(dbl), None)
+        self._put_text_codes(rows, texts, len(dbl), None)
 
-    def _pooled(
+    def _put_text_codes(
         self,
         rows: Longs | None,
         texts: pl.Series | Callable[[], pl.Series],
@@ -174,10 +174,10 @@ class Result:
 
     def column(self) -> Column:
         """The finished column; its texts are put together when asked for."""
-        text = self._written if self._texts else None
+        text = self._written_texts if self._texts else None
         return Column(self.n, None, None, self.kind, self.dbl, self.man, self.scale, text)
 
-    def _written(self) -> pl.Series:
+    def _written_texts(self) -> pl.Series:
         made = [texts() if callable(texts) else texts for texts in self._pool]
         pool = pl.concat([*made, pl.Series([None], dtype=pl.String)])
         codes = np.full(self.n, self._size)
@@ -201,7 +201,7 @@ def general(
     codes, distinct = combinations(columns, rows)
     if distinct:
         terms = [None if None in c else call(function, c) for c in distinct]
-        result.put_terms(at(place, rows), codes, terms)
+        result.put_terms(inner_rows(place, rows), codes, terms)
 
 
 def general_truth(

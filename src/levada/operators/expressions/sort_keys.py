@@ -198,9 +198,9 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float, str]:
         return value, 0.0, ""
     value = min(max(value, -_GREATEST), _GREATEST)
     more = EXACT.subtract(Decimal(number), _middle(value))
-    rest = _below(more)
+    rest = _greatest_double_below(more)
     least = _LEAST if rest == -np.inf else Decimal(rest)
-    return value, rest, _ordered(EXACT.subtract(more, least))
+    return value, rest, _order_preserving_text(EXACT.subtract(more, least))
 
 
 def _middle(value: float) -> Decimal:
@@ -211,7 +211,7 @@ def _middle(value: float) -> Decimal:
     return short if double(short) == value else Decimal(value)
 
 
-def _below(number: Decimal) -> float:
+def _greatest_double_below(number: Decimal) -> float:
     """The greatest double that is not greater."""
     near = min(double(number), _GREATEST)
     return (
@@ -219,7 +219,7 @@ def _below(number: Decimal) -> float:
     )
 
 
-def _ordered(number: Decimal) -> str:
+def _order_preserving_text(number: Decimal) -> str:
     """A number from 0 on as characters that are ordered as numbers are; 0 is "".
 
     >>> _ordered(Decimal(9)) < _ordered(Decimal("9.5")) < _ordered(Decimal(10))

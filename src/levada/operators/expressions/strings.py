@@ -35,7 +35,7 @@ class _Form:
     of: Callable[[Bodies], pl.Expr]
 
 
-def _before(b: Bodies) -> pl.Expr:
+def _text_before(b: Bodies) -> pl.Expr:
     is_inside = b[0].str.contains(b[1], literal=True) & (b[1] != "")
     return (
         pl.when(is_inside)
@@ -54,7 +54,7 @@ _FORMS: dict[Function, _Form] = {
     Function.STRSTARTS: _Form(Kind.BOOLEAN, lambda b: b[0].str.starts_with(b[1])),
     Function.STRENDS: _Form(Kind.BOOLEAN, lambda b: b[0].str.ends_with(b[1])),
     Function.CONTAINS: _Form(Kind.BOOLEAN, lambda b: b[0].str.contains(b[1], literal=True)),
-    Function.STRBEFORE: _Form(Kind.STRING, _before),
+    Function.STRBEFORE: _Form(Kind.STRING, _text_before),
     Function.STRAFTER: _Form(Kind.STRING, _after),
     Function.UCASE: _Form(Kind.STRING, lambda b: b[0].str.to_uppercase()),
     Function.LCASE: _Form(Kind.STRING, lambda b: b[0].str.to_lowercase()),
@@ -72,8 +72,8 @@ def string_function(
     """The value of one of ``STRINGS`` in each row; an error is unbound."""
     if length(columns) <= FEW:
         return strict(SCALAR[function], columns)
-    texts = named(columns)
-    suited = _write(texts) if function is Function.STR else plain(texts, function)
+    texts = argument_frame(columns)
+    suited = _write(texts) if function is Function.STR else is_plain_row(texts, function)
     rows = np.flatnonzero(suited)
     result = Result(length(columns))
     if function is Function.CONCAT:
@@ -90,7 +90,7 @@ def string_function(
     return result.column()
 
 
-def named(columns: Sequence[Column]) -> pl.DataFrame:
+def argument_frame(columns: Sequence[Column]) -> pl.DataFrame:
     """The texts of the arguments, side by side; a constant is repeated (Polars keeps it once)."""
     n = length(columns)
     series = [c.texts() if c.n == n else c.texts().new_from_index(0, n) for c in columns]
@@ -105,7 +105,9 @@ def bind(columns: Sequence[Column]) -> np.ndarray[tuple[int], np.dtype[np.bool_]
     return bound
 
 
-def plain(texts: pl.DataFrame, function: Function) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def is_plain_row(
+    texts: pl.DataFrame, function: Function
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The rows whose arguments are all simple literals without escapes."""
     each = []
     for name in texts.columns:

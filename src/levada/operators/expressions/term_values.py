@@ -160,7 +160,7 @@ def gather(column: Column, rows: Longs | None) -> Column:
         assert texts is not None, "a column with texts has texts"
         return texts.gather(rows)
 
-    return _at(column, rows, picked if source else None)
+    return _gather_columns(column, rows, picked if source else None)
 
 
 def broadcast(column: Column, n: int) -> Column:
@@ -169,10 +169,10 @@ def broadcast(column: Column, n: int) -> Column:
         return column
     assert column.n == 1, "a column has the rows of its scope, or one"
     rows = np.zeros(n, np.int64)
-    return _at(column, rows, lambda: column.texts().gather(rows))
+    return _gather_columns(column, rows, lambda: column.texts().gather(rows))
 
 
-def _at(column: Column, rows: Longs, text: Callable[[], pl.Series] | None) -> Column:
+def _gather_columns(column: Column, rows: Longs, text: Callable[[], pl.Series] | None) -> Column:
     x = None if column.x is None else column.x[rows]
     y = None if column.y is None else column.y[rows]
     kind = None if column.kind is None else column.kind[rows]

@@ -128,7 +128,7 @@ def records_of(
 
 def distinct_records(records: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Longs]:
     """The distinct ones of records, and which of them each one is."""
-    _, first, number = np.unique(mixed(records), return_index=True, return_inverse=True)
+    _, first, number = np.unique(mix_record(records), return_index=True, return_inverse=True)
     distinct = records[first]
     if np.array_equal(distinct[number], records):
         return distinct, number
@@ -136,7 +136,7 @@ def distinct_records(records: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int
     return distinct, number.ravel()
 
 
-def mixed(records: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def mix_record(records: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """A number for each record, equal for equal ones, and seldom for others."""
     mixture = records[:, SHAPE].astype(np.uint64)
     for column in range(SHAPE):

@@ -86,15 +86,15 @@ def patterns_of(
     looked up twice.
     """
     large = tuple([_Large(m, c) for n, c in zip(nodes, chosen, strict=True) if (m := _large(n, c))])
-    if large and (lasting := _lasting(large, seed)).table.n > MOST_COUNTED:
+    if large and (lasting := _lasting_patterns(large, seed)).table.n > MOST_COUNTED:
         now = {one.node.id: one.node for one in large}
         small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
         rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
-        return _behind(rest, _of_now(lasting, now))
+        return _append_lasting(rest, _of_now(lasting, now))
     if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
         return _with_terms(nodes, chosen, seed, wanted)
     if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MANY:
-        many = _many(nodes, chosen, seed)
+        many = _build_many(nodes, chosen, seed)
         if many.table.n > MOST_COUNTED:
             return many
     return _one_by_one(nodes, chosen, seed, wanted.every.rest)
@@ -106,12 +106,12 @@ def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | N
     return match if match and node.is_full and not match.step.lifted and mask.any() else None
 
 
-def _behind(rest: Patterns | None, lasting: Patterns) -> Patterns:
+def _append_lasting(rest: Patterns | None, lasting: Patterns) -> Patterns:
     """What lasts behind the others, none of which are counted then."""
     if rest is None:
         return lasting
     if rest.lasting is not None:
-        lasting = _behind(rest.lasting, lasting)
+        lasting = _append_lasting(rest.lasting, lasting)
     return replace(rest, texts=(), lasting=lasting)
 
 
@@ -147,15 +147,15 @@ def _with_terms(
     )
     if lasting is None:
         return rest
-    return _behind(
+    return _append_lasting(
         rest, _of_now(replace(lasting, texts=()), {n: m for n, (m, _) in lifted.items()})
     )
 
 
 @lru_cache(maxsize=16)
-def _lasting(large: tuple[_Large, ...], seed: int) -> Patterns:
+def _lasting_patterns(large: tuple[_Large, ...], seed: int) -> Patterns:
     """The patterns of full nodes, found once while these have the same members."""
-    return _many([one.node for one in large], [one.chosen for one in large], seed)
+    return _build_many([one.node for one in large], [one.chosen for one in large], seed)
 
 
 def _one_by_one(
@@ -214,7 +214,7 @@ def _plain(node: PlanNode, mask: npt.NDArray[np.bool_]) -> bool:
     return not mask.any() or (match is not None and not match.step.lifted)
 
 
-def _many(
+def _build_many(
     nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
 ) -> Patterns:
     """The patterns of very many members of Match nodes."""

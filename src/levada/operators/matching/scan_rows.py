@@ -51,7 +51,7 @@ def match_(
         counts = starts[numbers + 1] - starts[numbers]
         if counts.any():
             of = np.repeat(members, counts)
-            yield node, _row_frame(node, of, _of(rows, starts, numbers), chunk)
+            yield node, _row_frame(node, of, _pattern_rows(rows, starts, numbers), chunk)
     for ways in patterns.entailed:
         frame = frame_of(ways, chunk, rows, starts)
         if frame is not None:
@@ -65,7 +65,7 @@ def match_(
                 yield star, _star_frame(star, op, leg_triples, chunk)
 
 
-def _of(
+def _pattern_rows(
     rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], patterns: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """The rows of these patterns, which mostly have numbers in sequence, each once."""

@@ -106,14 +106,16 @@ def stars(step: s.Star, patterns: Longs, legs: Legs, triples: Triples) -> tuple[
     for leg in order[1:]:
         if not len(member):
             break
-        pairs, leg_places = _met(patterns[leg][member], legs.subject[chosen[order[0]]], legs)
+        pairs, leg_places = _meet_subjects(
+            patterns[leg][member], legs.subject[chosen[order[0]]], legs
+        )
         member = member[pairs]
         chosen = {n: at[pairs] for n, at in chosen.items()}
         chosen[leg] = leg_places
     if not len(member):
         return member, []
     rows = [legs.rows[chosen[n]] for n in range(len(step.legs))]
-    keep = _agreeing(step, rows, triples)
+    keep = _has_equal_bindings(step, rows, triples)
     return (member, rows) if keep is None else (member[keep], [r[keep] for r in rows])
 
 
@@ -125,7 +127,7 @@ def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
     return np.repeat(members, many).astype(np.int32), ranges(legs.starts[member_patterns], many)
 
 
-def _met(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:
+def _meet_subjects(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:
     """Pairs of these and the places of their pattern with the same subject."""
     room = max(len(wanted), 1024)
     parts: list[tuple[Longs, Longs]] = []
@@ -145,7 +147,7 @@ def _concatenate(parts: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:
     )
 
 
-def _agreeing(step: s.Star, rows: Sequence[Longs], triples: Triples) -> Bools | None:
+def _has_equal_bindings(step: s.Star, rows: Sequence[Longs], triples: Triples) -> Bools | None:
     """Which rows bind all that several legs share alike; None: all (only the subject is shared)."""
     keep: Bools | None = None
     for first, others in step.shared():

@@ -19,7 +19,7 @@ from levada.core.array_types import Longs
 from levada.core.frame import Frame, concat
 from levada.core.query_limits import QueryLimits
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.reporting.deduplicated_reports import is_picked, readers_of, reported
+from levada.operators.reporting.deduplicated_reports import is_picked, readers_of, select_reported
 from levada.operators.reporting.ranges.range_families import RangeCells, families_of
 from levada.operators.reporting.shared_result_cells import Cells, cells_of
 from levada.operators.row_limit import most_of, most_rows
@@ -50,7 +50,7 @@ class CompensationRouter:
         cells = cells_of(self.plan, after.node, self.pool.seed)
         return cells if isinstance(cells, Cells) else None
 
-    def ranged(
+    def route_ranges(
         self, node: PlanNode, out: Frame, edges: tuple[Consumer, Consumer]
     ) -> Frame | None:  # fmt: skip
         """The rows of a join for readers whose windows differ in ranges, once for all of these;
@@ -89,13 +89,13 @@ class CompensationRouter:
             parts.append(project_for_consumer(out.where(~celled), edge, node.layout))
         return concat(parts)
 
-    def picked(
+    def route_to_picks(
         self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
     ) -> Frame:
         """The rows of each pick, which are counted: those that nobody wants are gone by then.
         Raises ``ExcessError``.
         """
-        mixed = picks.known(_mixed, shares_of(self.plan))
+        mixed = picks.known(_has_mixed_windows, shares_of(self.plan))
         met = None if node.of(s.Join) is None else self.met
         picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
         if picks.layout.report:  # that of which it is a report has been counted
@@ -107,7 +107,7 @@ class CompensationRouter:
             raise most_of(picks, counts, self.limits)
         return picked
 
-    def reported(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
+    def route_to_report(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
         """The rows for a report of which there are picks, which are counted; None: it is none.
         Raises ``ExcessError``.
         """
@@ -115,15 +115,15 @@ class CompensationRouter:
         if report is None or not is_picked(self.plan, report):
             return None
         readers = readers_of(report, shares_of(self.plan), self.pool.seed)
-        report_rows, rows, picks = reported(consumer, out, node.layout, readers, self.pool)
+        report_rows, rows, picks = select_reported(consumer, out, node.layout, readers, self.pool)
         if node.of(s.Join) is not None:
             self.met.take(node.id, rows, picks)
         self._reports[report.id] = many = self._reports.get(report.id, 0) + report_rows.n
         if many > most_rows(report, self.limits):
-            raise readers.most(report, rows, self.limits, self.pool)
+            raise readers.excess_error(report, rows, self.limits, self.pool)
         return report_rows
 
-    def wanted(self, frame: Frame, consumer: Consumer) -> Frame:
+    def drop_unwanted_rows(self, frame: Frame, consumer: Consumer) -> Frame:
         """The rows that a relaxed join or set has any use for, or what keeps a side of several."""
         target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
         join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
@@ -145,5 +145,5 @@ class CompensationRouter:
         return wanted_rows
 
 
-def _mixed(node: PlanNode, shares: SharingDemand) -> bool:
+def _has_mixed_windows(node: PlanNode, shares: SharingDemand) -> bool:
     return shares.mixed(node.id)

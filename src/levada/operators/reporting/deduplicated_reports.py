@@ -74,7 +74,7 @@ class Readers:
         """The most members that read the same rows."""
         return int(np.diff(self.offsets).max(initial=0))
 
-    def wanted(self, rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
+    def wanted_classes(self, rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
         """(row, class) of the members of which some pick wants it, each once."""
         if self.classes <= CLASSES:
             bits = np.zeros(rows.n, np.int64)
@@ -87,7 +87,7 @@ class Readers:
         row, of = np.divmod(np.unique(code), self.classes)
         return row, of
 
-    def each(self, rows: Frame, pool: TermLookup) -> Longs:
+    def count_picks(self, rows: Frame, pool: TermLookup) -> Longs:
         """How many picks want each row, as far as indexes tell."""
         counts = np.zeros(rows.n, np.int64)
         for predicates in self.predicates:
@@ -97,7 +97,7 @@ class Readers:
                 counts[there] += of[leaves[there]]
         return counts
 
-    def most(
+    def excess_error(
         self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: TermLookup
     ) -> ExcessError:
         """The error of the pick that wants most of these rows, which are too many."""
@@ -115,17 +115,17 @@ def readers_of(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Re
     return node.known(_readers, shares, seed)
 
 
-def reported(
+def select_reported(
     consumer: Consumer, out: Frame, source: Layout, readers: Readers, pool: TermLookup
 ) -> tuple[Frame, Frame, Longs]:
     """The rows for the members of a report of which there are picks. Beside them what they are
     rows of, and how many picks want each of these.
     """
     rows = project_for_consumer(out, once(consumer), source)
-    row, of = readers.wanted(rows, pool)
+    row, of = readers.wanted_classes(rows, pool)
     wanted = rows.take(row)
     members = readers.members[readers.offsets[wanted["op"]] + of]
-    return wanted.with_(op=members.astype(np.int32)), rows, readers.each(rows, pool)
+    return wanted.with_(op=members.astype(np.int32)), rows, readers.count_picks(rows, pool)
 
 
 def check_few(

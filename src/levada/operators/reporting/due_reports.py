@@ -77,27 +77,29 @@ class Calendar:
         moved = self.high > self.low
         if not moved.any() or not self._reports_at_closes:
             return bool(moved.any())
-        members = self._told
+        members = self._distinct_members
         low, high, moved = self.low[members], self.high[members], moved[members]
-        return any(bool((moved & (self._next_close(j, low) <= high)).any()) for j in self._said)
+        return any(
+            bool((moved & (self._next_close(j, low) <= high)).any()) for j in self._report_windows
+        )
 
     @cached_property
-    def _said(self) -> tuple[int, ...]:
+    def _report_windows(self) -> tuple[int, ...]:
         """The windows that say when there is a report."""
         return reporting(self.kinds)
 
     @cached_property
     def _closing(self) -> list[int]:
         """Those of them that say it at their closes."""
-        return [j for j in self._said if self.kinds[j].on_close]
+        return [j for j in self._report_windows if self.kinds[j].on_close]
 
     @property
     def _reports_at_closes(self) -> bool:
         """Whether all of them do."""
-        return len(self._closing) == len(self._said)
+        return len(self._closing) == len(self._report_windows)
 
     @cached_property
-    def _told(self) -> slice:
+    def _distinct_members(self) -> slice:
         """The members that tell of all which closes are due: the first, if all have its windows."""
         return slice(0, 1) if self.table.alike else slice(None)
 
@@ -121,9 +123,9 @@ class Calendar:
     @cached_property
     def _first(self) -> Times:
         """Of each member the first close that is due, MAX if none is; MIN if none was before."""
-        if not self._said:
+        if not self._report_windows:
             return np.full(len(self.low), MIN, np.int64)
-        closes = [self._next_close(j, self.low) for j in self._said]
+        closes = [self._next_close(j, self.low) for j in self._report_windows]
         first = np.minimum.reduce(closes)
         due = np.where(first <= self.high, first, MAX)
         return np.where(self.low > MIN // 2, due, MIN)
@@ -160,14 +162,14 @@ class Calendar:
             member = int(np.argmax(self.of == schedule))
             low, high = int(self.low[member]), int(self.high[member])
             listed, ended = self.node.schedules.distinct[schedule], bool(self.ended[member])
-            with self._blamed(member):
+            with self._attribute_to_member(member):
                 self._lists[schedule] = instants(
                     listed, self.element_times, low, high, ended=ended, most=self._most
                 )
         return self._lists[schedule]
 
     @contextmanager
-    def _blamed(self, member: int = -1) -> Iterator[None]:
+    def _attribute_to_member(self, member: int = -1) -> Iterator[None]:
         """Says of which member there are too many reports, where the error does not."""
         try:
             yield
@@ -183,12 +185,12 @@ class Calendar:
         """
         parts = [part for part in parts if part.n]
         if parts and enumerated:
-            check_listed(*self._listed(parts), rows=_rows(parts))
+            check_listed(*self._listed_reports(parts), rows=_rows(parts))
         elif parts and self._closing:
             self._check_closes(parts, self._closing)
 
     def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
-        distinct_members, members = self._told, len(self.low)
+        distinct_members, members = self._distinct_members, len(self.low)
         steps = np.stack([self.table.step[j][distinct_members] for j in closing])
         rate, longest = (1 / steps).sum(axis=0), int(steps.max())
         first, last = min(int(part[col.BEGIN].min()) for part in parts), _last_change(parts)
@@ -196,7 +198,7 @@ class Calendar:
             self.low[distinct_members], first - 1
         )
         rows, too_wide = _rows(parts), (width > self._most * steps.min(axis=0)) & (self._most > 0)
-        if not too_wide.any() and rows * (width * rate).max() <= self._few(rows):
+        if not too_wide.any() and rows * (width * rate).max() <= self._row_threshold(rows):
             return
         often = np.flatnonzero(np.broadcast_to(too_wide, members))
         rate, width = np.broadcast_to(rate, members), np.broadcast_to(width, members)
@@ -206,13 +208,13 @@ class Calendar:
         end = np.minimum(e, np.minimum(self.high, last)[op] + 1)
         for member in often.tolist():
             of_member = op == member
-            with self._blamed(member):
+            with self._attribute_to_member(member):
                 check_due(start[of_member], end[of_member], 1 / steps[:, member].min(), self._most)
         many = np.concatenate([_stands_for(part) for part in parts])
         self._check_rate(op, many, np.maximum(end - start, 0) * rate[op], width)
         check_reports(start, end, rate[op] * many, longest)
 
-    def _few(self, rows: int) -> int:
+    def _row_threshold(self, rows: int) -> int:
         """So many report rows need no look at each member's."""
         return min(most_reports(rows), self._rate or most_reports(rows))
 
@@ -222,10 +224,10 @@ class Calendar:
         """
         if self._rate:
             made, rows = (np.bincount(op, of, len(span)) for of in (each * many, many))
-            with self._blamed():
+            with self._attribute_to_member():
                 check_rate(made.astype(np.float64), rows.astype(np.float64), span, self._rate)
 
-    def _listed(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
+    def _listed_reports(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
         """The reports of the lists, those of all schedules, and how many rows are at each."""
         op, s, e = _columns(parts)
         many, of = np.concatenate([_stands_for(part) for part in parts]), self.of[op]
@@ -265,7 +267,7 @@ class Calendar:
         t = self.table
         rows: list[Longs] = []
         times: list[Times] = []
-        said = self._said
+        said = self._report_windows
         for j in said:
             closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
             row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
@@ -280,7 +282,7 @@ class Calendar:
         """Groups of rows that count in [s, e) with their reports; None where these are not the
         closes of one window.
         """
-        said, t = self._said, self.table
+        said, t = self._report_windows, self.table
         if len(said) != 1:
             return None
         (j,) = said

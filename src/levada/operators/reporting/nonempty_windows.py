@@ -96,7 +96,7 @@ def reports(
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
     low = np.minimum(before.postponed_after, calendar.low)
-    latest = np.maximum(_latest(node, step, calendar, after), low)
+    latest = np.maximum(_latest_known(node, step, calendar, after), low)
     off = (latest < calendar.high) & (calendar.high < MAX)
     after = replace(after, postponed_after=np.where(off, latest, MAX))
     known = low, latest
@@ -107,7 +107,7 @@ def reports(
         nonempty.append((op[held > 0], r[held > 0]))
         empty.append((op[held == 0], r[held == 0]))
     if step.show_empty:
-        empty += _in_spans(node, step, _ever(node, calendar), known, calendar)
+        empty += _in_spans(node, step, _ever_nonempty(node, calendar), known, calendar)
     return NonEmptyReports(
         _each_once(nonempty), after, _each_once([*nonempty, *empty] if step.show_empty else [])
     )
@@ -151,7 +151,7 @@ def _each_once(closes: Sequence[tuple[Ints, Times]]) -> Frame:
     return Frame({"op": op[new], "r": r[new]}, int(new.sum()))
 
 
-def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
+def _ever_nonempty(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
     """Of each member with due reports the time after its first element, without an end."""
     starts = []
     for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
@@ -200,7 +200,7 @@ def _spans(
     )
 
 
-def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpty) -> Times:
+def _latest_known(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpty) -> Times:
     """Up to when it is known which closes are due: up to ``high``; at the end, where no row will
     leave, up to the last change, or the last element where that is later.
     """

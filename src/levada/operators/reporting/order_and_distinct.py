@@ -43,7 +43,7 @@ def order(node: PlanNode[s.ROrder], inputs: Inputs, env: OperatorContext) -> Fra
     if step.in_order:
         ordered = frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"])))
     else:
-        ordered = _ordered(node, frame, env.pool)
+        ordered = _order_frame(node, frame, env.pool)
     return _cut(ordered, step.offset, step.limit)
 
 
@@ -51,10 +51,10 @@ def first_rows(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup, most: i
     """The first rows of each (member, report): of all that other tasks have none comes before one
     of these but takes its place. Rows that tie to the end are alike in all that is shown.
     """
-    return _cut(_ordered(node, frame, pool), 0, most)
+    return _cut(_order_frame(node, frame, pool), 0, most)
 
 
-def _ordered(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup) -> Frame:
+def _order_frame(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup) -> Frame:
     step = node.step
     seen = scope(node, frame, pool)
     keys = [broadcast(evaluate(e, seen), frame.n) for e, _ in step.keys]

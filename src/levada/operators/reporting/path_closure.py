@@ -49,10 +49,11 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: OperatorContext) -> 
     zero[codes[2 * steps.n :]] = True
     constants = node.known(identities, env.pool.seed)
     endpoints = [
-        _is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)
+        _is_endpoint(terms, constants, end) if step.given[end] else np.ones(terms.n, bool)
+        for end in (0, 1)
     ]
     if step.seed is not None:
-        endpoints[step.seed] = _seeded(terms, _input(node, inputs, last))
+        endpoints[step.seed] = _is_seed(terms, _input(node, inputs, last))
     sides, most = (codes[: steps.n], codes[steps.n : 2 * steps.n]), most_rows(node, env.limits)
     i, j = _connected(step, *sides, zero, endpoints, most=most)
     if len(i) > most:
@@ -97,7 +98,7 @@ def _connected(
     return i, j
 
 
-def _seeded(terms: Frame, seeds: Frame) -> Bools:
+def _is_seed(terms: Frame, seeds: Frame) -> Bools:
     """Which terms, each of which is there once, are among the seeds of their member and report."""
     (k, h), (seed_k, seed_h) = _key(terms), _key(seeds)
     codes, _ = group(np.concatenate([k, seed_k]), np.concatenate([h, seed_h]))
@@ -106,7 +107,7 @@ def _seeded(terms: Frame, seeds: Frame) -> Bools:
     return is_seed[: terms.n]
 
 
-def _is(terms: Frame, constants: Words, end: int) -> Bools:
+def _is_endpoint(terms: Frame, constants: Words, end: int) -> Bools:
     """Which terms are the end that their member gives."""
     wanted = constants[terms["op"], end]
     same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])

@@ -18,7 +18,7 @@ from levada.core.query_model import Form, Output
 from levada.plan.execution.plan import Plan, PlanNode
 
 
-def within(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
+def drop_unreported(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
     """Of the result rows of an Emit node those that their queries report: those of an Emit that is
     muted are none.
     """

@@ -45,15 +45,15 @@ def changes(node: PlanNode[s.Changes], inputs: Inputs, env: OperatorContext) -> 
     spans = (
         _report(node, step, state, frame, calendar, pool=env.pool)
         if step.rows is None
-        else _timed(node, step.rows, step.certain, state, frame, calendar=calendar)
+        else _time_rows(node, step.rows, step.certain, state, frame, calendar=calendar)
     )
     events = [e for e in spans if e.n]
     if not events:
         return None
-    return _plain(concat(events)) if step.certain else netted(node, concat(events), step.output)
+    return _plain(concat(events)) if step.certain else net_events(node, concat(events), step.output)
 
 
-def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def event_deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are:
     nothing is netted.
     """
@@ -61,17 +61,17 @@ def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: OperatorContext) -> Fr
     calendar = env.calendar(node, step.kinds)
     if frame is None and not calendar.any_due:
         return None
-    events = [e for e in _timed(node, step.rows, False, state, frame, calendar=calendar) if e.n]
+    events = [e for e in _time_rows(node, step.rows, False, state, frame, calendar=calendar) if e.n]
     return _without_marks(concat(events)) if events else None
 
 
-def net(node: PlanNode[s.Net], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def net_changes(node: PlanNode[s.Net], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """Changes with equal ones of a report netted: what IStream, DStream or a relation say."""
     (frame,) = inputs
-    return None if frame is None else netted(node, frame, node.step.output)
+    return None if frame is None else net_events(node, frame, node.step.output)
 
 
-def _timed(
+def _time_rows(
     node: PlanNode,
     windows: tuple[int, ...],
     certain: bool,
@@ -97,9 +97,9 @@ def _timed(
         begun = [_at_next_report(_with_left(f), calendar, waiting) for f in begun]
     remember_by(state, ahead, col.BEGIN, waiting, calendar.made)
     for f in begun:
-        yield _at(f, f[col.BEGIN], 1, low, high)
+        yield _due_events(f, f[col.BEGIN], 1, low, high)
     if not certain:
-        yield from _ending(state, f"{node.id}.live", begun, calendar, replaced=replaced)
+        yield from _due_ends(state, f"{node.id}.live", begun, calendar, replaced=replaced)
 
 
 def _spans(
@@ -148,13 +148,13 @@ def _ends_at_next_report(rows: Frame, calendar: Calendar) -> Frame:
     return rows.with_(**{col.END: end})
 
 
-def as_kept(rows: Frame) -> Frame:
+def same_rows(rows: Frame) -> Frame:
     """Rows of a state as they are."""
     return rows
 
 
 def due_rows(
-    state: State, key: str, column: str, calendar: Calendar, *, renew: Renew = as_kept
+    state: State, key: str, column: str, calendar: Calendar, *, renew: Renew = same_rows
 ) -> list[Frame]:  # fmt: skip
     """The rows of before whose instant in this column is due; only pieces with such rows, and only
     these rows, are looked at. ``renew``: whose they are now.
@@ -174,7 +174,7 @@ def due_rows(
     return frames
 
 
-def _ending(
+def _due_ends(
     state: State, key: str, begun: list[Frame], calendar: Calendar, *, replaced: bool
 ) -> Iterator[Frame]:
     """The ends that are due, of rows of before and of those that have begun now."""
@@ -183,14 +183,14 @@ def _ending(
     if replaced:
         ending = [_ends_at_next_report(_with_left(f), calendar) for f in ending]
     for f in ending:
-        yield _at(f, f[col.END], -1, low, high)
+        yield _due_events(f, f[col.END], -1, low, high)
     # without an end they say no more
     later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in ending]
     remember_by(state, key, col.END, later, calendar.made)
 
 
 def remember_by(
-    state: State, key: str, column: str, rows: list[Frame], high: Times, *, renew: Renew = as_kept
+    state: State, key: str, column: str, rows: list[Frame], high: Times, *, renew: Renew = same_rows
 ) -> None:  # fmt: skip
     """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones
     together (``due_together``).
@@ -238,8 +238,8 @@ def _report(
         f.with_(**{col.END: calendar.after(f["op"], f[col.BEGIN], step.enumerated)}) for f in rows
     ]
     for f in ended:
-        yield _at(f, f[col.BEGIN], 1, calendar.low, calendar.high)
-        yield _at(f, f[col.END], -1, calendar.low, calendar.high)
+        yield _due_events(f, f[col.BEGIN], 1, calendar.low, calendar.high)
+        yield _due_events(f, f[col.END], -1, calendar.low, calendar.high)
     kept = [f.where(f[col.END] >= MAX) for f in ended if f.n]
     _keep(state, key, kept, _own_terms(node, step, kept, pool))
 
@@ -263,7 +263,7 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLoo
     return pool.pick(x, y)
 
 
-def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
+def _due_events(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
     """The events of rows at times ``at`` that are due: beginnings and ends of rows that count."""
     op = rows["op"]
     now = np.flatnonzero(
@@ -285,7 +285,7 @@ def _without_marks(rows: Frame) -> Frame:
     return Frame({**columns, "w": rows["w"].astype(np.int8)}, rows.n)
 
 
-def netted(node: PlanNode, events: Frame, output: Output) -> Frame | None:
+def net_events(node: PlanNode, events: Frame, output: Output) -> Frame | None:
     """Equal changes of a report as one, each as often as is left of it, with its sign."""
     key = with_report(key_of(events, range(len(node.layout.slots))), events)
     _, first, weights = consolidate(*key, events["w"])

@@ -43,7 +43,7 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
     rows = [] if not calendar.any_due else report_buffer.recall(state, key)
     if new is not None and new.n:
         rows.append(new)
-        report_buffer.remember(state, key, report_buffer.later(new, calendar.high))
+        report_buffer.remember(state, key, report_buffer.rows_after(new, calendar.high))
     if calendar.any_due and not step.instant:
         check_few(node, calendar, rows, env)
     out = (
@@ -55,10 +55,10 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
     if not out:
         return None
     rows_at_reports = concat(out)
-    return netted(rows_at_reports, node) if "w" in rows_at_reports else rows_at_reports
+    return net_weights(rows_at_reports, node) if "w" in rows_at_reports else rows_at_reports
 
 
-def waiting(
+def pending_intervals(
     node: PlanNode[s.Report], state: State, new: Sequence[Frame]
 ) -> tuple[npt.NDArray[np.int32], Times, Times]:
     """Member, begin and end of all rows that may be at the due reports: those that are remembered,
@@ -91,7 +91,7 @@ def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
     return kept.take(at).with_(r=r)
 
 
-def netted(rows: Frame, node: PlanNode) -> Frame:
+def net_weights(rows: Frame, node: PlanNode) -> Frame:
     """Equal rows of one report by the sum of their weights: gone at 0, as often as it says else."""
     if (rows["w"] > 0).all():
         return rows.drop("w")

@@ -38,10 +38,10 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 def own_terms(state: State) -> Iterator[Terms]:
     """The texts that were remembered with rows when the epoch began: what ends is still shown."""
     for piece in state.first_pieces(OWN):
-        yield from _own(state, piece)
+        yield from _part_terms(state, piece)
 
 
-def _own(state: State, piece: StatePart) -> Iterator[Terms]:
+def _part_terms(state: State, piece: StatePart) -> Iterator[Terms]:
     frames = state.frames(piece)
     if f"{piece.name}.id" in frames:
         yield Terms.from_frames(frames, piece.name)
@@ -67,11 +67,11 @@ def forget(state: State, key: str, low: Times) -> None:
     least = int(low.min(initial=2**62))
     pieces = [p for p in state.pieces(key) if p.dead > least]
     if (start := due_together(pieces)) < len(pieces):
-        pieces = _together(state, pieces, start, low)
+        pieces = _merge_parts(state, pieces, start, low)
     state.replace(key, pieces)
 
 
-def _together(state: State, pieces: list[StatePart], start: int, low: Times) -> list[StatePart]:
+def _merge_parts(state: State, pieces: list[StatePart], start: int, low: Times) -> list[StatePart]:
     """Puts the pieces from ``start`` on into one without the dead rows."""
     frames = [state.whole(p) for p in pieces[start:]]
     rows = concat([f.where(f[col.END] > low[f["op"]]) if f.n else f for f in frames])
@@ -79,7 +79,7 @@ def _together(state: State, pieces: list[StatePart], start: int, low: Times) -> 
     if not rows.n:
         return pieces[:start]
     span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
-    terms = [part_terms for p in pieces[start:] for part_terms in _own(state, p)]
+    terms = [part_terms for p in pieces[start:] for part_terms in _part_terms(state, p)]
     texts = _still_needed(rows, Terms.merge(terms)).frames("") if terms else {}
     return [*pieces[:start], state.put({"": rows, **texts}, rows.n, span)]
 
@@ -99,6 +99,6 @@ def timed(rows: Frame, s: Times, e: Times) -> Frame:
     return frame.where(counts) if rows.n else frame
 
 
-def later(rows: Frame, high: Times) -> Frame:
+def rows_after(rows: Frame, high: Times) -> Frame:
     """The rows that count at some report after ``high`` (per member)."""
     return rows.where(rows[col.END] > np.maximum(high[rows["op"]], MIN) + 1) if rows.n else rows

@@ -55,7 +55,7 @@ def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: OperatorConte
     left, right = _sides(node, inputs, env)
     if left is None:
         return None
-    return _joined(node, left, r.key_of(left, node.step.left), right, env)
+    return _join_sides(node, left, r.key_of(left, node.step.left), right, env)
 
 
 def arranged_report_join(
@@ -67,10 +67,10 @@ def arranged_report_join(
         return None
     met = left.with_(op=node.members.inputs[1][left["op"]])
     kept = arranged_rows(node, 1, step.reads, env.state)
-    return _joined(node, left, r.key_of(met, step.left), kept, env)
+    return _join_sides(node, left, r.key_of(met, step.left), kept, env)
 
 
-def _joined(
+def _join_sides(
     node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, rights: Sequence[Right], env:
     OperatorContext
 ) -> Frame | None:  # fmt: skip
@@ -82,31 +82,31 @@ def _joined(
         raise too_many(node, left["op"][i], env.limits)
     pool.spent.ask(node.id, len(i) * node.layout.width, lambda: left["op"][i])
     if not step.kind.pairs:
-        return _decided(node, step, left, i, pool)
+        return _decide_left_rows(node, step, left, i, pool)
     parts = [
         _pair(node, left, left_rows, _rows(right), j=j, out=step.out, fills=step.fills)
         for right, left_rows, j in partners
         if len(left_rows)
     ]
-    if step.kind is JoinKind.LEFT and len(rest := np.flatnonzero(~_among(i, left.n))):
-        parts.append(_unpaired(node, left, rest, step.out))
+    if step.kind is JoinKind.LEFT and len(rest := np.flatnonzero(~_flag_rows(i, left.n))):
+        parts.append(_pad_left_rows(node, left, rest, step.out))
     return concat(parts) if parts else None
 
 
-def _among(i: Longs, n: int) -> Bools:
+def _flag_rows(i: Longs, n: int) -> Bools:
     there = np.zeros(n, bool)
     there[i] = True
     return there
 
 
-def _decided(
+def _decide_left_rows(
     node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, pool: TermLookup
 ) -> Frame | None:
     """The left rows on which others decide, of which rows ``i`` have a partner."""
-    partnered = _among(i, left.n)
+    partnered = _flag_rows(i, left.n)
     marks = step.kind is JoinKind.MARK
     keep = np.arange(left.n) if marks else np.flatnonzero(partnered == (step.kind is JoinKind.SEMI))
-    columns = _about(left, keep)
+    columns = _row_columns(left, keep)
     for n, (_, at) in enumerate(step.out):
         columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
     if len(node.layout.slots) > (last := len(step.out)):
@@ -138,15 +138,15 @@ def _partners(
     i, j = _pairs(node, left, key, right, env.limits)
     # keys are bound: there, all pairs meet
     if step.kind is JoinKind.MINUS and not step.left and len(i):
-        keep = _meeting(left, i, _rows(right), j, step.fills)
+        keep = _share_bound_variable(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
-        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=env.pool)
+        keep = _satisfies_condition(node, step, left, i, right=_rows(right), j=j, pool=env.pool)
         i, j = i[keep], j[keep]
     return i, j
 
 
-def _meeting(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> Bools:
+def _share_bound_variable(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> Bools:
     """Which pairs have a shared variable that both rows bind."""
     meet = np.zeros(len(i), bool)
     for a, b in fills:
@@ -184,12 +184,12 @@ def _rows(right: Right) -> Frame:
     return right.rows if isinstance(right, Run) else right
 
 
-def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
+def _row_columns(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
     """What rows have beside slots: member, and report or event times and weight."""
     return {n: c[i] for n, c in left.columns.items() if not col.is_slot(n)}
 
 
-def _satisfying(
+def _satisfies_condition(
     node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, *, right: Frame, j: Longs, pool:
     TermLookup
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
@@ -197,7 +197,7 @@ def _satisfying(
     of the joined row.
     """
     width = len(node.input_layouts[0].slots)
-    columns = _about(left, i)
+    columns = _row_columns(left, i)
     for at, facets in enumerate(node.input_layouts[0].slots):
         columns.update(r.gather(left, i, at, at, facets))
     for at, facets in enumerate(node.input_layouts[1].slots):
@@ -222,7 +222,7 @@ def _take_right(columns: dict[str, Column], at: int, names: Sequence[str], other
 def _pair(
     node: PlanNode, left: Frame, i: Longs, right: Frame, *, j: Longs, out: Origins, fills: Origins
 ) -> Frame:  # fmt: skip
-    columns = _about(left, i)
+    columns = _row_columns(left, i)
     filled = dict(fills)
     for n, (side, at) in enumerate(out):
         facets = node.layout.slots[n]
@@ -234,9 +234,11 @@ def _pair(
     return Frame(columns, len(i))
 
 
-def _unpaired(node: PlanNode, left: Frame, rest: Longs, out: tuple[tuple[int, int], ...]) -> Frame:
+def _pad_left_rows(
+    node: PlanNode, left: Frame, rest: Longs, out: tuple[tuple[int, int], ...]
+) -> Frame:
     """Left rows alone: the right side's slots are unbound."""
-    columns = _about(left, rest)
+    columns = _row_columns(left, rest)
     blank = r.empty(node.layout)
     for n, (side, at) in enumerate(out):
         facets = node.layout.slots[n]

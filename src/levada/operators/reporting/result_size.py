@@ -4,7 +4,7 @@ CONSTRUCT makes of them.
 A template writes a solution as often as it has triples: forty triples over a product are forty
 products. What it makes is counted before equal triples of a report are put together, since until
 then all of them are there. Each member has its own template, so a row costs a look-up for each of
-its texts; rows of few texts are not looked at (``Written.most``).
+its texts; rows of few texts are not looked at (``Written.max_row_bytes``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Written:
     times: Longs
     triples: bool
 
-    def most(self, node: PlanNode, terms: Terms) -> int:
+    def max_row_bytes(self, node: PlanNode, terms: Terms) -> int:
         """The most bytes that a row can have with these texts."""
         longest = max(int(np.diff(terms.off).max(initial=0)), VALUE)
         return int((self.fixed + self.times.sum(axis=1) * longest).max(initial=0))
@@ -60,7 +60,7 @@ class Written:
         return sizes
 
 
-def written(node: PlanNode, there: Bools, plan: Plan) -> Written:
+def row_layout(node: PlanNode, there: Bools, plan: Plan) -> Written:
     """How the members write their rows that have some (``there``, by member)."""
     slots, members = len(node.layout.slots), len(node.members)
     fixed, times = np.zeros(members, np.int64), np.zeros((members, slots), np.int64)

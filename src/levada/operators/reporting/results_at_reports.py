@@ -29,7 +29,9 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def standing(node: PlanNode[s.Standing], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def rows_at_due_reports(
+    node: PlanNode[s.Standing], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """The rows that stand at each due report."""
     state, (new,) = env.state, inputs
     calendar = env.calendar(node, node.step.kinds)
@@ -60,7 +62,7 @@ def _changes(new: Frame | None) -> list[Frame]:
     return [] if new is None else [new.with_(w=new["w"].astype(np.int64))]
 
 
-def waiting(
+def pending_changes(
     node: PlanNode[s.Standing], state: State, new: Sequence[Frame]
 ) -> tuple[Ints, Times, Longs]:
     """Member, instant and weight of all changes of what stands: what stood before, and new ones."""

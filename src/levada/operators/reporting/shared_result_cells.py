@@ -68,11 +68,13 @@ def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
         if emit is None:
             known[number] = None
         else:
-            known[number] = range_cells(plan, emit, shares_of(plan)) or _found(plan, emit, seed)
+            known[number] = range_cells(plan, emit, shares_of(plan)) or _find_cells(
+                plan, emit, seed
+            )
     return known[number]
 
 
-def shown(
+def route_shared_rows(
     cells: Cells,
     picks: PlanNode[s.Pick],
     edges: tuple[Consumer, Consumer],
@@ -96,7 +98,7 @@ def shown(
     return project_for_consumer(picked, once(after), picks.layout)
 
 
-def _found(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
+def _find_cells(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
     picks = plan.nodes[node.inputs[0]].of(s.Pick)
     if picks is None or picks.layout.windows or not _is_told(plan, picks):
         return None

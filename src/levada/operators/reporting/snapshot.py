@@ -43,7 +43,7 @@ from levada.operators.reporting.nonempty_windows import (
     reports,
     tick,
 )
-from levada.operators.reporting.relation_to_stream import netted
+from levada.operators.reporting.relation_to_stream import net_events
 from levada.operators.rows.route_rows import key_of, zeros
 from levada.operators.state.state_parts import State
 from levada.operators.windowing.zset import integrate, steps
@@ -60,7 +60,7 @@ def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: OperatorContext) -
     step, state = node.step, env.state
     calendar = env.calendar(node, step.kinds)
     home = env.home(node)
-    due = _due(node, step, state, inputs[1:], calendar, home=home)
+    due = _find_due_reports(node, step, state, inputs[1:], calendar, home=home)
     out = _rows(node, step, state, inputs, due=due.nonempty, calendar=calendar, pool=env.pool)
     for m in np.unique(due.empty["op"]).tolist():
         if home.here[m]:
@@ -86,7 +86,7 @@ def _rows(
     if new is None and not due.n:
         return None
     key = f"{node.id}.live"
-    rows = [_unmarked(f) for f in (*report_buffer.recall(state, key), new) if f is not None]
+    rows = [_drop_marks(f) for f in (*report_buffer.recall(state, key), new) if f is not None]
     if not rows:
         return None
     everything = concat(rows)
@@ -95,19 +95,19 @@ def _rows(
         lifetimes = Lifetimes.of(node, everything)
         out, kept = _at_reports(everything, lifetimes, due), lifetimes.standing(everything)
     else:
-        at = _following(step, node, everything, due, calendar)
-        out = netted(node, everything.with_(r=at).where(at < MAX), step.output)
+        at = _next_reports(step, node, everything, due, calendar)
+        out = net_events(node, everything.with_(r=at).where(at < MAX), step.output)
         kept = everything.where(at >= MAX)
     if new is not None or kept.n != everything.n:
         remember(node, state, key, kept, pool)
     return out
 
 
-def _unmarked(rows: Frame) -> Frame:
+def _drop_marks(rows: Frame) -> Frame:
     return rows.visible()
 
 
-def _due(
+def _find_due_reports(
     node: PlanNode,
     step: s.Snapshot,
     state: State,
@@ -205,7 +205,7 @@ def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: TermLook
     report_buffer.remember(state, key, rows, _texts(node, kept, pool))
 
 
-def _following(
+def _next_reports(
     step: s.Snapshot, node: PlanNode, rows: Frame, due: Frame, calendar: Calendar
 ) -> Longs:
     """The report at which each change shows: the first at or after it; MAX where not yet due."""

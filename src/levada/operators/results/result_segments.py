@@ -111,14 +111,14 @@ def _rows_of(
         frame = parts.get(f"r.{query.node}")
         if frame is None:
             continue
-        rows = np.flatnonzero(np.isin(frame["op"], _having(query, parts)))
+        rows = np.flatnonzero(np.isin(frame["op"], _members_with_rows(query, parts)))
         if len(rows):
             frames[segment] = frame.take(rows)
             pool.add(Terms.from_frames(parts, "terms"))
     return frames, pool
 
 
-def _having(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
+def _members_with_rows(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
     """The members and cells of whose rows a segment has the query's."""
     members = np.array([query.member], np.int32)
     same = parts.get(f"same.{query.node}")
@@ -162,10 +162,10 @@ class _Rows:
         shared = [of for of in having if any(several[op] > 1 for op in of)]
         texts = self._texts(sorted({op for of in shared for op in of}))
         for of, queries in having.items():
-            rows, member_texts = self._whole(of, texts)
+            rows, member_texts = self._rows_and_texts(of, texts)
             yield from ((query, _batch(query, rows, member_texts)) for query in queries)
 
-    def _whole(self, of: Sequence[int], texts: _Made) -> tuple[Frame, list[pl.Series]]:
+    def _rows_and_texts(self, of: Sequence[int], texts: _Made) -> tuple[Frame, list[pl.Series]]:
         """The rows of members and cells by report, and their texts, which may be there."""
         at = np.concatenate([np.arange(*self.places[op]) for op in of])
         rows = self.rows.take(at)

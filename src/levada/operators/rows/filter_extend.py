@@ -27,7 +27,7 @@ from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import BY_TEXT, Scope, evaluate, truth
-from levada.operators.expressions.arithmetic import bounded
+from levada.operators.expressions.arithmetic import bound_integers
 from levada.operators.expressions.term_values import (
     Column,
     broadcast,
@@ -83,7 +83,7 @@ def _computed(node: PlanNode[s.Extend], frame: Frame, pool: TermLookup) -> Frame
     step, seen, before = node.step, scope(node, frame, pool), pool.size
     counted = seen.account.texts
     values = evaluate(step.expression, seen)
-    values = broadcast(bounded(values) if step.tuples else values, frame.n)
+    values = broadcast(bound_integers(values) if step.tuples else values, frame.n)
     last = len(step.kept)
     seen.account.start()
     made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)

@@ -35,12 +35,12 @@ from levada.kernels.keyed.key_partitioner import group_and_partition, scatter_or
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.panes import fold, of_one_group
-from levada.operators.aggregation.shared_slices import sliced
+from levada.operators.aggregation.shared_slices import slice_for_readers
 from levada.operators.aggregation.slicing.slice_state import is_cut
 from levada.operators.local_combine import FEWER as FEWER
 from levada.operators.local_combine import combine_locally
 from levada.operators.reporting.compensation_routing import NO_ROWS, CompensationRouter
-from levada.operators.reporting.shared_result_cells import shown
+from levada.operators.reporting.shared_result_cells import route_shared_rows
 from levada.operators.rows.cardinality_counters import Flows, Joining
 from levada.operators.rows.filter_extend import is_threshold, thresholds
 from levada.operators.rows.route_rows import in_pieces, once, partition_hash, project_for_consumer
@@ -105,7 +105,7 @@ class Exchange:
         """
         done: set[int] = set()
         for readers in readers_of(self.plan, node) if self.counter is None else ():
-            found = sliced(node, readers, out, self.pool, FEWER)
+            found = slice_for_readers(node, readers, out, self.pool, FEWER)
             if found is None:
                 continue
             done.update(reader.panes.id for reader in found.readers)
@@ -129,12 +129,12 @@ class Exchange:
             for after in (after for after in picks.consumers if after.node not in done):
                 edges = (consumer, after)
                 if (cells := self.picking.cells(after)) is not None:
-                    yield after, shown(cells, picks, edges, out, self.pool)
-                elif (ranged := self.picking.ranged(node, out, edges)) is not None:
+                    yield after, route_shared_rows(cells, picks, edges, out, self.pool)
+                elif (ranged := self.picking.route_ranges(node, out, edges)) is not None:
                     yield after, ranged
                 else:
                     left.append(after)
-            picked = self.picking.picked(node, out, consumer, picks) if left else NO_ROWS
+            picked = self.picking.route_to_picks(node, out, consumer, picks) if left else NO_ROWS
             for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)
             return
@@ -160,16 +160,18 @@ class Exchange:
         """
         alike = alike_of(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
-        found = self.picking.reported(node, out, consumer)
+        found = self.picking.route_to_report(node, out, consumer)
         if found is not None:
-            yield consumer, self.picking.wanted(found, consumer)
+            yield consumer, self.picking.drop_unwanted_rows(found, consumer)
             return
         filters = self.plan.nodes[consumer.node].of(s.Filter) is not None
         whole = not filters or consumer.stage != self.stage
         for part in (out,) if whole else in_pieces(out, edge.fan):
             yield (
                 consumer,
-                self.picking.wanted(project_for_consumer(part, edge, node.layout), consumer),
+                self.picking.drop_unwanted_rows(
+                    project_for_consumer(part, edge, node.layout), consumer
+                ),
             )
 
     def _is_for_all(self, consumer: Consumer) -> bool:

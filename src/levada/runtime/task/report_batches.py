@@ -171,8 +171,8 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
 def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, Times, Longs]:
     """Member and instant at which a row begins to count, or no longer does; so many, signed."""
     if (kept := node.of(s.Standing)) is not None:
-        return results_at_reports.waiting(kept, state, new)
-    op, begin, end = report.waiting(cast("PlanNode[s.Report]", node), state, new)
+        return results_at_reports.pending_changes(kept, state, new)
+    op, begin, end = report.pending_intervals(cast("PlanNode[s.Report]", node), state, new)
     one = np.ones(len(op), np.int64)
     return np.tile(op, 2), np.concatenate([begin, end]), np.concatenate([one, -one])
 

@@ -26,7 +26,7 @@ from levada.errors import ExcessError
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.reporting.query_expiry import within
+from levada.operators.reporting.query_expiry import drop_unreported
 from levada.operators.reporting.result_size import as_solutions
 from levada.operators.reporting.shared_result_cells import same_of, without_cells
 from levada.operators.row_limit import attribute_to_query, check_reports
@@ -51,7 +51,7 @@ class Results:
         """Result rows of an Emit node, but for those of queries that have ended."""
         if frame.n and int(frame["r"].max()) > self.plan.first_end:
             frame = without_cells(self.plan, node, frame, self.pool.seed)
-        frame = within(self.plan, node, frame)
+        frame = drop_unreported(self.plan, node, frame)
         if not frame.n:
             return
         self.frames.setdefault(node.id, []).append(frame)

@@ -413,7 +413,7 @@ CASES = GRAMMAR + ESCAPES + ANCHORS_AND_DOT + CLASSES + NAMED_CLASSES + BACK_REF
 def finds(pattern: str, flags: str, text: str) -> bool | None:
     """Whether a text matches; None if the pattern or the flags are not valid."""
     try:
-        found: bool = regex.compile_(pattern, flags).found(pl.Series([text])).item()
+        found: bool = regex.compile_(pattern, flags).search(pl.Series([text])).item()
     except ExpressionError:
         return None
     return found
@@ -431,7 +431,7 @@ def test_regex_gives_the_same_answer_on_the_other_engine() -> None:
         if expected is not None:
             made = regex.compile_(pattern, flags)
             other = regex.Regex(None, False, made.tried, made.groups, made.literal)
-            assert other.found(pl.Series([text])).item() == expected, (pattern, flags, text)
+            assert other.search(pl.Series([text])).item() == expected, (pattern, flags, text)
 
 
 REPLACED = [
@@ -500,7 +500,7 @@ def test_replace_gives_text_of_the_specification(
     text: str, pattern: str, replacement: str, flags: str, expected: str | None
 ) -> None:
     try:
-        done = regex.compile_(pattern, flags).replaced(pl.Series([text]), replacement).item()
+        done = regex.compile_(pattern, flags).replace_all(pl.Series([text]), replacement).item()
     except ExpressionError:
         done = None
     assert done == expected

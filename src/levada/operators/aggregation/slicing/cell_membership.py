@@ -22,7 +22,7 @@ from levada.core.array_types import Bools, Ints, Longs
 from levada.core.frame import Frame
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.hash_groups import group
-from levada.operators.aggregation.slicing.partial_aggregates import added_up, told_apart
+from levada.operators.aggregation.slicing.partial_aggregates import mix_words, sum_words
 from levada.operators.rows.predicate_index import Index, IndexedMembers, entries
 from levada.operators.rows.range_keys import Numbers
 from levada.operators.rows.route_rows import key_of
@@ -52,7 +52,7 @@ class Wants:
         """The leaf of each slice, -1: nobody wants it."""
         return self.index.leaves_of(slices[col.KEY], slices[col.CHECK], slices[col.VALUE])
 
-    def told(self, slices: Frame) -> Frame:
+    def select_wanted(self, slices: Frame) -> Frame:
         """The slices that somebody wants, with their leaves and masks instead of what tells
         these.
         """
@@ -77,7 +77,7 @@ def wants_of(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wan
     plan that have the same of both.
     """
     place = f"wants {pick.id} {seed}"
-    return panes.kept(place, (pick.members,), lambda: _wants(panes, pick, seed))
+    return panes.kept(place, (pick.members,), lambda: _find_wants(panes, pick, seed))
 
 
 def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:
@@ -93,7 +93,7 @@ def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:
     return Frame(columns, rows.n)
 
 
-def _wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants:
+def _find_wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants:
     living = np.flatnonzero(panes.alive)
     read = np.zeros(len(panes.members), np.int64)
     read[living] = panes.members.inputs[0][living]
@@ -115,8 +115,8 @@ def _wishes(index: Index, owners: int) -> tuple[Longs, Longs, Longs]:
     width = 2 * index.size
     node = np.repeat(np.arange(width), np.diff(index.offsets))
     owner, node = np.divmod(np.unique(index.owner[index.of] * width + node), width)
-    words = told_apart(node.view(np.uint64), np.zeros(len(node), np.uint64))
-    wish, first = group(*(added_up(owner, owners, half) for half in words))
+    words = mix_words(node.view(np.uint64), np.zeros(len(node), np.uint64))
+    wish, first = group(*(sum_words(owner, owners, half) for half in words))
     mine = np.flatnonzero(first[wish[owner]] == owner)
     order = mine[np.argsort(node[mine], kind="stable")]
     offsets = np.searchsorted(node[order], np.arange(width + 1))

@@ -56,7 +56,7 @@ class Nodes:
             node = node >> 1
             if not len(node) or int(node.max()) < max(least, 1):
                 break
-            codes, first = _apart(beside, node)
+            codes, first = _number_pairs(beside, node)
             node, at, beside = node[first], at[first], beside[first]
         return Nodes(tuple(levels), np.concatenate(slices), np.concatenate(nodes))
 
@@ -76,7 +76,7 @@ class Nodes:
         return sums
 
 
-def _apart(beside: Longs, node: Longs) -> tuple[Ints, Longs]:
+def _number_pairs(beside: Longs, node: Longs) -> tuple[Ints, Longs]:
     """The number of each pair, and a place of each; what is in order is not looked up."""
     after = (beside[1:] > beside[:-1]) | ((beside[1:] == beside[:-1]) & (node[1:] > node[:-1]))
     same = (beside[1:] == beside[:-1]) & (node[1:] == node[:-1])

@@ -80,7 +80,7 @@ class CellIndex:
         return self.finder.numbered or self.finder.plain
 
 
-def told(readers: Readers, rows: Frame, pool: TermLookup) -> Told | None:
+def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> Told | None:
     """Who wants these rows of a producer; None if that does not follow from terms and one range
     alone.
     """

@@ -38,7 +38,7 @@ def _rank(pool: TermLookup, rows: Frame, i: int) -> npt.NDArray[np.float64] | np
     return compare_rank(column(rows, i, pool))
 
 
-def summed(
+def sum_partials(
     parts: Frame,
     part: Longs,
     codes: Ints,
@@ -57,7 +57,7 @@ def summed(
     return {name: sums[name] for name in names}
 
 
-def merged(
+def merge_partials(
     parts: dict[str, Column],
     codes: Ints,
     count: int,
@@ -69,20 +69,20 @@ def merged(
     return aggregate_functions.merge(Frame(parts, len(codes)), codes, count, specs, lookup(pool))
 
 
-def told_apart(k: Words, h: Words) -> tuple[Words, Words]:
+def mix_words(k: Words, h: Words) -> tuple[Words, Words]:
     """Words whose sums tell sets of them apart: none of them is 0, as a mixture of zeros is."""
     one = np.ones(len(k), np.uint64)
     return combine(one, one, k, h)
 
 
-def added_up(of: Longs, count: int, words: Words) -> Words:
+def sum_words(of: Longs, count: int, words: Words) -> Words:
     """The sums of words by number."""
     total = np.zeros(count, np.uint64)
     np.add.at(total, of, words)
     return total
 
 
-def numbered(values: Longs, most: int) -> tuple[Ints, Longs]:
+def number_values(values: Longs, most: int) -> tuple[Ints, Longs]:
     """The number of each value below ``most``, in their order, and the values that there are.
 
     >>> codes, there = numbered(np.array([7, 3, 7]), 9)

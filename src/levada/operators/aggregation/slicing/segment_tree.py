@@ -63,7 +63,7 @@ def covers(sets: Sets) -> list[Uses]:
     return uses
 
 
-def needed(uses: list[Uses], places: int) -> list[Longs]:
+def needed_nodes(uses: list[Uses], places: int) -> list[Longs]:
     """Of each height the nodes that some set has, and those below which are such: sorted."""
     levels = list[Longs]()
     below = np.empty(0, np.int64)

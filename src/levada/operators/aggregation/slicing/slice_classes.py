@@ -16,7 +16,7 @@ from levada.core.row_ranges import starts_segment
 from levada.kernels.keyed.bucket_layout import combine
 from levada.kernels.keyed.hash_groups import group
 from levada.operators.aggregation.slicing import segment_tree
-from levada.operators.aggregation.slicing.partial_aggregates import told_apart
+from levada.operators.aggregation.slicing.partial_aggregates import mix_words
 from levada.operators.rows.route_rows import zeros
 
 
@@ -59,7 +59,7 @@ def as_sets(reports: Longs, classes: Longs) -> tuple[segment_tree.Sets, Ints]:
     order = np.lexsort((classes, reports))
     reports, classes = reports[order], classes[order]
     first = np.flatnonzero(starts_segment(reports))
-    words = told_apart(classes.view(np.uint64), zeros(len(classes)))
+    words = mix_words(classes.view(np.uint64), zeros(len(classes)))
     sets, example = group(*(np.add.reduceat(half, first) for half in words))
     chosen = np.full(len(first), -1, np.int64)
     chosen[example] = np.arange(len(example))

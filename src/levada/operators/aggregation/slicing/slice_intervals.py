@@ -49,7 +49,7 @@ class Intervals:
         """When these rows of a producer count for a reader's members; where each row's entries
         begin, and the last one's end.
         """
-        frame, at = _along(reader, times, node)
+        frame, at = _project_along(reader, times, node)
         return np.searchsorted(at, np.arange(times.n + 1)), _intervals(reader, frame)
 
     @staticmethod
@@ -58,7 +58,7 @@ class Intervals:
     ) -> tuple[Ints, Intervals]:
         """When of these rows those at ``at`` count for the members ``op``; the entry of each."""
         entry, first = group(at.view(np.uint64), op.astype(np.uint64))
-        rows = once(reader.way, times.take(at[first]), node)
+        rows = project_once(reader.way, times.take(at[first]), node)
         return entry, _intervals(reader, rows.with_(op=op[first]))
 
 
@@ -86,7 +86,7 @@ def spans(
     from when on for none; the end is before the begin where it never does. ``wanted``: whether a
     member wants such a row at all.
     """
-    frame, at = _along(reader, times, node)
+    frame, at = _project_along(reader, times, node)
     panes = reader.panes
     s, e = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = s < e
@@ -98,7 +98,7 @@ def spans(
     return begin, end
 
 
-def _along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
+def _project_along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
     """Rows as the reader's members have them, and which of these each is."""
     at = np.arange(rows.n, dtype=np.int64)
     layout = node.layout
@@ -109,7 +109,7 @@ def _along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
     return rows, at
 
 
-def once(way: Sequence[Consumer], rows: Frame, node: PlanNode) -> Frame:
+def project_once(way: Sequence[Consumer], rows: Frame, node: PlanNode) -> Frame:
     """A producer's rows once each, with the columns that they have at the end of a way."""
     layout = node.layout
     producers = np.zeros(2, np.int32)

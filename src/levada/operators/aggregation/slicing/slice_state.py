@@ -10,7 +10,7 @@ which nothing is reported costs the slices that are new. At the reports that are
     sums      the slices of each set and group, added up over a tree (``tree``) and finished once;
               the report of a window is a copy
 
-What lies alike for each window that still wants it is one slice from there on (``_coarser``): where
+What lies alike for each window that still wants it is one slice from there on (``_coarsen``): where
 a short window beside a long one had rows cut finely, the long one keeps its own borders' slices.
 
 Exact: whoever comes later begins after all that is in state, so a slice that nobody cut at its
@@ -45,12 +45,12 @@ from levada.operators.aggregation.slicing import segment_tree
 from levada.operators.aggregation.slicing.cell_membership import Wants, wants_of
 from levada.operators.aggregation.slicing.cell_tree import Nodes
 from levada.operators.aggregation.slicing.partial_aggregates import (
-    added_up,
     group_columns,
-    merged,
-    numbered,
-    summed,
-    told_apart,
+    merge_partials,
+    mix_words,
+    number_values,
+    sum_partials,
+    sum_words,
 )
 from levada.operators.aggregation.slicing.slice_classes import Classes, as_sets, in_time
 from levada.operators.operator_context import OperatorContext
@@ -133,7 +133,7 @@ class SliceState:
         if new:
             whole = concat(new)
             parts.append(Part(whole))
-            kept = report_buffer.later(whole, self._of_producers(self.calendar.high))
+            kept = report_buffer.rows_after(whole, self._of_producers(self.calendar.high))
             terms = bignum_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
             report_buffer.remember(state, self.key, kept, terms)
         return parts if due else []
@@ -142,7 +142,7 @@ class SliceState:
         """The slices that count at due reports, added up by set, range by range of the groups."""
         before = list[Frame]()  # too many reports are those of all ranges
         for _, rows in self._in_ranges(parts):
-            range_sums = self._sums(self._told(concat(rows)), before)
+            range_sums = self._sums(self._with_wants(concat(rows)), before)
             if range_sums is not None:
                 yield range_sums
 
@@ -175,7 +175,7 @@ class SliceState:
         op, of = asked["op"][at], asked[col.AT][at]
         reports, first = group(*combine(*_of_members(op), r.view(np.uint64), zeros(len(r))))
         chosen, sets = as_sets(reports.astype(np.int64), of)
-        parts, offsets = self._added(rows, classes.of, chosen)
+        parts, offsets = self._sum_by_set(rows, classes.of, chosen)
         sums = Sums(parts, offsets, op[first], r[first], sets)
         return sums if self._wants is None else self._by_wishes(sums, self._wants)
 
@@ -188,7 +188,7 @@ class SliceState:
             wants.index, parts[col.LEAF], sets * (int(group_codes.max()) + 1) + group_codes
         )
         columns = {name: c for name, c in parts.columns.items() if name.startswith("a")}
-        merge = partial(merged, specs=aggregates_, pool=self.env.pool)
+        merge = partial(merge_partials, specs=aggregates_, pool=self.env.pool)
         cells = parts.drop(*columns).with_(**{col.GROUP: group_codes}).take(nodes.slices)
         cells = cells.with_(**nodes.partials(columns, merge))
         place, wish = wants.above(nodes.nodes)
@@ -196,16 +196,16 @@ class SliceState:
         asked, of = np.unique(sums.sets * np.int64(many) + wants.wish[sums.op], return_inverse=True)
         number = segment_tree.numbers(sets[nodes.slices[place]] * many + wish, asked)
         there = np.flatnonzero(number >= 0)
-        made = self._merged(cells, place[there], number[there], len(asked))
+        made = self._merge_partials(cells, place[there], number[there], len(asked))
         offsets = np.searchsorted(made[col.AT], np.arange(len(asked) + 1))
         made = made.drop(col.AT, col.GROUP, col.LEAF)
         return Sums(made, offsets, sums.op, sums.time, of.astype(np.int32))
 
-    def _told(self, rows: Frame) -> Frame:
+    def _with_wants(self, rows: Frame) -> Frame:
         """Slices with what tells who wants them, if that is not everybody, and none that nobody
         wants.
         """
-        return rows if self._wants is None else self._wants.told(rows)
+        return rows if self._wants is None else self._wants.select_wanted(rows)
 
     def _groups(self, rows: Frame, classes: Classes) -> Longs:
         """How many groups have slices of each class."""
@@ -224,16 +224,16 @@ class SliceState:
         pieces = [p for p in there if p.dead > least]
         if (start := due_together(pieces)) < len(pieces):
             parts = [of_piece(state, piece) for piece in pieces[start:]]
-            made = list(self._together(parts))
+            made = list(self._merge_slices(parts))
             if len(made) > 1:
                 made = [msgspec.structs.replace(p, run=int(made[0].name)) for p in made]
             pieces = [*pieces[:start], *made]
         state.replace(self.key, pieces)
 
-    def _together(self, parts: Sequence[Part]) -> Iterator[StatePart]:
+    def _merge_slices(self, parts: Sequence[Part]) -> Iterator[StatePart]:
         """One piece for each range of the groups."""
         for some, rows in self._in_ranges(parts):
-            coarser = self._coarser(self._told(concat(rows)))
+            coarser = self._coarsen(self._with_wants(concat(rows)))
             if coarser.n:
                 begin = coarser[col.BEGIN]
                 span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
@@ -242,7 +242,7 @@ class SliceState:
                 frames = {"": coarser, **texts}
                 yield self.env.state.put(frames, coarser.n, span, **some._asdict())
 
-    def _coarser(self, rows: Frame) -> Frame:
+    def _coarsen(self, rows: Frame) -> Frame:
         """Slices as far as they can still count: those that lie alike in this are one."""
         classes = in_time(rows)
         entries = self._entries(rows, classes)
@@ -250,8 +250,8 @@ class SliceState:
         there = np.flatnonzero(begin < entries.end)
         of, op, end = entries.of[there], entries.op[there], entries.end[there]
         begin = begin[there]
-        said = told_apart(*beside(*_of_members(op), begin, end))
-        sums = [added_up(of, len(classes.first), half) for half in said]
+        said = mix_words(*beside(*_of_members(op), begin, end))
+        sums = [sum_words(of, len(classes.first), half) for half in said]
         alike, first = group(*combine(*_of_members(rows["op"][classes.first]), *sums))
         wanted = np.zeros(len(classes.first), np.bool_)
         wanted[of] = True
@@ -260,7 +260,7 @@ class SliceState:
         np.maximum.at(last, alike[of], end)
         kept = np.flatnonzero(wanted[classes.of])
         mine = alike[classes.of[kept]].astype(np.int64)
-        merged_rows = self._merged(self._grouped(rows), kept, mine, len(first))
+        merged_rows = self._merge_partials(self._grouped(rows), kept, mine, len(first))
         which = merged_rows[col.AT]
         example = classes.first[first][which]
         times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
@@ -276,37 +276,37 @@ class SliceState:
             codes = codes * self._wants.index.size + rows[col.LEAF]
         return rows.with_(**{col.GROUP: codes})
 
-    def _merged(self, rows: Frame, chosen: Longs, of: Longs, count: int) -> Frame:
+    def _merge_partials(self, rows: Frame, chosen: Longs, of: Longs, count: int) -> Frame:
         """The chosen partials by number (less than ``count``) and group, added up; ``#at`` is the
         number, in order.
         """
         group_codes = rows[col.GROUP][chosen]
         groups = int(group_codes.max(initial=0)) + 1
-        codes, there = numbered(of * groups + group_codes, count * groups)
+        codes, there = number_values(of * groups + group_codes, count * groups)
         example = np.empty(len(there), np.int64)
         example[codes] = chosen
         step = self.node.step
         kept = group_columns(rows, range(len(step.keys)), example)
         kept |= {name: rows[name][example] for name in _CELL if name in rows}
-        sums = summed(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
+        sums = sum_partials(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
         number, group_ = np.divmod(there, groups)
         return Frame({**kept, **sums, col.GROUP: group_, col.AT: number}, len(there))
 
-    def _added(self, rows: Frame, of: Longs, chosen: segment_tree.Sets) -> tuple[Frame, Longs]:
+    def _sum_by_set(self, rows: Frame, of: Longs, chosen: segment_tree.Sets) -> tuple[Frame, Longs]:
         """The slices of each set and group, added up; where each set's begin."""
         counts = chosen.end - chosen.begin
         if counts.sum() <= _TWICE * len(counts) + int(of.max()):
             nodes, set_numbers = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
             return self._by_sets(self._grouped(rows), *_pairs(of, nodes, set_numbers), chosen)
         uses = segment_tree.covers(chosen)
-        wanted = segment_tree.needed(uses, int(of.max()) + 1)
+        wanted = segment_tree.needed_nodes(uses, int(of.max()) + 1)
         level = self._grouped(rows).with_(**{col.AT: of})
         frames, sets = list[Frame](), list[Longs]()
         for height, (set_numbers, nodes) in enumerate(uses):
             if height:
                 above = segment_tree.numbers(level[col.AT] >> 1, wanted[height])
                 there = np.flatnonzero(above >= 0)
-                level = self._merged(level, there, above[there], len(wanted[height]))
+                level = self._merge_partials(level, there, above[there], len(wanted[height]))
                 level = level.with_(**{col.AT: wanted[height][level[col.AT]]})
             at, of_set = _pairs(level[col.AT], nodes, set_numbers)
             frames.append(level.take(at).drop(col.AT))
@@ -320,7 +320,7 @@ class SliceState:
     ) -> tuple[Frame, Longs]:
         """Partials at these places by their sets."""
         count = int(chosen.of.max()) + 1
-        parts = self._merged(rows, at, sets, count)
+        parts = self._merge_partials(rows, at, sets, count)
         offsets = np.searchsorted(parts[col.AT], np.arange(count + 1))
         return parts.drop(col.AT, col.GROUP), offsets
 

@@ -29,8 +29,8 @@ from levada.operators.expressions.scalar.numbers import (
     ExpressionError,
     Number,
     Single,
+    check_length,
     double,
-    fit,
     single,
 )
 from levada.operators.expressions.scalar.times import Timestamp
@@ -67,7 +67,7 @@ def cast(target: Term, a: Term) -> Literal:
         value = None if source is None or isinstance(source, Text) else TARGETS[name](source)
     if value is None:
         raise ExpressionError("a value that the target type does not have")
-    return literal_of(fit(value) if is_number(value) else value)  # type: ignore[arg-type]
+    return literal_of(check_length(value) if is_number(value) else value)  # type: ignore[arg-type]
 
 
 def _string(a: Term) -> str:

@@ -101,12 +101,12 @@ def order(a: Duration, b: Duration) -> int | None:
     """
     signs = set()
     for year, month in _REFERENCES:
-        x, y = _from(year, month, a), _from(year, month, b)
+        x, y = _milliseconds_from(year, month, a), _milliseconds_from(year, month, b)
         signs.add(int(x > y) - int(x < y))
     return signs.pop() if len(signs) == 1 else None
 
 
-def _from(year: int, month: int, duration: Duration) -> int:
+def _milliseconds_from(year: int, month: int, duration: Duration) -> int:
     total = year * 12 + month - 1 + duration.months
     return days_before(total // 12, total % 12 + 1, 1) * DAY + duration.time
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable
 
 from levada.core.rdf_terms import Literal, Term
-from levada.operators.expressions.scalar.strings import simple
+from levada.operators.expressions.scalar.strings import simple_text
 
 
 def digest(algorithm: str) -> Callable[[Term], Literal]:
@@ -20,7 +20,7 @@ def digest(algorithm: str) -> Callable[[Term], Literal]:
 
     def function(a: Term) -> Literal:
         return Literal(
-            hashlib.new(algorithm, simple(a).encode(), usedforsecurity=False).hexdigest()
+            hashlib.new(algorithm, simple_text(a).encode(), usedforsecurity=False).hexdigest()
         )
 
     return function

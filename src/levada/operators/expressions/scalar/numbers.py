@@ -69,7 +69,7 @@ def double(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def fit(value: Number) -> Number:
+def check_length(value: Number) -> Number:
     """The value as a result: an error if an integer or decimal is too long to be written.
 
     >>> fit(10**900) == 10**900
@@ -145,7 +145,7 @@ def calculate(operator: str, a: Number, b: Number) -> Number:
     """
     a, b = promote(a, b)
     value = _OPERATIONS[operator](a, b)
-    return single(value) if isinstance(a, Single) else fit(value)
+    return single(value) if isinstance(a, Single) else check_length(value)
 
 
 def order(a: Number, b: Number) -> int | None:
@@ -158,26 +158,34 @@ def order(a: Number, b: Number) -> int | None:
 
 def negate(a: Number) -> Number:
     """Unary minus."""
-    return _like(a, -a if not isinstance(a, Decimal) else a.copy_negate())
+    return _number_like(a, -a if not isinstance(a, Decimal) else a.copy_negate())
 
 
 def absolute(a: Number) -> Number:
     """``ABS``."""
-    return _like(a, abs(a) if not isinstance(a, Decimal) else a.copy_abs())
+    return _number_like(a, abs(a) if not isinstance(a, Decimal) else a.copy_abs())
 
 
 def floor(a: Number) -> Number:
     """``FLOOR``: the largest whole number that is not greater."""
     if isinstance(a, float):
-        return _like(a, math.copysign(np.floor(a), a))
-    return fit(a.to_integral_value(ROUND_FLOOR, EXACT)) if isinstance(a, Decimal) else fit(a)
+        return _number_like(a, math.copysign(np.floor(a), a))
+    return (
+        check_length(a.to_integral_value(ROUND_FLOOR, EXACT))
+        if isinstance(a, Decimal)
+        else check_length(a)
+    )
 
 
 def ceiling(a: Number) -> Number:
     """``CEIL``: the smallest whole number that is not less."""
     if isinstance(a, float):
-        return _like(a, math.copysign(np.ceil(a), a))
-    return fit(a.to_integral_value(ROUND_CEILING, EXACT)) if isinstance(a, Decimal) else fit(a)
+        return _number_like(a, math.copysign(np.ceil(a), a))
+    return (
+        check_length(a.to_integral_value(ROUND_CEILING, EXACT))
+        if isinstance(a, Decimal)
+        else check_length(a)
+    )
 
 
 def round_half_up(a: Number) -> Number:
@@ -188,11 +196,11 @@ def round_half_up(a: Number) -> Number:
     """
     if isinstance(a, float):
         whole = float(np.floor(a))
-        return _like(a, math.copysign(whole + (a - whole >= 0.5), a))
+        return _number_like(a, math.copysign(whole + (a - whole >= 0.5), a))
     if isinstance(a, Decimal):
-        return fit(EXACT.add(a, Decimal("0.5")).to_integral_value(ROUND_FLOOR, EXACT))
-    return fit(a)
+        return check_length(EXACT.add(a, Decimal("0.5")).to_integral_value(ROUND_FLOOR, EXACT))
+    return check_length(a)
 
 
-def _like(a: Number, value: Number) -> Number:
-    return Single(value) if isinstance(a, Single) else fit(value)
+def _number_like(a: Number, value: Number) -> Number:
+    return Single(value) if isinstance(a, Single) else check_length(value)

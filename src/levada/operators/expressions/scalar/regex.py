@@ -41,34 +41,36 @@ class Regex:
     groups: int
     literal: bool
 
-    def found(self, texts: pl.Series, account: Account | None = None) -> pl.Series:
+    def search(self, texts: pl.Series, account: Account | None = None) -> pl.Series:
         """Whether the pattern matches somewhere in each text; null where that is not known in time.
 
         >>> compile_("(a)b*$", "").found(pl.Series(["ba", "bc"])).to_list()
         [True, False]
         """
         if self.linear is None:
-            return self._each(texts, lambda p, t: _search(p, t), account)
+            return self._search_each(texts, lambda p, t: _search(p, t), account)
         done = texts.str.contains(self.linear)
-        return self._mended(texts, done, lambda r, rest: r.found(rest, account))
+        return self._retry_newline_texts(texts, done, lambda r, rest: r.search(rest, account))
 
-    def replaced(
+    def replace_all(
         self, texts: pl.Series, replacement: str, account: Account | None = None
     ) -> pl.Series:
         """Each text with all matches replaced; null where that is not known in time. An error if
         the replacement is not valid, or if the pattern matches the empty string.
         """
-        if self.found(pl.Series([""]), account).item():
+        if self.search(pl.Series([""]), account).item():
             raise ExpressionError("a pattern that matches the empty string")
         template = (replacement,) if self.literal else _template(replacement, self.groups)
         texts = self._bounded(texts, template, account or nobody())
         if self.linear is None:
-            return self._each(texts, lambda p, t: _sub(p, template, t), account)
+            return self._search_each(texts, lambda p, t: _sub(p, template, t), account)
         value = "".join(
             p.replace("$", "$$") if isinstance(p, str) else f"${{{p}}}" for p in template
         )
         done = texts.str.replace_all(self.linear, value)
-        return self._mended(texts, done, lambda r, rest: r.replaced(rest, replacement, account))
+        return self._retry_newline_texts(
+            texts, done, lambda r, rest: r.replace_all(rest, replacement, account)
+        )
 
     def _bounded(
         self, texts: pl.Series, template: Sequence[str | int], account: Account
@@ -90,7 +92,7 @@ class Regex:
             sizes = sizes * most
         return texts.set(pl.Series(account.make(sizes)), None)
 
-    def _mended(
+    def _retry_newline_texts(
         self, texts: pl.Series, done: pl.Series, again: Callable[[Regex, pl.Series], pl.Series]
     ) -> pl.Series:
         """The values of the texts that end with a newline from the other engine, if need be."""
@@ -100,8 +102,8 @@ class Regex:
         rows = texts.str.ends_with("\n").fill_null(False).arg_true()
         return done.scatter(rows, again(other, texts.gather(rows))) if len(rows) else done
 
-    def _each(self, texts: pl.Series, of: _Try, account: Account | None) -> pl.Series:
-        pattern, charged = _tried(self.tried), account or nobody()
+    def _search_each(self, texts: pl.Series, of: _Try, account: Account | None) -> pl.Series:
+        pattern, charged = _compile_tries(self.tried), account or nobody()
         return pl.Series(
             [None if t is None else _in_time(of, pattern, t, charged) for t in texts.to_list()]
         )
@@ -121,7 +123,7 @@ def _in_time(
 
 
 @lru_cache(maxsize=1024)
-def _tried(translated: str) -> tries.Pattern[str]:
+def _compile_tries(translated: str) -> tries.Pattern[str]:
     try:
         return tries.compile(translated, tries.VERSION1, cache_pattern=False)
     except (tries.error, OverflowError, RecursionError) as error:
@@ -156,7 +158,7 @@ def compile_(pattern: str, flags: str) -> Regex:
     for anchor in (syntax.LINE_START, syntax.LINE_END):
         tried = tried.replace(anchor, rf"(?:{anchor}(?<!\n\Z))")
     if linear is None:
-        _tried(tried)  # which is an error if it is not valid there, either
+        _compile_tries(tried)  # which is an error if it is not valid there, either
     has_line_anchors = made.has_line_anchors and linear is not None
     return Regex(linear, has_line_anchors, tried, made.groups, "q" in flags)
 

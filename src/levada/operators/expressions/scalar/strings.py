@@ -27,7 +27,7 @@ def text(term: Term) -> Text:
     return value
 
 
-def simple(term: Term) -> str:
+def simple_text(term: Term) -> str:
     """The characters of a simple literal or xsd:string; an error for other terms."""
     if not isinstance(term, Literal) or term.language or term.datatype != STRING:
         raise ExpressionError("a simple literal is expected")
@@ -134,7 +134,7 @@ def concat(*args: Term) -> Literal:
 
 def lang_matches(tag: Term, accepted: Term) -> Literal:
     """``langMatches``: basic filtering of RFC 4647; ``*`` is any language."""
-    language, wanted = simple(tag).lower(), simple(accepted).lower()
+    language, wanted = simple_text(tag).lower(), simple_text(accepted).lower()
     if wanted == "*":
         return literal_of(language != "")
     return literal_of(language == wanted or (wanted != "" and language.startswith(wanted + "-")))
@@ -142,15 +142,15 @@ def lang_matches(tag: Term, accepted: Term) -> Literal:
 
 def regex_matches(a: Term, pattern: Term, flags: Term | None = None) -> Literal:
     """``REGEX``."""
-    compiled = regex.compile_(simple(pattern), simple(flags) if flags else "")
-    return literal_of(_in_time(compiled.found(pl.Series([text(a).lexical]))))
+    compiled = regex.compile_(simple_text(pattern), simple_text(flags) if flags else "")
+    return literal_of(_in_time(compiled.search(pl.Series([text(a).lexical]))))
 
 
 def regex_replace(a: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Literal:
     """``REPLACE``."""
     value = text(a)
-    compiled = regex.compile_(simple(pattern), simple(flags) if flags else "")
-    done = compiled.replaced(pl.Series([value.lexical]), simple(replacement))
+    compiled = regex.compile_(simple_text(pattern), simple_text(flags) if flags else "")
+    done = compiled.replace_all(pl.Series([value.lexical]), simple_text(replacement))
     return literal_of(Text(_in_time(done), value.language))
 
 

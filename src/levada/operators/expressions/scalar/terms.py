@@ -15,7 +15,7 @@ from levada.operators.expressions.scalar import durations, numbers, times
 from levada.operators.expressions.scalar.durations import SECOND, Duration
 from levada.operators.expressions.scalar.literals import literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError, Number
-from levada.operators.expressions.scalar.strings import simple
+from levada.operators.expressions.scalar.strings import simple_text
 from levada.operators.expressions.scalar.times import Timestamp
 
 _IRI = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
@@ -49,7 +49,7 @@ def iri(a: Term, base: Term | None = None) -> Iri:
     """``IRI``: resolves a simple literal against the base IRI of the query, if there is one."""
     if isinstance(a, Iri):
         return a
-    text = simple(a)
+    text = simple_text(a)
     resolved = resolve(text, base.value) if isinstance(base, Iri) else text
     try:
         return Iri(pyoxigraph.NamedNode(resolved).value)
@@ -108,17 +108,17 @@ def strdt(a: Term, b: Term) -> Literal:
     """``STRDT``: a literal of a datatype from a simple literal."""
     if not isinstance(b, Iri):
         raise ExpressionError("a datatype is an IRI")
-    return Literal(simple(a), b.value)
+    return Literal(simple_text(a), b.value)
 
 
 def strlang(a: Term, b: Term) -> Literal:
     """``STRLANG``: a string with a language from two simple literals; the tag must be BCP 47's."""
-    tag = simple(b).lower()
+    tag = simple_text(b).lower()
     try:
         pyoxigraph.Literal("", language=tag)
     except ValueError as error:
         raise ExpressionError("not a language tag") from error
-    return Literal(simple(a), LANG_STRING, tag)
+    return Literal(simple_text(a), LANG_STRING, tag)
 
 
 def part(name: str) -> Callable[[Term], Literal]:
@@ -207,7 +207,7 @@ def unary(operation: Callable[[Number], Number]) -> Callable[[Term], Literal]:
 def plus(a: Term) -> Literal:
     """Unary ``+`` of a number or duration."""
     value = value_of(a)
-    return literal_of(value if isinstance(value, Duration) else numbers.fit(number(a)))
+    return literal_of(value if isinstance(value, Duration) else numbers.check_length(number(a)))
 
 
 def minus(a: Term) -> Literal:

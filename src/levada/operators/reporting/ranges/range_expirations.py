@@ -99,7 +99,7 @@ def _put(state: State, rows: Frame, reach: int) -> StatePart:
     return state.put({"": ordered}, ordered.n, (high + reach, low, high))
 
 
-def ending(state: State, key: str, begun: Begun, lengths: Longs) -> Ends:
+def find_ends(state: State, key: str, begun: Begun, lengths: Longs) -> Ends:
     """The entries that fall on reports at which their solutions begin; ``lengths``: the ranges."""
     part_ends = [_in_piece(state, piece, begun, lengths) for piece in state.pieces(key)]
     columns = zip(*((e.of, e.low, e.high, e.sign, e.time) for e in part_ends), strict=True)

@@ -37,8 +37,8 @@ from levada.operators.reporting.due_reports import Calendar
 from levada.operators.reporting.ranges.range_expirations import (
     Begun,
     Ends,
-    ending,
     entries,
+    find_ends,
     remember,
 )
 from levada.operators.reporting.ranges.range_families import (
@@ -65,7 +65,7 @@ def ranged_changes(
         return None
     assert env.shares is not None, "a stage knows what picks want"
     families = families_of(node, env.shares)
-    begun = _begun(node, frame, env, calendar, families)
+    begun = _begin_rows(node, frame, env, calendar, families)
     parts = list[Frame]()
     for number, family in enumerate(families.each):
         family_rows = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
@@ -74,7 +74,7 @@ def ranged_changes(
         new = entries(family_rows) if family_rows.n else None
         remember(env.state, key, new, family.reach + node.step.step, made)
         if family_rows.n:
-            parts += _new(node, family, family_rows, env, calendar)
+            parts += _new_rows(node, family, family_rows, env, calendar)
     _forget(node, env, {f"{node.id}.ends{family.number}" for family in families.each})
     said = [part for part in parts if part.n]
     return concat(said) if said else None
@@ -87,7 +87,7 @@ def _forget(node: PlanNode, env: OperatorContext, kept: set[str]) -> None:
             env.state.replace(key, [])
 
 
-def _begun(
+def _begin_rows(
     node: PlanNode[s.RangedChanges], frame: Frame | None, env: OperatorContext, calendar: Calendar,
     families: Families,
 ) -> Frame:  # fmt: skip
@@ -95,7 +95,7 @@ def _begun(
     all when they came may have gone: what is due then is no matter of his, whose place may look
     like a member over another stream.
     """
-    ahead, renew = f"{node.id}.ahead", partial(_renewed, families=families)
+    ahead, renew = f"{node.id}.ahead", partial(_renew_rows, families=families)
     begun = due_rows(env.state, ahead, col.BEGIN, calendar, renew=renew)
     waiting = []
     if frame is not None and frame.n:
@@ -126,13 +126,13 @@ def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) ->
     return Frame({**kept, LEAST: lo, EARLIER: prev}, frame.n).where(prev < lo)
 
 
-def _renewed(rows: Frame, families: Families) -> Frame:
+def _renew_rows(rows: Frame, families: Families) -> Frame:
     """Rows that have waited, as those of whom stands for all now."""
     of = families.of_number[rows[col.SEQUENCE]]
     return rows.with_(op=families.longest[of]).where(of >= 0)
 
 
-def _new(
+def _new_rows(
     node: PlanNode[s.RangedChanges],
     family: Family,
     begun: Frame,
@@ -145,9 +145,9 @@ def _new(
     rows = begun.where((at > low) & (at <= high))
     if not rows.n:
         return
-    coming, solutions = _coming(node, rows)
+    coming, solutions = _coming_rows(node, rows)
     key = f"{node.id}.ends{family.number}"
-    ends = ending(env.state, key, solutions, family.ranges)
+    ends = find_ends(env.state, key, solutions, family.ranges)
     last, reach = family.starts[-1][0], family.reach + node.step.step
     if len(family.starts) == 1:
         yield _as_cells(node, family, rows, _above_zero(family, coming, ends, last))
@@ -185,7 +185,7 @@ class Intervals(NamedTuple):
     high: Longs
 
 
-def _coming(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[NewAtReports, Begun]:
+def _coming_rows(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[NewAtReports, Begun]:
     """Rows, and what they are of, solution and report, in order of the keys."""
     k, h, at = rows[col.KEY], rows[col.CHECK], rows[col.BEGIN]
     codes, first = group(*combine(k, h, at.view(np.uint64), zeros(rows.n)))
@@ -223,12 +223,12 @@ def _above_zero(family: Family, coming: NewAtReports, ends: Ends, start: int) ->
     touched = np.isin(of, ends.of)
     if not touched.any():
         return Intervals(row, low, high)
-    summed = _summed(Intervals(row[touched], low[touched], high[touched]), of[touched], ends)
+    summed = _sum_ranges(Intervals(row[touched], low[touched], high[touched]), of[touched], ends)
     plain = Intervals(row[~touched], low[~touched], high[~touched])
     return Intervals(*map(np.concatenate, zip(plain, summed, strict=True)))
 
 
-def _summed(begins: Intervals, of: Longs, ends: Ends) -> Intervals:
+def _sum_ranges(begins: Intervals, of: Longs, ends: Ends) -> Intervals:
     """Beginnings and ends of solutions along the ranges: where their sum is above zero, as often as
     it says.
     """
@@ -251,16 +251,16 @@ def _as_cells(
 ) -> Frame:
     """Rows that are new, by the cells of their intervals."""
     at, cell = family.cells(intervals.low, intervals.high)
-    return _said(rows, intervals.row[at], cell.astype(np.int32))
+    return _report_rows(rows, intervals.row[at], cell.astype(np.int32))
 
 
 def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
     """Rows that are new, for each of some members that have their ranges."""
     at, member = members.between(intervals.low, intervals.high)
-    return _said(rows, intervals.row[at], member)
+    return _report_rows(rows, intervals.row[at], member)
 
 
-def _said(rows: Frame, row: Longs, op: Ints) -> Frame:
+def _report_rows(rows: Frame, row: Longs, op: Ints) -> Frame:
     """Report rows of these members or cells."""
     taken = rows.take(row)
     replaced = ("op", "r", "w", LEAST, EARLIER)

@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.papers.throughput_simulator import Edge, Pipeline, simulate
 from bench.result import Result
-from levada.core.machine_file import shipped
+from levada.core.machine_file import shipped_machine
 from levada.placement.replication.baseline_plans import (
     first_fit,
     random_replication,
@@ -77,7 +77,7 @@ def run(scale: float, stepped: bool) -> Result:
 
 
 def _case(app: str, server: str) -> Problem:
-    return problem(APPLICATIONS[app](), shipped(SERVERS[server]))
+    return problem(APPLICATIONS[app](), shipped_machine(SERVERS[server]))
 
 
 def _jumbos(scale: float) -> int:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from levada.core.array_types import Doubles
-from levada.core.machine_file import Machine, shipped
+from levada.core.machine_file import Machine, shipped_machine
 from levada.placement.replication.example_applications import APPLICATIONS
 from levada.placement.replication.model_arrays import Problem, problem
 from levada.placement.replication.rlas import Plan, Search, judged, rlas
@@ -63,7 +63,7 @@ def lines_of_table_3() -> dict[str, dict[int, float]]:
     """How many cache lines of a tuple each estimate of Table 3 stands for by formula 2, which has a
     whole number of them, the same at each distance.
     """
-    latency = shipped("server-a").latency[0]
+    latency = shipped_machine("server-a").latency[0]
     found = {}
     for operator, times in TABLE_3.items():
         local = times[0]
@@ -101,7 +101,7 @@ def part(machine: Machine, sockets: int) -> Machine:
 
 
 def _problem(app: str, server: str, sockets: int) -> Problem:
-    return problem(APPLICATIONS[app](), part(shipped(SERVERS[server]), sockets))
+    return problem(APPLICATIONS[app](), part(shipped_machine(SERVERS[server]), sockets))
 
 
 def scaling(app: str, server: str, search: Search) -> dict[int, dict[str, float]]:

@@ -113,7 +113,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often joins have met what is kept for several, how many rows that were, and how many of
     those relaxed joins.
     """
-    found, seen = [0, 0, 0], shared_side._seen
+    found, seen = [0, 0, 0], shared_side._as_join_input
 
     def counted(node: shared_side.Join, run: Run) -> Run:
         own = seen(node, run)
@@ -122,7 +122,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found[2] += own.rows.n * node.step.relaxed
         return own
 
-    monkeypatch.setattr(shared_side, "_seen", counted)
+    monkeypatch.setattr(shared_side, "_as_join_input", counted)
     return found
 
 

@@ -45,7 +45,7 @@ from levada.core.atomic_file import make_folders
 from levada.core.checkpoint_facts import FORMAT, Facts, facts_of
 from levada.core.checkpoint_files import MODES, set_mode, sync_folder
 from levada.core.checksummed_files import seal
-from levada.core.durable_files import delete, make_alike, replace_file, unwritable, write_once
+from levada.core.durable_files import delete, make_alike, replace_file, unwritable_error, write_once
 from levada.core.frozen import frozen
 from levada.core.names import is_derived
 from levada.core.size_thresholds import register
@@ -186,7 +186,7 @@ class Checkpoint:
                 make_alike(self.root / folder)
             sync_folder(self.root)  # also what a run that was killed has made
         except OSError as error:
-            raise unwritable(self.root, error) from error
+            raise unwritable_error(self.root, error) from error
 
     def _sweep(self) -> None:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
@@ -228,7 +228,7 @@ class Checkpoint:
             for folder in folders:
                 sync_folder(f"{self.root}/{folder}")
         except OSError as error:
-            raise self.reign.overtaken() or unwritable(self.root, error) from error
+            raise self.reign.overtaken() or unwritable_error(self.root, error) from error
 
     def check_follows(self, epoch: int) -> None:
         """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its

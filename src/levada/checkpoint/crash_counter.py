@@ -12,7 +12,7 @@ import msgspec
 
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import replace_file
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import CheckpointError, unreadable
 
 DEATHS, LOST = "intentions/deaths", "intentions/lost"
@@ -75,4 +75,4 @@ def read_losses(root: Path) -> Losses | None:
     return None
 
 
-prepared(CrashCount, Losses)
+prepare_structs(CrashCount, Losses)

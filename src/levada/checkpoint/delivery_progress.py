@@ -16,7 +16,7 @@ import msgspec
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import replace_file
 from levada.core.event_time import MAX
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import unreadable
 
 DELIVERIES = "deliveries.json"
@@ -63,4 +63,4 @@ def forget_deliveries(root: Path) -> None:
     (root / DELIVERIES).unlink(missing_ok=True)
 
 
-prepared(Delivered)
+prepare_structs(Delivered)

@@ -306,7 +306,7 @@ def load_plan(path: str) -> Plan:
 def cached_plan(path: str) -> Plan:
     """``load_plan`` in one thread."""
     plan = read_plan(Path(path), lambda base: cached_plan(str(base)))
-    _READ.after(len(plan.queries))
+    _READ.collect_after(len(plan.queries))
     return plan
 
 

@@ -26,7 +26,7 @@ from levada.checkpoint import state_files
 from levada.checkpoint.manifest import Manifest
 from levada.core.checksum_messages import OTHER
 from levada.core.checksummed_files import read_sealed
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import unreadable
 
 FOLDER, NAME = "state", "names"
@@ -79,4 +79,4 @@ def write_inventory(root: Path, epoch: int, inventory: Inventory) -> str:
     return state_files.write_sealed(str(root), FOLDER, stem, data)
 
 
-prepared(Inventory)
+prepare_structs(Inventory)

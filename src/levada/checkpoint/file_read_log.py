@@ -25,7 +25,7 @@ import xxhash
 
 from levada.core.checkpoint_files import file_mode, sync_folder
 from levada.core.checksum_messages import ALTERED
-from levada.core.durable_files import make_folder, unwritable
+from levada.core.durable_files import make_folder, unwritable_error
 from levada.core.size_thresholds import register
 from levada.errors import unreadable
 
@@ -149,7 +149,7 @@ class ReadLog:
         except FileExistsError:
             return False
         except OSError as error:
-            raise unwritable(path.parent.parent, error) from error
+            raise unwritable_error(path.parent.parent, error) from error
         return True
 
     def _write(self, data: bytes) -> None:
@@ -165,7 +165,7 @@ class ReadLog:
             if not self._length:
                 sync_folder(path.parent)
         except OSError as error:
-            raise unwritable(path.parent.parent, error) from error
+            raise unwritable_error(path.parent.parent, error) from error
 
     def _path(self, number: int) -> Path:
         return path_of(self._stem, number)

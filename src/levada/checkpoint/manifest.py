@@ -23,7 +23,7 @@ from levada.connectors.ingest.static_load_report import Loaded
 from levada.connectors.sources.splits import AnyReference, Measured
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.event_time import MAX, MIN
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.core.query_limits import TOLD
 from levada.errors import unreadable
 
@@ -386,4 +386,4 @@ def read_manifest(path: Path) -> Manifest:
         raise unreadable(path, str(error)) from error
 
 
-prepared(EpochIntent, Manifest)
+prepare_structs(EpochIntent, Manifest)

@@ -19,7 +19,7 @@ from levada.checkpoint import state_files
 from levada.checkpoint.epoch_context import EpochContext, load_groups
 from levada.core.array_types import Bools
 from levada.core.frame import Frame
-from levada.operators.state.state_handover import HandedOverGroups, Part, taken_over
+from levada.operators.state.state_handover import HandedOverGroups, Part, take_over
 from levada.operators.state.state_parts import Bounded, State, read_head
 from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup
 
@@ -33,7 +33,7 @@ def open_state(context: EpochContext, stage: int, partition: int, opener: Opener
     had = partial(_had, context, stage, opener)
     if context.lies and (moved := _moved(context, partition, had)) is not None:
         alike, parts = moved
-        head = taken_over(alike, parts) if alike or parts else None
+        head = take_over(alike, parts) if alike or parts else None
         return State(head, "", opener, _bounded(context, stage, partition))
     own = had(partition)
     bounded = _bounded(context, stage, partition)

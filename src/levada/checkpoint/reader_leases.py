@@ -25,7 +25,7 @@ from typing import NamedTuple
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.checkpoint.watched_folder import WatchedFolder
 from levada.core.checkpoint_files import create
-from levada.core.checksummed_files import seal, unsealed
+from levada.core.checksummed_files import seal, unseal
 from levada.core.durable_files import make_folder
 from levada.errors import CheckpointError
 
@@ -126,7 +126,7 @@ def readers(root: Path) -> dict[str, tuple[int, str]]:
         path = root / FOLDER / name
         if not name.startswith("."):
             with suppress(OSError):
-                said = unsealed(path.read_bytes()) or b""  # one that is damaged says nothing
+                said = unseal(path.read_bytes()) or b""  # one that is damaged says nothing
                 found[name] = path.stat().st_mtime_ns, said.decode()
     return found
 

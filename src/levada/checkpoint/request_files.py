@@ -24,10 +24,10 @@ from typing import Any, TypeVar
 import filelock
 import msgspec
 
-from levada.core.checksummed_files import read_sealed, seal, unsealed
+from levada.core.checksummed_files import read_sealed, seal, unseal
 from levada.core.durable_files import make_folder, replace_file, write_once
 from levada.core.event_time import MAX
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import CheckpointError, unreadable
 from levada.plan.logical.query_options import QueryOptions
 
@@ -283,7 +283,7 @@ def waiting(root: Path) -> list[str]:
 def read_request(root: Path, name: str) -> Request | None:
     """A request; None if its file is none."""
     with suppress(OSError, msgspec.MsgspecError):
-        data = unsealed((root / FOLDER / f"{name}.json").read_bytes())
+        data = unseal((root / FOLDER / f"{name}.json").read_bytes())
         return None if data is None else msgspec.json.decode(data, type=Request)
     return None
 
@@ -365,4 +365,4 @@ def read_server_report(root: Path) -> ServerReport:
     return ServerReport()
 
 
-prepared(Request, Answer, Ledger, Owners, Presence, ServerReport)
+prepare_structs(Request, Answer, Ledger, Owners, Presence, ServerReport)

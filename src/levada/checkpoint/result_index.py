@@ -34,12 +34,12 @@ from levada.checkpoint.delivery_progress import forget_deliveries
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.core.checkpoint_files import create, sync_folder
 from levada.core.checksum_messages import ALTERED
-from levada.core.durable_files import replace_file, unwritable
+from levada.core.durable_files import replace_file, unwritable_error
 from levada.core.durations import parse_duration
 from levada.core.event_time import MAX, TIMELESS
 from levada.core.frozen import frozen
 from levada.core.integer_options import parse_count
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.core.query_limits import SIZES
 from levada.core.size_thresholds import register
 from levada.errors import CheckpointError, UsageError, unreadable
@@ -439,14 +439,14 @@ def _append(path: Path, line: bytes, *, begins: bool) -> None:
         if begins:
             sync_folder(path.parent)
     except OSError as error:
-        raise unwritable(path.parent, error) from error
+        raise unwritable_error(path.parent, error) from error
 
 
 def _cut(path: Path, size: int) -> None:
     try:
         os.truncate(path, size)
     except OSError as error:
-        raise unwritable(path.parent, error) from error
+        raise unwritable_error(path.parent, error) from error
 
 
-prepared(Entry)
+prepare_structs(Entry)

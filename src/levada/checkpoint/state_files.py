@@ -25,7 +25,7 @@ from levada.checkpoint.object_store.local_state_cache import host_copies
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksum_messages import OTHER
 from levada.core.checksummed_files import seal
-from levada.core.durable_files import unwritable
+from levada.core.durable_files import unwritable_error
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.errors import DamagedError, unreadable
@@ -53,7 +53,7 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
         finally:
             os.close(fd)
     except OSError as error:
-        raise unwritable(root, error) from error
+        raise unwritable_error(root, error) from error
     return name
 
 

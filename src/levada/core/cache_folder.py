@@ -105,7 +105,7 @@ def cache_compiled(dispatcher: Any, stamp: str = "") -> None:
         dispatcher._cache._cache_file._source_stamp = stamp
 
 
-def not_kept(error: OSError) -> None:
+def warn_not_cached(error: OSError) -> None:
     """Something could not be written into the cache: it goes on without. Says so once a process."""
     if _TOLD:
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from levada.core.checksum_messages import ALTERED
-from levada.core.checksummed_files import unsealed
+from levada.core.checksummed_files import unseal
 from levada.errors import CheckpointError, unreadable
 
 FORMAT = 24
@@ -35,7 +35,7 @@ def facts_of(root: Path) -> Facts:
     path = root / "levada.json"
     try:
         data = path.read_bytes()
-        facts = unsealed(data)
+        facts = unseal(data)
         made = msgspec.json.decode(data if facts is None else facts, type=_Version).format
         # those before format 9 are one line without a seal
         if made != FORMAT and (facts is not None or b"\n" not in data):

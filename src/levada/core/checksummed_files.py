@@ -27,7 +27,7 @@ def seal(data: bytes) -> bytes:
     return data + b"\n" + xxhash.xxh3_64_hexdigest(data).encode() + b"\n"
 
 
-def unsealed(data: bytes) -> bytes | None:
+def unseal(data: bytes) -> bytes | None:
     """What was sealed; None if it is cut short or altered."""
     content = data[:-SEAL]
     return content if seal(content) == data else None
@@ -39,7 +39,7 @@ def read_sealed(path: Path) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise unreadable(path, str(error.strerror)) from error
-    content = unsealed(data)
+    content = unseal(data)
     if content is None:
         raise unreadable(path, ALTERED)
     return content

@@ -44,7 +44,7 @@ class ClockStep:
         The clock of this machine stepped forward by P1DT1H at 1970-01-01T00:00:00Z: Levada counts \
 on without the step, and follows it if it stays for PT5M.
         """
-        way, size = "forward" if self.size > 0 else "back", shown_duration(_rounded(self.size))
+        way, size = "forward" if self.size > 0 else "back", shown_duration(_round_step(self.size))
         head = f"The clock of this machine stepped {way} by {size} at {instant(self.at)}"
         match self.state:
             case "stepped back":
@@ -58,7 +58,7 @@ on without the step, and follows it if it stays for PT5M.
                 )
 
 
-def _rounded(size: int) -> int:
+def _round_step(size: int) -> int:
     """The size of a step without the milliseconds between two readings."""
     return (abs(size) + 50) // 100 * 100
 

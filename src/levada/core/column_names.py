@@ -116,7 +116,7 @@ def is_time(name: str) -> bool:
     return any(name.startswith(word) and name[len(word) :].isdigit() for word in _WINDOW)
 
 
-def visible(names: Iterable[str]) -> list[str]:
+def visible_columns(names: Iterable[str]) -> list[str]:
     """The columns that are no operator's own, in order.
 
     >>> visible(["op", "x0", "#s", "#e"])

@@ -89,7 +89,7 @@ def _watch() -> None:
     stall = StallExit(max(STALLS * cpu_limit(), MIN_STALL)) if sys.platform == "linux" else None
     while True:
         if stall is not None:
-            stall.put_off()
+            stall.postpone()
         time.sleep(min(LOOK, cpu_limit() / 4))
         for thread, (interrupt, until) in list(_guarded.items()):
             with suppress(OSError):  # it has ended

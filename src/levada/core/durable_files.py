@@ -22,7 +22,7 @@ HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def hidden(path: str) -> str:
+def hidden_name(path: str) -> str:
     """A name of its own for what will be at a path; sorts before it."""
     folder, slash, name = path.rpartition(os.sep)
     return f"{folder}{slash}.{name}.{secrets.token_hex(8)}"
@@ -35,7 +35,7 @@ def write_once(path: Path | str, data: bytes) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise unwritable(Path(path).parent.parent, error) from error
+        raise unwritable_error(Path(path).parent.parent, error) from error
     return True
 
 
@@ -45,7 +45,7 @@ def replace_file(path: Path, data: bytes) -> None:
         make_folder(path.parent)
         _place(str(path), data, os.replace)
     except OSError as error:
-        raise unwritable(path.parent.parent, error) from error
+        raise unwritable_error(path.parent.parent, error) from error
 
 
 def make_folder(path: Path, *, parents: bool = False) -> None:
@@ -75,7 +75,7 @@ def delete(path: Path | str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise unwritable(Path(path).parent.parent, error) from error
+        raise unwritable_error(Path(path).parent.parent, error) from error
 
 
 def _place(path: str, data: bytes, place: Callable[[str, str], None]) -> None:
@@ -84,7 +84,7 @@ def _place(path: str, data: bytes, place: Callable[[str, str], None]) -> None:
     """
     folder = path.rpartition(os.sep)[0] or os.curdir
     for last in (False, False, True):
-        temporary = hidden(path)
+        temporary = hidden_name(path)
         try:
             _write(temporary, data, file_mode(folder))
             place(temporary, path)
@@ -119,7 +119,7 @@ def _write(path: str, data: bytes, mode: int) -> None:
         os.close(descriptor)
 
 
-def unwritable(root: str | Path, error: OSError) -> CheckpointError:
+def unwritable_error(root: str | Path, error: OSError) -> CheckpointError:
     """Why the checkpoint in this folder cannot be written, and what to do."""
     if not os.path.isdir(root):
         return CheckpointError(

@@ -28,10 +28,10 @@ def parse_duration(text: str | int) -> int:
     """
     word = str(text).strip()
     if match := _DURATION.fullmatch(word):
-        return _whole(float(match[1]) * UNITS[match[2] or "ms"], word)
+        return _to_whole_ms(float(match[1]) * UNITS[match[2] or "ms"], word)
     if word.startswith("P") and (match := _ISO_DURATION.fullmatch(word)) and any(match.groups()):
         weeks, days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-        return _whole(
+        return _to_whole_ms(
             ((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1000, word
         )
     if re.match(r"-?P.*[YM]", word.split("T")[0]):
@@ -58,7 +58,7 @@ def shown_duration(ms: int) -> str:
     return f"P{day}T{time}" if time else f"P{day}" if day else "PT0S"
 
 
-def _whole(milliseconds: float, word: str) -> int:
+def _to_whole_ms(milliseconds: float, word: str) -> int:
     if not milliseconds < MOST:
         raise UsageError(f"The duration {word} is longer than any stream: {MOST:.0e} ms and more.")
     if abs(milliseconds - round(milliseconds)) > 1e-6:

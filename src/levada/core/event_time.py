@@ -106,7 +106,7 @@ class WindowKind(IntEnum):
         return self in (WindowKind.ALL, WindowKind.COUNT, WindowKind.SESSION)
 
 
-def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
+def reporting_windows(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
     """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone
     if there is one, else all.
 

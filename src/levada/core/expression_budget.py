@@ -12,8 +12,8 @@ backlog, or much static data, is no reason to suspend anybody.
 Cost: a weak reference for each column that an operator puts out. As long as all columns that ever
 were take no more than one query may have, no query can have too much, and nothing else is done:
 columns are charged, and followed until they are dropped, from where that could be too much
-(``_settle``). Frames of fewer than ``FEW`` rows are not charged. Who has which part of an
-operator's texts and seconds is counted where the operator has several members.
+(``_charge_new_columns``). Frames of fewer than ``FEW`` rows are not charged. Where an operator has
+several members, its texts and seconds are counted by member.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Sum:
         self.of[node] = self.of.get(node, 0.0) + amount
 
 
-def _all(charges: Sequence[Charge], most: float) -> tuple[float, int, int]:
+def _charge_all(charges: Sequence[Charge], most: float) -> tuple[float, int, int]:
     """Where there is no plan: one query has all; the operator and member that are charged most."""
     worst = max(charges, key=lambda charge: charge.amount)
     member = -1 if worst.rows is None else int(worst.rows.argmax())
@@ -147,7 +147,7 @@ class ExpressionBudget:
         limits: QueryLimits | None = None,
         rows: int = 0,
         clock: Callable[[], float] = time.thread_time,
-        heaviest: Heaviest = _all,
+        heaviest: Heaviest = _charge_all,
     ) -> None:
         self.limits = QueryLimits() if limits is None else limits
         self.rows, self.clock, self.turn = rows, clock, -1
@@ -167,13 +167,13 @@ class ExpressionBudget:
 
     def now(self, name: str) -> float:
         """The sum of all operators."""
-        self._settle()
+        self._charge_new_columns()
         return self._sums[name].now
 
     def by_node(self, name: str) -> Mapping[int, float]:
         """All that operators have been charged."""
         if name == "made":
-            self._settle()
+            self._charge_new_columns()
         return self._sums[name].of
 
     def account(self, op: Ints | None = None) -> Account:
@@ -199,10 +199,10 @@ class ExpressionBudget:
         self._uncharged.append((node, None if op is None else ref(op), places))
         self._uncharged_size += size
         if self._sums["made"].now + self._uncharged_size > self.limits.made:
-            self._settle()
+            self._charge_new_columns()
             self.check("made")
 
-    def _settle(self) -> None:
+    def _charge_new_columns(self) -> None:
         """Charges for the columns of frames that have not been charged yet, and are there still."""
         if not self._uncharged:
             return
@@ -270,19 +270,19 @@ class ExpressionBudget:
     def _is_much(self, name: str, more: float) -> bool:
         most, budget_sum = self.most(name), self._sums[name]
         if name == "made" and most < budget_sum.now + self._uncharged_size + more:
-            self._settle()
+            self._charge_new_columns()
         return 0 < most < budget_sum.now + more and budget_sum.grown + more >= budget_sum.due
 
     def _look(self, name: str, more: Sequence[Charge]) -> None:
         """Looks at each query, with ``more`` charges."""
-        charges = [*(self._live_columns() if name == "made" else self._taken(name)), *more]
+        charges = [*(self._live_columns() if name == "made" else self._taken_charges(name)), *more]
         most, budget_sum = self.most(name), self._sums[name]
         amount, node, member = self._heaviest(charges, most)
         if amount > most:
             raise ExcessError(MESSAGES[name].format(most), node=node, member=member, limit=name)
         budget_sum.due = budget_sum.grown + max(most - amount, most * STEP)
 
-    def _taken(self, name: str) -> Iterator[Charge]:
+    def _taken_charges(self, name: str) -> Iterator[Charge]:
         for node, amount in self._sums[name].of.items():
             yield Charge(node, self._shares.get((name, node)), amount)
 
@@ -380,7 +380,7 @@ class Account:
             self.spent.add("cpu", self.node, took, self._shares(took))
 
 
-def nobody() -> Account:
+def unlimited_account() -> Account:
     """An account without limits, for what no operator evaluates."""
     return ExpressionBudget(QueryLimits(texts=0, cpu=0)).account()
 

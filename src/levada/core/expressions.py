@@ -162,7 +162,7 @@ RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNO
 PER_REPORT = RANDOM | {Function.NOW}
 
 
-def both(conditions: Sequence[Expression]) -> Expression | None:
+def conjunction(conditions: Sequence[Expression]) -> Expression | None:
     """The condition that all of these are true; None if there are none.
 
     >>> show(both([Var("a"), Var("b"), Var("c")]))

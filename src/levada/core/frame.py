@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.core.column_names import visible
-from levada.core.msgspec_warmup import prepared
+from levada.core.column_names import visible_columns
+from levada.core.msgspec_warmup import prepare_structs
 
 Column = npt.NDArray[Any]
 _ALIGN = 64
@@ -38,7 +38,7 @@ class Frame:
         assert not arrays or len(arrays[-1]) == self.n, "columns have one length"
 
     @staticmethod
-    def _made(columns: dict[str, Column], n: int) -> Frame:
+    def _unchecked(columns: dict[str, Column], n: int) -> Frame:
         """A frame of columns that have one length, as those that come from a frame's have."""
         frame = _new_frame(Frame)
         frame.columns, frame.n = columns, n
@@ -59,7 +59,7 @@ class Frame:
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
         """The rows at these positions, in this order."""
         at = rows.astype(np.intp, copy=False)  # NumPy takes ten times as long by other integers
-        return self._made({k: v.take(at) for k, v in self.columns.items()}, len(at))
+        return self._unchecked({k: v.take(at) for k, v in self.columns.items()}, len(at))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
         """The rows where ``mask`` is true (self, if all are)."""
@@ -72,7 +72,7 @@ class Frame:
     def select(self, names: Iterable[str]) -> Frame:
         """These columns only."""
         columns = self.columns
-        return self._made({k: columns[k] for k in names}, self.n)
+        return self._unchecked({k: columns[k] for k in names}, self.n)
 
     def visible(self) -> Frame:
         """Without the columns that are an operator's own.
@@ -80,12 +80,12 @@ class Frame:
         >>> Frame({"op": np.zeros(1, np.int32), "#s": np.zeros(1, np.int64)}).visible()
         Frame(1 rows: op)
         """
-        return self.select(visible(self.columns))
+        return self.select(visible_columns(self.columns))
 
     def drop(self, *names: str) -> Frame:
         """Without these columns, whether they are there or not."""
         remaining = {k: v for k, v in self.columns.items() if k not in names}
-        return self._made(remaining, self.n)
+        return self._unchecked(remaining, self.n)
 
     def rename(self, names: Mapping[str, str]) -> Frame:
         """With columns under other names; those that are not named keep theirs.
@@ -94,13 +94,13 @@ class Frame:
         Frame(1 rows: #s)
         """
         renamed = {names.get(k, k): v for k, v in self.columns.items()}
-        return self._made(renamed, self.n)
+        return self._unchecked(renamed, self.n)
 
     def slice(self, start: int, stop: int) -> Frame:
         """Rows start..stop, as views."""
         stop = min(stop, self.n)
         views = {k: v[start:stop] for k, v in self.columns.items()}
-        return self._made(views, max(stop - start, 0))
+        return self._unchecked(views, max(stop - start, 0))
 
 
 _new_frame = object.__new__
@@ -133,7 +133,7 @@ class _Head(msgspec.Struct, omit_defaults=True):
     size: int = 0
 
 
-def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:
+def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:
     """Each frame with its consecutive buffers, which are aligned; columns are not copied.
 
     A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
@@ -184,7 +184,7 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     """Frames and JSON-able ``meta`` as the consecutive buffers of a blob."""
     entries: list[Described] = []
     buffers: list[memoryview] = []
-    for described, frame_buffers in laid_out(frames):
+    for described, frame_buffers in lay_out(frames):
         entries.append(described)
         buffers += frame_buffers
     size = entries[-1].start + entries[-1].size if entries else 0
@@ -268,4 +268,4 @@ def _forget(value: tuple[str, bytes], dropped: ref[Column], alike: dict[Any, Any
         del alike[value]
 
 
-prepared(_Head)
+prepare_structs(_Head)

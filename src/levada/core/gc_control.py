@@ -44,7 +44,7 @@ class DeferredCollection:
     def __init__(self, *, cycles: bool = True) -> None:
         self._queries, self._cycles = FEW, cycles
 
-    def after(self, queries: int) -> None:
+    def collect_after(self, queries: int) -> None:
         """Looks for cycles now, and gives back what the C library keeps, if there are twice as many
         queries as when that was done last.
 

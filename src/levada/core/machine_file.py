@@ -48,7 +48,7 @@ class Machine:
     processors: tuple[tuple[int, ...], ...] = ()
 
 
-def shipped(name: str) -> Machine:
+def shipped_machine(name: str) -> Machine:
     """A machine that comes with Levada: ``server-a`` or ``server-b``. Raises ``UsageError``.
 
     >>> a = shipped("server-a")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 
-def prepared(*kinds: Any) -> None:
+def prepare_structs(*kinds: Any) -> None:
     """Finds out what these structs have, and all that they hold. Is called where they are declared:
     one thread imports a module.
     """

@@ -90,7 +90,7 @@ def is_derived(stream: str) -> bool:
     return "#" in stream and ":" not in stream
 
 
-def left_as(number: int) -> str:
+def removed_name(number: int) -> str:
     """The name within the engine of the stream of this number, once it has been taken away.
 
     >>> left_as(3), is_left("#3"), is_left("hot#3"), is_derived("#3"), shown("#3")
@@ -104,7 +104,7 @@ def is_left(stream: str) -> bool:
     return stream.startswith("#")
 
 
-def shown(stream: str) -> str:
+def display_name(stream: str) -> str:
     """The name of a stream for people: of one that a query makes the query's."""
     return stream.partition("#")[0] if is_derived(stream) else stream
 
@@ -156,7 +156,9 @@ def _match(stream: str, known: list[str], makers: Makers) -> str:
                     hint=hint,
                 )
             return derived_by(queries[0])
-    raise UnknownNameError(f"There is no stream {stream}.", hint=_known(stream, [*known, *makers]))
+    raise UnknownNameError(
+        f"There is no stream {stream}.", hint=_near_names(stream, [*known, *makers])
+    )
 
 
 def _is_taken(before: str, stream: str, name: str) -> bool:
@@ -170,7 +172,7 @@ def _last_word(iri: str) -> str:
     return re.split(r"[/#]", iri)[-1]
 
 
-def _known(stream: str, known: list[str]) -> str:
+def _near_names(stream: str, known: list[str]) -> str:
     """The near misses by whole name or by last word."""
     if not known:
         return "No stream is named: say --stream NAME=PATH, or engine.stream(name, path)."

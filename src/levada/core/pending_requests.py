@@ -12,7 +12,7 @@ _pending: dict[object, tuple[float, str]] = {}
 
 
 @contextmanager
-def pending(system: str) -> Iterator[None]:
+def mark_pending(system: str) -> Iterator[None]:
     """Marks a request as under way. ``system``: who is asked, as a sentence begins."""
     key = object()
     _pending[key] = time.monotonic(), system

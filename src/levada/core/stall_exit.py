@@ -49,7 +49,7 @@ class StallExit:
         self._works = made == 0
         atexit.register(self.stop)  # no thread puts it off while the interpreter ends
 
-    def put_off(self) -> None:
+    def postpone(self) -> None:
         """Counts anew from now on."""
         if self._works:
             self._set(time.process_time() + self._seconds)

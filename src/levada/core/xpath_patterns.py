@@ -161,7 +161,7 @@ class _Translator:
         self._at += 1
         return self._pattern[self._at - 1]
 
-    def _sees(self, text: str) -> bool:
+    def _starts_with(self, text: str) -> bool:
         return self._pattern.startswith(text, self._at)
 
     def _write(self, text: str) -> None:
@@ -172,8 +172,8 @@ class _Translator:
         return _members([(ord(c), ord(c))], "i" in self._flags, "[]")
 
     def _group(self) -> str:
-        if self._sees("?"):
-            if not self._sees("?:"):
+        if self._starts_with("?"):
+            if not self._starts_with("?:"):
                 raise _invalid("a group that is not of XPath")
             self._at += 2
             self._open.append(None)
@@ -236,7 +236,7 @@ class _Translator:
     def _class(self) -> str:
         """A class in brackets: a group from which each further class is subtracted."""
         levels = [self._class_group()]
-        while self._sees("-["):
+        while self._starts_with("-["):
             self._at += 2
             levels.append(self._class_group())
         for _ in levels:
@@ -246,12 +246,12 @@ class _Translator:
 
     def _class_group(self) -> str:
         brackets = "[]"
-        if self._sees("^"):
+        if self._starts_with("^"):
             self._at += 1
             brackets = "[^]"
         ranges: list[Range] = []
         classes: list[str] = []
-        while not (self._sees("]") or self._sees("-[")):
+        while not (self._starts_with("]") or self._starts_with("-[")):
             c = self._next()
             if c == "\\" and (escaped := self._next()) not in _ESCAPED:
                 classes.append(self._named_class(escaped))
@@ -265,7 +265,7 @@ class _Translator:
         """The range that starts with a letter: of that letter alone if no hyphen and letter follow,
         or if the hyphen is the last of its group.
         """
-        if not self._sees("-") or any(map(self._sees, ("-[", "-]", "--["))):
+        if not self._starts_with("-") or any(map(self._starts_with, ("-[", "-]", "--["))):
             return low, low
         self._at += 1
         c = self._next()

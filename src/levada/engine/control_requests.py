@@ -39,7 +39,7 @@ from levada.checkpoint.request_files import (
 )
 from levada.checkpoint.watched_folder import WatchedFolder
 from levada.core.checksummed_files import read_sealed
-from levada.core.durable_files import unwritable
+from levada.core.durable_files import unwritable_error
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.names import check_stream_name
 from levada.core.query_limits import QueryLimits, check_limits
@@ -262,7 +262,7 @@ class Requests:
                 ours = errno_of(error) or -isinstance(error, CheckpointError | SourceError)
                 return Answer([], str(error), notes, error.exit_code, errno=ours)
             case OSError():
-                refused = str(unwritable(self._root, error))
+                refused = str(unwritable_error(self._root, error))
                 return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
             case RecursionError():
                 return self._refusal(too_large(""))

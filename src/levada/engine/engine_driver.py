@@ -588,7 +588,7 @@ class Driver:
             rest = self.epochs.run(intention)
             self.epochs.pace.spent(time.process_time() - began)
             self._check_totals()
-            self._collected.after(len(self._registry.queries))
+            self._collected.collect_after(len(self._registry.queries))
         except AwayError as error:  # decided anew when it answers
             self._awaits = error.message
             return False

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from levada.core.names import is_derived, match_streams, shown
+from levada.core.names import display_name, is_derived, match_streams
 from levada.engine.name_scope import NameScope
 from levada.engine.query_dependencies import check_maker
 from levada.engine.query_request import QueryRequest
@@ -40,7 +40,7 @@ def bind_names(
             raise UsageError(message, hint="Register the query under another name.")
     for said in dict.fromkeys(w.stream for w in query.windows):
         if is_derived(matched[said]):
-            check_maker(said, shown(matched[said]), known)
+            check_maker(said, display_name(matched[said]), known)
         else:
             _check_kind(said, asked, tuples=known.streams[matched[said]].schema is not None)
     known.said.update(matched)
@@ -58,7 +58,7 @@ def _match(
     except UnknownNameError:
         for said in own:
             with suppress(UnknownNameError):
-                other = shown(match_streams([said], known.streams, known.others())[said])
+                other = display_name(match_streams([said], known.streams, known.others())[said])
                 if other not in known.streams:
                     check_maker(said, other, known)
         for said in own:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 
-from levada.core.names import is_derived, match_streams, shown
+from levada.core.names import display_name, is_derived, match_streams
 from levada.core.query_model import Form
 from levada.engine.name_scope import NameScope
 from levada.errors import LevadaError, UsageError
@@ -23,7 +23,7 @@ def maker_of(said: str, known: NameScope) -> str | None:
     """
     with suppress(LevadaError):
         stream = match_streams([said], known.streams, known.makers)[said]
-        return shown(stream) if is_derived(stream) else None
+        return display_name(stream) if is_derived(stream) else None
     return None
 
 

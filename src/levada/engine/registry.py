@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile, named
-from levada.core.names import check_query_name, derived_by, match_streams, shown
+from levada.core.names import check_query_name, derived_by, display_name, match_streams
 from levada.engine.name_scope import NameScope
 from levada.engine.ontology import Ontology
 from levada.engine.query_dependencies import order_by_makers
@@ -112,7 +112,7 @@ class Registry:
         """Whether a stream of this name can come. Raises ``UsageError``."""
         if name in self.streams:
             raise UsageError(f"There are two streams {name}.")
-        maker = shown(self.known.said.get(name, derived_by(name)))
+        maker = display_name(self.known.said.get(name, derived_by(name)))
         if reader := next(self._readers(maker), None):
             message = f"The query {reader} reads the stream {name}, which the query {maker} makes."
             raise UsageError(message, hint="Give one of them another name.")
@@ -121,8 +121,8 @@ class Registry:
         for said, stream in known.said.items():
             if after[said] != stream:
                 message = (
-                    f"Queries read the stream {shown(stream)} as {said}, which would be the new "
-                    f"stream {name} then."
+                    f"Queries read the stream {display_name(stream)} as {said}, which would be the "
+                    f"new stream {name} then."
                 )
                 raise UsageError(message, hint="Give it another name.")
 

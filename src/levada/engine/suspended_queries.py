@@ -19,8 +19,8 @@ import msgspec
 from levada.checkpoint.verify import SUSPENDED
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import replace_file
-from levada.core.msgspec_warmup import prepared
-from levada.core.names import is_derived, shown
+from levada.core.msgspec_warmup import prepare_structs
+from levada.core.names import display_name, is_derived
 from levada.core.query_limits import Limited, QueryLimits
 from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
 
@@ -122,7 +122,7 @@ class Suspended:
         gone: set[str] = set()
         for name, query in queries.items():  # makers stand before readers
             kept = self.queries.get(name)
-            made = {shown(w.stream) for w in query.alike.windows if is_derived(w.stream)}
+            made = {display_name(w.stream) for w in query.alike.windows if is_derived(w.stream)}
             if (kept is not None and kept.identity == query.identity) or made & gone:
                 gone.add(name)
                 if query.lifetime.query is None:
@@ -191,4 +191,4 @@ def read_suspended(root: Path) -> dict[str, Suspension]:
         raise unreadable(path, str(error)) from error
 
 
-prepared(Suspension)
+prepare_structs(Suspension)

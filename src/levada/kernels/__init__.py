@@ -34,7 +34,7 @@ import numba
 import numpy as np
 from numba import types
 
-from levada.core.cache_folder import cache_compiled, not_kept
+from levada.core.cache_folder import cache_compiled, warn_not_cached
 from levada.core.code_loading import load_module
 from levada.kernels import inline_functions
 
@@ -151,7 +151,7 @@ def _keep(save: Callable[[Any, Any], None], signature: Any, compiled: Any) -> No
     try:
         save(signature, compiled)
     except OSError as error:
-        not_kept(error)
+        warn_not_cached(error)
 
 
 _KERNELS: list[_Kernel] = []

@@ -15,7 +15,7 @@ from levada.connectors.serialization.result_formats import REPORTS, Format
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.serialization.unwritable_results import is_of_result
 from levada.connectors.sources.file_errors import reason
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.core.query_model import Form
 from levada.engine.status.result_archive import ArchivedReports, first_reports
 from levada.engine.status.status import read_status
@@ -171,7 +171,7 @@ def content(form: Format, query: QueryPlan, found: Sequence[ArchivedReports]) ->
     if not found:
         return b""
     batch = join([each.batch for each in found])
-    name = shown(query.name)
+    name = display_name(query.name)
     try:
         return _content(form, query, name, batch)
     except BaseException as error:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from levada.checkpoint.key_group_tables import GroupTables
 from levada.core.checkpoint_facts import facts_of
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.plan.execution import steps as s
 from levada.plan.execution.pattern_text import pattern_text
 from levada.plan.execution.shapes import Member
@@ -67,7 +67,7 @@ def picture(found: Topology, most: int) -> dict[str, Any]:
 
 def _reads(member: Member, step: Step) -> Iterator[dict[str, str]]:
     """Streams and patterns that a node reads itself; "" for all of a stream's rows."""
-    stream = next((shown(name) for name in member.streams if name), "")
+    stream = next((display_name(name) for name in member.streams if name), "")
     match step:
         case s.Match(positions, _, False, ()):
             yield {"stream": stream, "text": pattern_text(member.constants, positions)}

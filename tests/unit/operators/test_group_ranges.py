@@ -27,7 +27,7 @@ def rows(n: int, groups: int, seed: int) -> Frame:
 
 def of_range(frame: Frame, some: Range) -> Part:
     """The rows of a range, as a piece that was cut."""
-    return Part(frame.where(some.holds(key_of(frame, SLOTS)[0])), some)
+    return Part(frame.where(some.contains(key_of(frame, SLOTS)[0])), some)
 
 
 @pytest.mark.parametrize("theta", [0, 500, 3000, 10**6])
@@ -42,7 +42,7 @@ def test_each_row_is_in_one_range_and_a_group_too(theta: int) -> None:
     numbers = np.concatenate([frame["n"] for frame in every])
     assert sorted(numbers) == sorted(np.concatenate([p.rows["n"] for p in parts]))
     for (some, _), frame in zip(found, every, strict=True):
-        assert some.holds(key_of(frame, SLOTS)[0]).all()
+        assert some.contains(key_of(frame, SLOTS)[0]).all()
         own = frame["n"][frame["x0"] == frame["x0"][0]]
         assert (np.diff(own) > 0).all(), "a group's rows come in the order of their parts"
 

@@ -16,7 +16,7 @@ from nodes import Bench, state
 from levada.core.array_types import Doubles
 from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
-from levada.operators.state.state_handover import HandedOverGroups, Part, taken_over
+from levada.operators.state.state_handover import HandedOverGroups, Part, take_over
 from levada.operators.state.state_parts import FOLLOWS, Head, State
 from levada.operators.windowed import adaptive_join as module
 from levada.operators.windowed.adaptive_join import adaptive_in_pieces
@@ -42,9 +42,9 @@ class Streams(NamedTuple):
 
 def of(stream: Streams, epochs: int) -> Figures:
     """Figures of epochs in which each new row matches as many rows of each input."""
-    figures = Figures.none(len(stream.new))
+    figures = Figures.empty(len(stream.new))
     for _ in range(epochs):
-        figures = figures.after([looked(each) for each in stream.fans], stream.new)
+        figures = figures.with_epoch([looked(each) for each in stream.fans], stream.new)
     return figures
 
 
@@ -56,7 +56,7 @@ WIDE = Streams([500, 500, 10], [[1, 20, 0.01], [20, 1, 0.01], [20, 20, 1]])
 
 def test_rows_of_sets_are_products_of_what_one_row_matches() -> None:
     look = looked([1, 2, 0], [1, 0, 4])  # no row matches both others
-    figures = Figures.none(3).after([look, looked(), looked()], [10, 0, 0])
+    figures = Figures.empty(3).with_epoch([look, looked(), looked()], [10, 0, 0])
     assert figures.rows.tolist() == [0, 10, 0, 10, 0, 20, 0, 0]
 
 
@@ -70,21 +70,21 @@ def test_what_is_met_by_each_row_is_kept_and_what_is_wide_is_not() -> None:
 
 def test_a_choice_is_made_again_for_twice_as_much() -> None:
     fast, wide = of(FAST, FIRST + 1), of(WIDE, FIRST + 1)
-    assert choose(replace(fast, one=fast.best()[0] * 1.9)) == ()
-    assert choose(replace(fast, one=fast.best()[0] * 2.1)) == fast.best()[1]
+    assert choose(replace(fast, one=fast.best_order()[0] * 1.9)) == ()
+    assert choose(replace(fast, one=fast.best_order()[0] * 2.1)) == fast.best_order()[1]
     kept = replace(wide, order=(0, 1, 2))
-    assert wide.two((0, 1, 2)) > 2 * wide.one
+    assert wide.two_way_cost((0, 1, 2)) > 2 * wide.one
     assert choose(kept) == ()
-    assert choose(replace(kept, one=wide.best()[0] * 3)) == wide.best()[1] != (0, 1, 2)
+    assert choose(replace(kept, one=wide.best_order()[0] * 3)) == wide.best_order()[1] != (0, 1, 2)
 
 
 def test_the_order_is_the_least_of_all() -> None:
     rng = np.random.default_rng(5)
     for _ in range(10):
-        figures = replace(Figures.none(4), rows=rng.integers(0, 1000, 16).astype(np.float64))
-        least = min(figures.two(order) for order in permutations(range(4)))
-        assert figures.best()[0] == pytest.approx(least)
-        assert figures.two(figures.best()[1]) == pytest.approx(least)
+        figures = replace(Figures.empty(4), rows=rng.integers(0, 1000, 16).astype(np.float64))
+        least = min(figures.two_way_cost(order) for order in permutations(range(4)))
+        assert figures.best_order()[0] == pytest.approx(least)
+        assert figures.two_way_cost(figures.best_order()[1]) == pytest.approx(least)
 
 
 def star() -> tuple[Bench, PlanNode[s.AdaptiveJoin]]:
@@ -146,5 +146,5 @@ def test_what_follows_from_other_state_does_not_move() -> None:
         epoch(bench, node, kept, 1001)
     assert kept_of(kept) == ["0-1"]
     pieces = {key: kept.pieces(key) for key in kept.keys("")}
-    moved = taken_over(None, [Part(Head(pieces), "file", HandedOverGroups(None))])
+    moved = take_over(None, [Part(Head(pieces), "file", HandedOverGroups(None))])
     assert sorted(moved.pieces) == [f"{node.id}.{i}" for i in range(3)]

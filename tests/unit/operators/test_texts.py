@@ -23,7 +23,7 @@ from levada.operators.expressions.scalar.literals import term_of
 from levada.operators.expressions.term_values import classify, from_texts
 from levada.operators.operator_context import OperatorContext
 from levada.operators.rows.compensation_filter import finder_of, pick, route
-from levada.operators.rows.list_keys import listed
+from levada.operators.rows.list_keys import parse_list
 from levada.operators.rows.route_rows import project_for_consumer
 from levada.operators.rows.text_range_keys import Placed, Told
 from levada.plan.execution import steps as s
@@ -127,7 +127,7 @@ def test_what_an_index_tells_of_lists_is_what_conditions_say(of: str, random_see
     plan, pool = plan_of(list({listing(of, draw): None for _ in range(60)})), TermLookup(7)
     sure = 0
     for node in picks_of(plan):
-        found = [one for one in map(listed, node.step.rest) if one is not None]
+        found = [one for one in map(parse_list, node.step.rest) if one is not None]
         slots = [one.slot for one in found] + [test.slot for test in node.step.tests]
         slot = (slots or [key.slot for key in node.step.keys])[0]
         sure += int(judged(plan, node, slot, pool).sum())

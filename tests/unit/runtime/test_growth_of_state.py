@@ -112,10 +112,10 @@ def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
         new = w + drawn.integers(0, 500, drawn.integers(0, 9))
         w += int(drawn.integers(0, 12)) * int(drawn.random() < 0.7)
         waits = OrderedBuffer(state, key, TIME)
-        up = [rows[TIME] for rows in waits.come_up(w)]
+        up = [rows[TIME] for rows in waits.take_below(w)]
         left = np.sort(new[new >= w])
         if len(left):
-            waits.wait(Frame({**_of(len(left)), TIME: left}))
+            waits.add(Frame({**_of(len(left)), TIME: left}))
         files.close(state, epoch)
         pieces = max(pieces, len(state.pieces(key)))
         right = np.sort(waiting[waiting < w])
@@ -130,7 +130,7 @@ def test_large_pieces_are_put_together_with_no_other(monkeypatch: pytest.MonkeyP
     state = State(None, "", lambda name: pytest.fail("nothing is written"))
     for i in range(0, 4000, 4):
         rows = np.arange(i, i + 4)
-        OrderedBuffer(state, "k", TIME).wait(Frame({**_of(4), TIME: rows}))
+        OrderedBuffer(state, "k", TIME).add(Frame({**_of(4), TIME: rows}))
     sizes = [p.rows for p in state.pieces("k")]
     assert sum(sizes) == 4000
     assert max(sizes) < 3 * 64

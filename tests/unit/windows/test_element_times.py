@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from levada.core.event_time import MIN, Window, WindowKind
 from levada.operators.windowing.element_times import (
     EventTimes,
+    concat_times,
     occurrences,
     retain,
     session_ends,
     span,
-    together,
 )
 
 K = WindowKind
@@ -23,7 +23,7 @@ K = WindowKind
 
 def test_tuples_of_one_time_are_added_up() -> None:
     frames = [occurrences(np.array([5, 5, 8])), occurrences(np.array([5]))]
-    assert dict(zip(*(together(frames)[c].tolist() for c in ("ts", "n")), strict=True)) == {
+    assert dict(zip(*(concat_times(frames)[c].tolist() for c in ("ts", "n")), strict=True)) == {
         5: 3,
         8: 1,
     }

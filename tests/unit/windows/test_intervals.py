@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from levada.core.event_time import MAX, MIN, Window, WindowKind
 from levada.core.frame import Frame
-from levada.operators.windowing.window_intervals import exact, outer, quarter, watermark
+from levada.operators.windowing.window_intervals import (
+    exact_interval,
+    max_run_span,
+    outer,
+    watermark,
+)
 from levada.plan.execution.row_layout import Layout, Span
 from levada.plan.execution.shapes import Member
 from levada.plan.execution.window_table import WindowTable
@@ -44,7 +49,7 @@ def test_rows_count_where_all_windows_say_so(
         columns[f"lo{j}"], columns[f"hi{j}"] = lo, lo + [row[j][1] for row in rows]
         columns[f"prev{j}"] = np.minimum([row[j][2] for row in rows], columns[f"hi{j}"] - 1)
     frame = Frame(columns)
-    s, e = exact(frame, layout, table)
+    s, e = exact_interval(frame, layout, table)
     wide_s, wide_e = outer(frame, layout, table)
     for i in range(len(rows)):
         starts, ends = [], []
@@ -68,7 +73,9 @@ def test_a_watermark_is_the_least_of_the_streams() -> None:
 
 def test_a_quarter_of_the_longest_window() -> None:
     def of(*some: Window) -> int:
-        return quarter(WindowTable.of([Member(windows=some, streams=("s",) * len(some))], {"s": 0}))
+        return max_run_span(
+            WindowTable.of([Member(windows=some, streams=("s",) * len(some))], {"s": 0})
+        )
 
     assert of(Window(WindowKind.RANGE, 4000), Window(WindowKind.RANGE, 8000)) == 2000
     assert of(Window(WindowKind.RANGE, 4000), Window(WindowKind.ALL)) == MAX

@@ -49,7 +49,7 @@ def test_a_key_stands_at_what_it_did_and_all_changes_up_to_a_step(
     assert found.step.tolist() == [
         sorted(expected).index((codes[i], at[i])) for i in found.order.tolist()
     ]
-    assert found.final.sum() == len(set(codes.tolist()))
+    assert found.is_final.sum() == len(set(codes.tolist()))
 
 
 @given(st.lists(st.integers(-3, 3), max_size=8))

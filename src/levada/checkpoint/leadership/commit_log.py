@@ -31,9 +31,9 @@ import msgspec
 from levada.checkpoint.manifest import Manifest, encode_manifest
 from levada.checkpoint.object_store.folder_mirror import Mirror, Needed
 from levada.core.checksummed_files import read_sealed, seal
-from levada.core.durable_files import delete, make_folder, unwritable, write_once
+from levada.core.durable_files import delete, make_folder, unwritable_error, write_once
 from levada.core.frozen import frozen
-from levada.core.msgspec_warmup import prepared
+from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import CheckpointError, OvertakenError, unreadable
 
 FOLDER = "commits"
@@ -98,7 +98,7 @@ class Leadership:
         try:
             opened = os.open(self._takeover, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:  # the next driver has deleted it already
-            raise self.overtaken() or unwritable(self._root, error) from error
+            raise self.overtaken() or unwritable_error(self._root, error) from error
         weakref.finalize(self, os.close, opened)  # no other file gets its number until then
         self._inode = os.fstat(opened).st_ino
         epoch = 0 if self.last is None else self.last.epoch
@@ -185,7 +185,7 @@ class Leadership:
         except FileExistsError:
             pass
         except OSError as error:
-            raise self.overtaken() or unwritable(self._root, error) from error
+            raise self.overtaken() or unwritable_error(self._root, error) from error
 
     def overtaken(self) -> OvertakenError | None:
         """The sentence, if another driver has taken over; costs the list of a small folder. On an
@@ -285,4 +285,4 @@ def _holds(path: str, data: bytes) -> bool:
         return False
 
 
-prepared(Takeover)
+prepare_structs(Takeover)

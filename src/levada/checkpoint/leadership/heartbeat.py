@@ -23,9 +23,9 @@ import msgspec
 
 from levada.checkpoint.leadership.commit_log import Driver, last_takeover
 from levada.core.checkpoint_files import create
-from levada.core.checksummed_files import seal, unsealed
-from levada.core.durable_files import hidden, make_folder
-from levada.core.msgspec_warmup import prepared
+from levada.core.checksummed_files import seal, unseal
+from levada.core.durable_files import hidden_name, make_folder
+from levada.core.msgspec_warmup import prepare_structs
 
 INTERVAL = 1.0  # s
 GONE = 10 * INTERVAL  # after which one that waits is taken to be gone
@@ -142,7 +142,7 @@ def waiting(root: Path) -> dict[Path, Waiting]:
 
 def put(path: Path, data: bytes) -> None:
     """Gives a file this content at once; a power cut may take it. Raises ``OSError``."""
-    temporary = Path(hidden(str(path)))
+    temporary = Path(hidden_name(str(path)))
     try:
         with create(temporary) as file:
             file.write(data)
@@ -161,7 +161,7 @@ def read(path: Path) -> bytes:
 
 
 def _decoded(data: bytes, kind: type[T]) -> T | None:
-    found = unsealed(data)
+    found = unseal(data)
     if found is None:
         return None
     with suppress(msgspec.MsgspecError):
@@ -169,4 +169,4 @@ def _decoded(data: bytes, kind: type[T]) -> T | None:
     return None
 
 
-prepared(Heartbeat, Waiting)
+prepare_structs(Heartbeat, Waiting)

@@ -30,8 +30,8 @@ import msgspec
 
 from levada.checkpoint.object_store.object_client import AbsentError, Objects
 from levada.checkpoint.object_store.packed_objects import Packs, Piece, digest_of
-from levada.core.checksummed_files import seal, unsealed
-from levada.core.durable_files import HIDDEN, replace_file, unwritable
+from levada.core.checksummed_files import seal, unseal
+from levada.core.durable_files import HIDDEN, replace_file, unwritable_error
 from levada.core.size_thresholds import register
 from levada.errors import CheckpointError, DamagedError
 
@@ -141,7 +141,7 @@ class Mirror:
         return None
 
     def _decoded(self, name: str, body: bytes) -> Saved:
-        data = unsealed(body)
+        data = unseal(body)
         if data is not None:
             try:
                 saved = msgspec.msgpack.decode(data, type=Saved)
@@ -171,7 +171,7 @@ class Mirror:
         try:
             return (self._root / COMMITS / str(saved.number)).read_bytes() == saved.data
         except OSError as error:
-            raise unwritable(self._root, error) from error
+            raise unwritable_error(self._root, error) from error
 
     def _bring(self, saved: Saved) -> None:
         """The commit of the folder is written last: before that it is brought again."""

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from levada.checkpoint.object_store.store_url import Address
-from levada.core.pending_requests import pending
+from levada.core.pending_requests import mark_pending
 from levada.errors import CheckpointError, DamagedError, UsageError
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class Objects:
         """Calls until there is an answer: for a minute, or for seconds if there was none yet."""
         patience = PATIENCE if self._answered else FIRST_PATIENCE
         end = time.monotonic() + patience
-        with pending(f"The object store of {self.address}"):
+        with mark_pending(f"The object store of {self.address}"):
             return self._repeated(call, what, name, end)
 
     def _repeated(self, call: Callable[[], T], what: str, name: str, end: float) -> T:

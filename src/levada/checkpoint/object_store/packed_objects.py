@@ -23,7 +23,7 @@ import xxhash
 
 from levada.checkpoint.object_store.object_client import Objects
 from levada.core.atomic_file import make_folders
-from levada.core.durable_files import replace_file, unwritable
+from levada.core.durable_files import replace_file, unwritable_error
 from levada.core.size_thresholds import register
 from levada.errors import DamagedError, unreadable
 
@@ -74,7 +74,7 @@ class Packs:
             except FileNotFoundError:  # it was being replaced, or goes with an answer
                 continue
             except OSError as error:
-                raise unwritable(self._root, error) from error
+                raise unwritable_error(self._root, error) from error
             if piece is None:
                 new.append((name, sign))
             else:
@@ -145,7 +145,7 @@ class Packs:
             replace_file(path, data)
             self._signs[piece.path] = _sign(path)
         except OSError as error:
-            raise unwritable(self._root, error) from error
+            raise unwritable_error(self._root, error) from error
 
 
 class _Writing:

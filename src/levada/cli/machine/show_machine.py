@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from levada.core.array_types import Doubles
-from levada.core.machine_file import Machine, read_machine, shipped
+from levada.core.machine_file import Machine, read_machine, shipped_machine
 from levada.errors import UsageError, near
 
 SHIPPED = ("server-a", "server-b")
@@ -41,7 +41,7 @@ def named(file: str) -> Machine:
             f"There is no machine file {file}, and none of that name comes with Levada.",
             hint=near(file, SHIPPED),
         )
-    return shipped(file)
+    return shipped_machine(file)
 
 
 def tell(machine: Machine) -> dict[str, object]:

@@ -14,7 +14,7 @@ from levada.checkpoint.request_files import engine_runs
 from levada.cli.app.signals import stopped_by_signals
 from levada.connectors.serialization.result_formats import Format, check_fits, check_stdout
 from levada.connectors.sinks.stdout_sink import StdoutSink
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.engine.status.epoch_follower import Reader
 from levada.errors import UsageError, near
 from levada.plan.execution.plan import QueryPlan
@@ -46,7 +46,7 @@ class Tail:
             for query, batch in found:
                 if not self._names or query.name in self._names:
                     self._check(query)
-                    self._sink.publish(shown(query.name), query.variables, epoch, batch)
+                    self._sink.publish(display_name(query.name), query.variables, epoch, batch)
         if self._reader.missed > self._missed:
             missed, self._missed = self._reader.missed - self._missed, self._reader.missed
             _say(f"{missed:,} epochs are not shown: they were gone before they could be read.")

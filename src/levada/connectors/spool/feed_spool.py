@@ -25,7 +25,7 @@ from levada.connectors.spool.message_log import LOOK, MOST, Log, Message
 from levada.connectors.spool.spool_folder import spool_folder
 from levada.core.checkpoint_facts import facts_of
 from levada.core.checkpoint_files import file_mode
-from levada.core.pending_requests import pending
+from levada.core.pending_requests import mark_pending
 from levada.errors import SourceError, UsageError
 
 BUFFER = 20_000  # messages that are received and not durable
@@ -118,7 +118,7 @@ class FeedSpool:
         self._receiver = self._listen(self)
         self._writer.start()
         self._receiver.start()
-        with pending(f"The stream {self.stream}"):
+        with mark_pending(f"The stream {self.stream}"):
             self._await_answer()
             if once:
                 self._await_silence()
@@ -167,7 +167,7 @@ class FeedSpool:
         with self._room:
             self._stopped = True
             self._room.notify_all()
-        with pending(f"The stream {self.stream}"):
+        with mark_pending(f"The stream {self.stream}"):
             self._writer.join()
             self._receiver.stop()
         self._receiver = None

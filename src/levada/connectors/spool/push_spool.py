@@ -28,7 +28,7 @@ from levada.connectors.spool.spool_folder import Batches, spool_folder
 from levada.core.atomic_file import write_atomic
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksum_messages import ALTERED
-from levada.core.checksummed_files import seal, unsealed
+from levada.core.checksummed_files import seal, unseal
 from levada.core.clock import elapsed_ms
 from levada.core.event_time import MIN
 from levada.errors import SinkError, UsageError, unreadable
@@ -157,7 +157,7 @@ class PushLog:
 def read_keys(path: Path) -> dict[str, str]:
     """The keys in a file, and of what each was. Raises ``CheckpointError``."""
     try:
-        data = unsealed(path.read_bytes())
+        data = unseal(path.read_bytes())
     except OSError as error:
         raise unreadable(path, str(error.strerror), way=WAY) from error
     if data is None:

@@ -22,7 +22,11 @@ from levada.core.frame import Frame
 from levada.core.integer_options import check_count
 from levada.core.query_limits import Limited, QueryLimits
 from levada.errors import ExcessError, UsageError
-from levada.operators.windowing.report_count_bound import MOST_OF_A_ROW, most_at_rate, too_often
+from levada.operators.windowing.report_count_bound import (
+    MOST_OF_A_ROW,
+    most_at_rate,
+    too_many_reports,
+)
 from levada.plan.execution.plan import Plan
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.runtime.driver.epoch import EpochRunner
@@ -138,7 +142,7 @@ class QueryQuotas:
         for i, name in enumerate(names_of(plan, rows)):
             rate, n = self._limits.of(name).rate, int(rows["n"][i])
             if rate and n > most_at_rate(rate, span[i : i + 1], read[i : i + 1])[0]:
-                found[name] = too_often(n, int(span[i]), rate, says="has made")
+                found[name] = too_many_reports(n, int(span[i]), rate, says="has made")
         return found
 
     def _living(self, plan: Plan, at: Bools) -> Frame:

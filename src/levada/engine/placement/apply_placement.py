@@ -16,7 +16,7 @@ import numpy as np
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.core.array_types import Ints, Shorts
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.engine.placement.placement_options import LearnPlacementOption, PlacementOption
 from levada.errors import UsageError
 from levada.plan.execution.plan import Plan
@@ -47,7 +47,7 @@ def apply_placement(
         return learner.now, learner.follow
     if wish is None:
         return None, None
-    _tell_odd(wish, [shown(stream) for stream in streams])
+    _tell_odd(wish, [display_name(stream) for stream in streams])
     return _settled(wish, checkpoint), None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from levada.checkpoint.manifest import Manifest
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.errors import EngineError
 
 
@@ -14,7 +14,7 @@ def check_accounts(manifest: Manifest) -> None:
     for name, record in manifest.streams.items():
         if record.missing:
             raise EngineError(
-                f"Of the stream {shown(name)} {record.missing} elements are unaccounted for: "
-                "the results may be wrong.",
+                f"Of the stream {display_name(name)} {record.missing} elements are unaccounted for:"
+                " the results may be wrong.",
                 hint="This is a fault of Levada; please report it with the stream's data.",
             )

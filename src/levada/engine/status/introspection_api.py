@@ -10,7 +10,7 @@ from dataclasses import replace
 from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.checkpoint.query_totals import of_last
 from levada.core.event_time import MAX
-from levada.core.names import is_derived, shown
+from levada.core.names import display_name, is_derived
 from levada.engine.delivery.delivery_lag import outputs_of
 from levada.engine.delivery.delivery_manager import Deliveries
 from levada.engine.driver.after_commit import Tell
@@ -106,7 +106,7 @@ class IntrospectionApi:
         if before is None or self._driver is None or self._driver.epochs.plan is None:
             return {}
         records = carry_over(before, self._driver.epochs.plan.streams).streams
-        return {shown(name): record for name, record in records.items()}
+        return {display_name(name): record for name, record in records.items()}
 
     def _records(self) -> dict[str, StreamRecord]:
         """Counts per stream since the beginning of the checkpoint; of a stream that a query makes

@@ -28,7 +28,7 @@ from levada.connectors.ingest.static_load_report import Loaded
 from levada.core.checkpoint_facts import facts_of
 from levada.core.event_time import MAX, MIN, WindowKind, instant
 from levada.core.frozen import frozen
-from levada.core.names import is_derived, is_left, shown
+from levada.core.names import display_name, is_derived, is_left
 from levada.engine.delivery.delivery_lag import OutputStatus, outputs_of
 from levada.engine.placement.edge_transport import CarriedStatus, carried_status
 from levada.engine.python.notebook import rows_html
@@ -358,7 +358,7 @@ def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     """The streams by their names for people: those from outside, and those made and read here."""
     streams = manifest.streams.items()
     return {
-        shown(n): record
+        display_name(n): record
         for n, record in streams
         if not is_derived(n) or (n in plan.made and n in plan.read)
     }
@@ -367,7 +367,7 @@ def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
 def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> QueryStatus:
     w = {name: manifest.streams.get(name, StreamRecord()).watermark for name in query.streams}
     least = min(w.values(), default=MAX)
-    holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
+    holder = display_name(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
     patterns = tuple(_patterns(query, manifest, plan))
     due = _next_report(query, least)
     why = "" if results else _why(query, manifest, plan) or _wait(least, due, holder)
@@ -386,7 +386,7 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
                 stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements
             )
         else:
-            yield PatternStatus(shown(stream), text, manifest.hits.get(stream, {}).get(text))
+            yield PatternStatus(display_name(stream), text, manifest.hits.get(stream, {}).get(text))
 
 
 def _next_report(query: QueryPlan, least: int) -> int | None:
@@ -410,13 +410,13 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
         record = manifest.streams.get(name, StreamRecord())
         if not record.elements:
             dead = f": what came are {record.dead:,} dead letters." if record.dead else "."
-            return f"No element of {shown(name)} has been read{dead}"
+            return f"No element of {display_name(name)} has been read{dead}"
     wanting = starved(
         plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
     )
     if not wanting:
         return ""
-    streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
+    streams = " or ".join(dict.fromkeys(display_name(stream) for stream, _ in wanting))
     patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
     return f"No triple of {streams} has matched the pattern {patterns}."
 

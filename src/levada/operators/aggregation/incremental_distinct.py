@@ -48,7 +48,9 @@ def distinct_weights(
     k, h = combine(of[col.KEY][there], of[col.CHECK][there], x, y)
     codes, first = group(k, h)
     order = in_order(codes)
-    before = counters.sum_(counters.find(state, key, k[first], h[first]), len(first), col.COUNT)
+    before = counters.sum_column(
+        counters.find(state, key, k[first], h[first]), len(first), col.COUNT
+    )
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])

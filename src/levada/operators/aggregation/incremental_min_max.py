@@ -211,7 +211,9 @@ def _remember(
         anew = known & gone[of]
         change = np.where(anew, values.base + change, change)
         first = np.flatnonzero(anew[values.stored_place])
-        ordered_counts.take(state, key, stored, first, Frame(runs.columns(np.arange(runs.groups))))
+        ordered_counts.take_first(
+            state, key, stored, first, Frame(runs.columns(np.arange(runs.groups)))
+        )
     plain = {n: c for n, c in values.rows.columns.items() if n != col.GROUP}
     rows = Frame({**plain, **runs.columns(of), col.COUNT: change}, values.rows.n)
     rows = rows.take(np.flatnonzero(change)[::-1])

@@ -41,7 +41,9 @@ def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) 
     codes, first = group(k, h)
     key_steps = steps(codes, rows["r"])
     key = f"{node.id}.tally"
-    before = counters.sum_(counters.find(state, key, k[first], h[first]), len(first), col.COUNT)
+    before = counters.sum_column(
+        counters.find(state, key, k[first], h[first]), len(first), col.COUNT
+    )
     earlier, count = running_counts(
         key_steps.of, key_steps.net(rows["w"]), before, step.shown is Shown.HELD
     )

@@ -37,7 +37,7 @@ from levada.operators.reporting import report_buffer
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, renumber, value, with_report
 from levada.operators.rows.term_columns import slot
-from levada.operators.windowing.window_intervals import exact
+from levada.operators.windowing.window_intervals import exact_interval
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import slot_columns
@@ -145,7 +145,9 @@ def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
 def _in_panes(node: PlanNode[s.Panes], frame: Frame) -> tuple[Frame, Ints, npt.NDArray[np.int64]]:
     """The rows that count at some time, the partial of each, and the first row of each partial."""
     step = node.step
-    rows = report_buffer.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+    rows = report_buffer.timed(
+        frame, *exact_interval(frame, node.input_layouts[0], node.windows, step.rows)
+    )
     codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
     return rows, codes, first
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from levada.core.array_types import Bools, Bytes, Longs, Words
-from levada.core.expression_budget import Account, nobody
+from levada.core.expression_budget import Account, unlimited_account
 from levada.core.expressions import Aggregate, Call, Const, Expression, Function, Param, Var
 from levada.operators.expressions import arithmetic, logic, seeded_functions
 from levada.operators.expressions.comparison import OPERATORS, compare, negate, same_term
@@ -47,7 +47,7 @@ class Scope:
     place: int = 0
     times: Longs | int = 0
     tuples: bool = False
-    account: Account = field(default_factory=nobody)
+    account: Account = field(default_factory=unlimited_account)
 
 
 def evaluate(expression: Expression, scope: Scope) -> Column:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from levada.core.array_types import Longs
-from levada.core.expression_budget import Account, nobody
+from levada.core.expression_budget import Account, unlimited_account
 from levada.core.expressions import Function
 from levada.core.rdf_terms import SPECIAL, Kind, Term
 from levada.operators.expressions.row_blocks import Result, combinations
@@ -31,7 +31,7 @@ def pattern_function(
     function: Function, columns: Sequence[Column], account: Account | None = None
 ) -> Column:
     """The value of one of ``PATTERNS`` in each row; an error is unbound."""
-    charged = account or nobody()
+    charged = account or unlimited_account()
     result = Result(length(columns))
     rows = np.flatnonzero(bind(columns))
     if len(rows) and all(c.n == 1 for c in columns[1:]) and columns[0].n == result.n:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from levada.core.array_types import Longs
-from levada.core.expression_budget import Account, nobody
+from levada.core.expression_budget import Account, unlimited_account
 from levada.core.expressions import Function
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import SPECIAL, Kind
@@ -78,7 +78,7 @@ def string_function(
     result = Result(length(columns))
     if function is Function.CONCAT:
         bytes_ = texts.select(pl.sum_horizontal(pl.all().str.len_bytes())).to_series().to_numpy()
-        too_long = (account or nobody()).make(bytes_.astype(np.int64) * suited)
+        too_long = (account or unlimited_account()).make(bytes_.astype(np.int64) * suited)
         rows, suited = np.flatnonzero(suited & ~too_long), suited | too_long
     if len(rows):
         some = texts if len(rows) == texts.height else texts[rows]

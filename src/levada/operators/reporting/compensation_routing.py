@@ -25,7 +25,7 @@ from levada.operators.reporting.shared_result_cells import Cells, cells_of
 from levada.operators.row_limit import most_of, most_rows
 from levada.operators.rows.compensation_filter import route
 from levada.operators.rows.filter_extend import keep_rows
-from levada.operators.rows.route_rows import fan_out, once, project_for_consumer
+from levada.operators.rows.route_rows import fan_out, project_for_consumer, without_fan
 from levada.operators.rows.shared_input_filter import drop_unwanted
 from levada.operators.rows.shared_join_counters import SharedJoinCounters
 from levada.plan.execution import steps as s
@@ -62,10 +62,10 @@ class CompensationRouter:
         if target is None or picks is None:
             return None
         families = families_of(target, shares_of(self.plan))
-        rows = project_for_consumer(out, once(consumer), node.layout)
+        rows = project_for_consumer(out, without_fan(consumer), node.layout)
         of = families.of_number[rows["op"]]
         if node.of(s.Join) is not None:
-            self.met.take(node.id, rows, families.sizes[of])
+            self.met.add_output(node.id, rows, families.sizes[of])
         longest = families.longest[of[of >= 0]]
         taken = rows.where(of >= 0).with_(op=longest)
         many = self._reports.get(target.id, 0) + taken.n
@@ -73,7 +73,7 @@ class CompensationRouter:
         if many > most_rows(target, self.limits):
             raise most_of(target, np.bincount(longest), self.limits)
         return project_for_consumer(
-            keep_rows(taken, None, picks.step.kept, picks.layout), once(after), picks.layout
+            keep_rows(taken, None, picks.step.kept, picks.layout), without_fan(after), picks.layout
         )
 
     def in_ranges(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
@@ -82,7 +82,7 @@ class CompensationRouter:
         if not isinstance(cells, RangeCells):
             return None
         celled = out["op"] >= len(node.members)
-        projected = project_for_consumer(out.where(celled), once(consumer), node.layout)
+        projected = project_for_consumer(out.where(celled), without_fan(consumer), node.layout)
         parts = [projected.with_(op=cells.here(projected["op"]))]
         if not celled.all():
             edge = replace(consumer, fan=cells.readers)
@@ -117,7 +117,7 @@ class CompensationRouter:
         readers = readers_of(report, shares_of(self.plan), self.pool.seed)
         report_rows, rows, picks = select_reported(consumer, out, node.layout, readers, self.pool)
         if node.of(s.Join) is not None:
-            self.met.take(node.id, rows, picks)
+            self.met.add_output(node.id, rows, picks)
         self._reports[report.id] = many = self._reports.get(report.id, 0) + report_rows.n
         if many > most_rows(report, self.limits):
             raise readers.excess_error(report, rows, self.limits, self.pool)
@@ -133,7 +133,7 @@ class CompensationRouter:
             if is_arranged(join.step, consumer.input):  # read where it is
                 return frame
             wanted_rows = drop_unwanted(join, consumer.input, frame, shares, self.pool)
-            self.met.give(join.id, wanted_rows["op"])
+            self.met.add_input(join.id, wanted_rows["op"])
             return wanted_rows
         if made is not None and made.step.relaxed:
             return drop_unwanted(made, consumer.input, frame, shares, self.pool)
@@ -141,7 +141,7 @@ class CompensationRouter:
             return frame
         wanted_rows = drop_unwanted(kept, 0, frame, shares, self.pool)
         for edge in kept.consumers:
-            self.met.give(edge.node, fan_out(wanted_rows["op"], edge.fan)[1])
+            self.met.add_input(edge.node, fan_out(wanted_rows["op"], edge.fan)[1])
         return wanted_rows
 
 

@@ -31,16 +31,16 @@ from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.operator_context import OperatorContext
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.row_limit import most_of
-from levada.operators.rows.compensation_filter import wanted_by
+from levada.operators.rows.compensation_filter import match_picks
 from levada.operators.rows.predicate_groups import (
     Form,
     PredicateGroup,
-    many,
-    numbered,
+    count_owners,
+    group_predicates,
+    number_forms,
     owner_at,
-    told_by,
 )
-from levada.operators.rows.route_rows import once, project_for_consumer
+from levada.operators.rows.route_rows import project_for_consumer, without_fan
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
 from levada.plan.execution.row_layout import Layout
@@ -101,7 +101,7 @@ class Readers:
         self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: TermLookup
     ) -> ExcessError:
         """The error of the pick that wants most of these rows, which are too many."""
-        counts = np.zeros(many(self.forms), np.int64)
+        counts = np.zeros(count_owners(self.forms), np.int64)
         for predicates in self.predicates:
             _, owner, _ = predicates.finders[0].found(rows, pool)
             counts += np.bincount(owner, minlength=len(counts))
@@ -121,7 +121,7 @@ def select_reported(
     """The rows for the members of a report of which there are picks. Beside them what they are
     rows of, and how many picks want each of these.
     """
-    rows = project_for_consumer(out, once(consumer), source)
+    rows = project_for_consumer(out, without_fan(consumer), source)
     row, of = readers.wanted_classes(rows, pool)
     wanted = rows.take(row)
     members = readers.members[readers.offsets[wanted["op"]] + of]
@@ -162,8 +162,8 @@ def _of_each(
             node, id=picks.id, alive=picks.alive, members=picks.members,
             windows=node.windows.at(below), schedules=schedules,
         )  # fmt: skip
-        rows = project_for_consumer(every.visible(), once(consumer), node.layout)
-        row, member = wanted_by(picks, rows, pool)
+        rows = project_for_consumer(every.visible(), without_fan(consumer), node.layout)
+        row, member = match_picks(picks, rows, pool)
         spans = {name: every[name][row] for name in (col.BEGIN, col.END)}
         yield wide, Frame({"op": member.astype(np.int32), **spans}, len(row))
 
@@ -177,10 +177,10 @@ def _readers(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Read
     class_of = np.zeros(len(node.members), np.int64)
     class_of[order] = place_in_segment(starts_segment(below[order]))
     forms, classes = list[Form](), [np.empty(0, np.int64)]
-    for first, one in numbered(node, shares):
+    for first, one in number_forms(node, shares):
         joined = replace(one, join_members=below[one.join_members].astype(np.int64))
         forms.append(Form.of_side(joined, 0, first))
         classes.append(class_of[one.join_members])
     of = np.concatenate(classes)
-    predicates = tuple(told_by(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
+    predicates = tuple(group_predicates(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
     return Readers(predicates, tuple(forms), of, offsets, order)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from levada.core import column_names as col
 from levada.core.array_types import Doubles, Ints, Longs
-from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, reporting
+from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, reporting_windows
 from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
 from levada.errors import ExcessError
@@ -37,11 +37,11 @@ from levada.operators.windowing.report_count_bound import (
 from levada.operators.windowing.report_times import (
     Reports,
     WatermarkProgress,
-    due,
+    due_range,
+    has_ended,
     instants,
     next_of,
     next_report,
-    over,
 )
 from levada.plan.execution.plan import PlanNode
 
@@ -64,8 +64,8 @@ class Calendar:
         self.kinds, self._most, self._rate = tuple(kinds), limits.reports, limits.rate
         self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
         self.table = node.windows
-        self.low, self.high = due(kinds, node.windows, progress)
-        self.ended = over(node.windows, progress)
+        self.low, self.high = due_range(kinds, node.windows, progress)
+        self.ended = has_ended(node.windows, progress)
         self.element_times = element_times
         self._lists: dict[int, Reports] = {}
 
@@ -86,7 +86,7 @@ class Calendar:
     @cached_property
     def _report_windows(self) -> tuple[int, ...]:
         """The windows that say when there is a report."""
-        return reporting(self.kinds)
+        return reporting_windows(self.kinds)
 
     @cached_property
     def _closing(self) -> list[int]:

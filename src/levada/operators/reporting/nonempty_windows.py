@@ -171,7 +171,7 @@ def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, Non
     after each.
     """
     key_steps = steps(changes[0], changes[1])
-    op, r, final = key_steps.of, key_steps.at, key_steps.final
+    op, r, final = key_steps.of, key_steps.at, key_steps.is_final
     held = integrate(key_steps, key_steps.net(changes[2]), before.held)
     assert (held >= 0).all(), "no more rows leave a window than came"
     leaving = before.leaving.copy()

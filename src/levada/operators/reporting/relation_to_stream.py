@@ -25,7 +25,7 @@ from levada.operators.reporting import report_buffer
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, with_report
 from levada.operators.state.state_parts import State, StatePart, due_together
-from levada.operators.windowing.window_intervals import exact
+from levada.operators.windowing.window_intervals import exact_interval
 from levada.operators.windowing.zset import consolidate, expand
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
@@ -109,9 +109,9 @@ def _spans(
     also with that at which they have left the windows, whatever else ends them.
     """
     layout = node.input_layouts[0]
-    s, e = exact(frame, layout, node.windows, windows)
+    s, e = exact_interval(frame, layout, node.windows, windows)
     if replaced:
-        _, left = exact(frame.drop(col.UNTIL), layout, node.windows, windows)
+        _, left = exact_interval(frame.drop(col.UNTIL), layout, node.windows, windows)
         frame = frame.with_(**{col.LEFT: calendar.rounded(frame["op"], left)})
     op = frame["op"]
     return report_buffer.timed(frame, calendar.rounded(op, s), calendar.rounded(op, e))

@@ -22,7 +22,7 @@ from levada.operators.reporting.deduplicated_reports import check_few
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, with_report
 from levada.operators.state.state_parts import State
-from levada.operators.windowing.window_intervals import exact
+from levada.operators.windowing.window_intervals import exact_interval
 from levada.operators.windowing.zset import consolidate
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
@@ -38,7 +38,7 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
     new = None
     if frame is not None:
         new = report_buffer.timed(
-            frame, *exact(frame, node.input_layouts[0], node.windows, step.rows)
+            frame, *exact_interval(frame, node.input_layouts[0], node.windows, step.rows)
         )
     rows = [] if not calendar.any_due else report_buffer.recall(state, key)
     if new is not None and new.n:
@@ -68,7 +68,7 @@ def pending_intervals(
     kept = [state.own(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
     spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in kept]
     for f in new:
-        begin, end = exact(f, node.input_layouts[0], node.windows, step.rows)
+        begin, end = exact_interval(f, node.input_layouts[0], node.windows, step.rows)
         counts = begin < end
         spans.append((f["op"][counts], begin[counts], end[counts]))
     op = np.concatenate([np.empty(0, np.int32), *(op for op, _, _ in spans)])

@@ -18,7 +18,7 @@ from levada.core.event_time import MIN, Times
 from levada.core.frame import Frame, concat
 from levada.kernels.terms.term_dictionary import Terms
 from levada.operators.state import term_retention
-from levada.operators.state.retractions import uncancelled
+from levada.operators.state.retractions import drop_cancelled
 from levada.operators.state.state_parts import State, StatePart, due_together
 
 OWN = ".live"
@@ -75,7 +75,7 @@ def _merge_parts(state: State, pieces: list[StatePart], start: int, low: Times) 
     """Puts the pieces from ``start`` on into one without the dead rows."""
     frames = [state.whole(p) for p in pieces[start:]]
     rows = concat([f.where(f[col.END] > low[f["op"]]) if f.n else f for f in frames])
-    rows = uncancelled(rows, rows[col.BEGIN] <= low[rows["op"]])
+    rows = drop_cancelled(rows, rows[col.BEGIN] <= low[rows["op"]])
     if not rows.n:
         return pieces[:start]
     span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))

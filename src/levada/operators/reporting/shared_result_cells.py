@@ -22,10 +22,10 @@ from levada.core.array_types import Ints
 from levada.core.frame import Frame, concat
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.ranges.range_families import RangeCells, range_cells
-from levada.operators.rows.compensation_filter import finder_of, wanted_by
+from levada.operators.rows.compensation_filter import finder_of, match_picks
 from levada.operators.rows.filter_extend import keep_rows
 from levada.operators.rows.predicate_index import PredicateIndexReader
-from levada.operators.rows.route_rows import fan_out, once, project_for_consumer
+from levada.operators.rows.route_rows import fan_out, project_for_consumer, without_fan
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, FanOut, Plan, PlanNode
 from levada.plan.execution.shared_results import alike_of, heard
@@ -85,17 +85,17 @@ def route_shared_rows(
     from there.
     """
     consumer, after = edges
-    rows = project_for_consumer(out, once(consumer), picks.input_layouts[0])  # of no window
+    rows = project_for_consumer(out, without_fan(consumer), picks.input_layouts[0])  # of no window
     leaves, rest = cells.finder.leaves(rows, pool)
     number = np.where(leaves < 0, -1, cells.number[leaves])
     row = np.flatnonzero(number >= 0)
     parts = [rows.take(row).with_(op=number[row])]
     if len(left := np.flatnonzero(rest >= 0)):
-        one, member = wanted_by(picks, rows.take(left), pool)
+        one, member = match_picks(picks, rows.take(left), pool)
         at, op = fan_out(member.astype(np.int32), cells.readers)
         parts.append(rows.take(left[one if at is None else one[at]]).with_(op=op))
     picked = keep_rows(concat(parts), None, picks.step.kept, picks.layout)
-    return project_for_consumer(picked, once(after), picks.layout)
+    return project_for_consumer(picked, without_fan(after), picks.layout)
 
 
 def _find_cells(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:

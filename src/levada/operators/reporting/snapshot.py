@@ -171,7 +171,7 @@ class Lifetimes:
             key = combine(*key, rows[col.PLACE].astype(np.uint64), zeros(rows.n))
         codes, first = group(*key)
         key_steps = steps(codes, rows["r"])
-        r, final = key_steps.at, key_steps.final
+        r, final = key_steps.at, key_steps.is_final
         count = integrate(key_steps, key_steps.net(rows["w"]))
         assert (count >= 0).all(), "no more copies leave than came"
         until = np.where(final, MAX, np.append(r[1:], MAX))

@@ -48,7 +48,7 @@ class Flows:
     nodes: frozenset[int]
     counts: dict[int, Longs] = field(default_factory=dict)
 
-    def see(self, node: int, frame: Frame) -> None:
+    def record(self, node: int, frame: Frame) -> None:
         """Rows that a node has put out."""
         if node in self.nodes:
             counts = np.bincount(frame["op"])
@@ -59,19 +59,19 @@ class Flows:
                 counts = many
             self.counts[node] = counts
 
-    def told(self) -> dict[str, int]:
+    def snapshot(self) -> dict[str, int]:
         """The counts, by node and member as a text."""
         counts = {
             f"{node} {member}": int(node_counts[member])
             for node, node_counts in self.counts.items()
-            for member in _largest(node_counts)
+            for member in _largest_members(node_counts)
         }
         if len(counts) <= MOST:
             return counts
         return {at: counts[at] for at in sorted(counts, key=lambda at: -counts[at])[:MOST]}
 
 
-def _largest(counts: Longs) -> list[int]:
+def _largest_members(counts: Longs) -> list[int]:
     """The members with most rows."""
     there = np.flatnonzero(counts)
     if len(there) > MOST:

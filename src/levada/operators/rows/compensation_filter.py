@@ -35,10 +35,10 @@ from levada.operators.rows.predicate_index import (
 )
 from levada.operators.rows.range_keys import RangeKey
 from levada.operators.rows.residual_predicates import true_of
-from levada.operators.rows.route_rows import once, project_for_consumer
+from levada.operators.rows.route_rows import project_for_consumer, without_fan
 from levada.operators.rows.shared_join_counters import SharedJoinCounters
 from levada.operators.windowing import count_axis
-from levada.operators.windowing.window_intervals import exact
+from levada.operators.windowing.window_intervals import exact_interval
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, PlanNode
 from levada.plan.execution.row_layout import Layout
@@ -60,7 +60,7 @@ def pick(node: PlanNode[s.Pick], inputs: Inputs, env: OperatorContext) -> Frame 
         keep &= one
     rows = frame.where(keep)
     rows = rows.where(_true(node, rows, env.pool))
-    return keep_rows(rows.where(_counting(node, rows)), None, step.kept, node.layout)
+    return keep_rows(rows.where(_counts_in_windows(node, rows)), None, step.kept, node.layout)
 
 
 def route(
@@ -76,11 +76,11 @@ def route(
     """The rows of all members of a pick, out of those that its producers give, once each;
     ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
     """
-    rows = project_for_consumer(out, once(consumer), source)
-    row, member = wanted_by(node, rows, pool)
+    rows = project_for_consumer(out, without_fan(consumer), source)
+    row, member = match_picks(node, rows, pool)
     pick_rows = rows.take(row).with_(op=member.astype(np.int32))
     if pick_rows.n and mixed:
-        keep = _counting(node, pick_rows)
+        keep = _counts_in_windows(node, pick_rows)
         pick_rows, row = pick_rows.where(keep), row[keep]
     if met is not None:
         met.pick(node.inputs[0], rows, row)
@@ -99,22 +99,22 @@ def by_window(node: PlanNode[s.ByWindow], inputs: Inputs, env: OperatorContext) 
     for j, places in enumerate(node.step.places):
         latest = [col.greatest(at) if spans[at].hi else col.least(at) for at in places]
         earlier = [col.earlier(at) for at in places if spans[at].prev]
-        columns[col.least(j)] = _reduced(np.minimum, frame, [col.least(at) for at in places])
+        columns[col.least(j)] = _reduce_times(np.minimum, frame, [col.least(at) for at in places])
         if node.layout.windows[j].hi:
-            columns[col.greatest(j)] = _reduced(np.maximum, frame, latest)
+            columns[col.greatest(j)] = _reduce_times(np.maximum, frame, latest)
         if earlier:
-            columns[col.earlier(j)] = _reduced(np.maximum, frame, earlier)
+            columns[col.earlier(j)] = _reduce_times(np.maximum, frame, earlier)
     return Frame(columns, frame.n)
 
 
-def _reduced(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
+def _reduce_times(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
     return reduce(how, [frame[name] for name in names])
 
 
-def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
+def match_picks(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
     """(row, member) of all picks that want rows of their input, whenever they count."""
     row, member, sure = node.known(finder_of, pool.seed).found(rows, pool)
-    condition, left = node.step.condition, _unsure(node, sure)
+    condition, left = node.step.condition, _is_undecided(node, sure)
     if condition is not None and left.any():
         keep = ~left
         keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
@@ -122,7 +122,7 @@ def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Lo
     return row, member
 
 
-def unhidden(node: PlanNode, rows: Frame) -> Frame:
+def show_hidden_rows(node: PlanNode, rows: Frame) -> Frame:
     """Rows without the earlier comings that are before the start of some query that reads them."""
     newest = node.newest[rows["op"]]
     if not rows.n or int(newest.max()) <= MIN:
@@ -131,7 +131,7 @@ def unhidden(node: PlanNode, rows: Frame) -> Frame:
     return rows.with_(**{n: np.where(rows[n] < newest, MIN, rows[n]) for n in names})
 
 
-def _unsure(node: PlanNode[s.Pick], sure: Bools) -> Bools:
+def _is_undecided(node: PlanNode[s.Pick], sure: Bools) -> Bools:
     """The pairs of which keys and one interval, or one list, do not say all."""
     step = node.step
     if step.rest:
@@ -151,14 +151,14 @@ def _true(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> Bools:
     return truth(condition, scope(node, rows, pool))
 
 
-def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
+def _counts_in_windows(node: PlanNode[s.Pick], rows: Frame) -> Bools:
     """Which rows count at some instant in their members' windows; by number whoever reads them
     tells, who knows since when.
     """
     if count_axis.has_numbers(node.windows):
         begin, stop = count_axis.reach(rows, node.windows)
         return np.less(begin, stop)
-    start, end = exact(unhidden(node, rows), node.layout, node.windows)
+    start, end = exact_interval(show_hidden_rows(node, rows), node.layout, node.windows)
     return np.less(start, end)
 
 

@@ -73,12 +73,12 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: OperatorContext) -> Fr
         return out
     size = frame.n * node.layout.width_of(len(step.kept))
     pool.spent.ask(node.id, size, lambda: frame["op"])
-    parts = [_computed(node, part, pool) for part in pieces(node, frame, step.expression)]
+    parts = [_compute_column(node, part, pool) for part in pieces(node, frame, step.expression)]
     made = parts[0] if len(parts) == 1 else concat(parts)
     return out.with_(**made.columns)
 
 
-def _computed(node: PlanNode[s.Extend], frame: Frame, pool: TermLookup) -> Frame:
+def _compute_column(node: PlanNode[s.Extend], frame: Frame, pool: TermLookup) -> Frame:
     """The columns of the computed slot. Raises ``ExcessError`` if its texts are too many."""
     step, seen, before = node.step, scope(node, frame, pool), pool.size
     counted = seen.account.texts
@@ -142,7 +142,7 @@ def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = No
         n=frame.n,
         columns=columns,
         params=[gather(c, frame["op"].astype(np.int64)) for c in node.known(parameters)],
-        now=_now(frame, pool),
+        now=_report_time(frame, pool),
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
         identify=pool.identify,
@@ -152,7 +152,7 @@ def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = No
     )
 
 
-def _now(frame: Frame, pool: TermLookup) -> npt.NDArray[np.int64] | int:
+def _report_time(frame: Frame, pool: TermLookup) -> npt.NDArray[np.int64] | int:
     """NOW(): the report time; of a query without windows the wall time of its epoch."""
     if "r" not in frame:
         return 0
@@ -219,7 +219,7 @@ def thresholds(
     if not _as_doubles((frame[col.kind(i)], d, value(frame, "m", i)), values[:3]):
         return None
     order = np.argsort(values[1], kind="stable")
-    rows, at = _passing(step.condition.function, d, values[1][order])
+    rows, at = _passing_pairs(step.condition.function, d, values[1][order])
     out = frame.take(rows).with_(op=members[order[at]])
     return keep_rows(out, None, step.kept, node.layout)
 
@@ -248,7 +248,7 @@ def _small(kind: npt.NDArray[np.uint8], man: npt.NDArray[np.int64]) -> bool:
     return bool(((kind == Kind.DOUBLE) | ((kind == Kind.INTEGER) & (np.abs(man) < 2**53))).all())
 
 
-def _passing(
+def _passing_pairs(
     function: Function, values: npt.NDArray[np.float64], bounds: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
     """(row, place among the sorted bounds) for value < bound, value > bound and so on."""

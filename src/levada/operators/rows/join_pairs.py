@@ -48,7 +48,7 @@ class Pairs:
             yield Pairs(self.a, self.i[part], self.b, self.j[part])
 
 
-def batched(
+def batch_pairs(
     node: PlanNode[s.Join], find_pairs: Callable[[], Iterable[Pairs]], env: OperatorContext
 ) -> Iterator[Sequence[Pairs]]:  # fmt: skip
     """Yields batches of at most ``MOST_PAIRS`` pairs; the pairs of one row are never divided.
@@ -77,7 +77,7 @@ def batched(
 
 def _count(node: PlanNode[s.Join], matches: Iterable[Pairs], env: OperatorContext) -> None:
     """Raises ``ExcessError`` for too many pairs."""
-    total, most = 0, MAX if _picked(node, env) else most_rows(node, env.limits)
+    total, most = 0, MAX if _is_picked(node, env) else most_rows(node, env.limits)
     for pairs in matches if most < MAX else ():
         total += len(pairs.i)
         if total > most:
@@ -95,7 +95,7 @@ def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: OperatorContext) -> Exc
     return too_many(node, rows["op"][at], env.limits)
 
 
-def _picked(node: PlanNode[s.Join], env: OperatorContext) -> bool:
+def _is_picked(node: PlanNode[s.Join], env: OperatorContext) -> bool:
     """Whether picks alone read the pairs, or reports of which there are picks: what these want of
     them is counted, and not the rest.
     """

@@ -27,7 +27,7 @@ from levada.core.rdf_terms import Kind
 from levada.core.row_ranges import ranges
 from levada.operators.expressions.term_values import from_texts
 from levada.operators.rows.filter_extend import parameters
-from levada.operators.rows.range_keys import Bounds, RangeKey, bounds_of, within
+from levada.operators.rows.range_keys import Bounds, RangeKey, bounds_of, interval_bounds
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import Order
 from levada.plan.execution.plan import PlanNode
@@ -67,7 +67,7 @@ class Points:
         return self.bounds.at(ranges(first, counts)), np.repeat(np.arange(len(members)), counts)
 
 
-def listed(part: Expression) -> ListPredicate | None:
+def parse_list(part: Expression) -> ListPredicate | None:
     """A part of a condition over slots and parameters as a list, if it is one.
 
     >>> three, seven = (Call(Function.EQUAL, (Var("2"), Param(i))) for i in (0, 1))
@@ -99,7 +99,7 @@ def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
 def axis_of(node: PlanNode[s.Pick], number: int) -> RangeKey:
     """What a list that tells rows lies on."""
     i = -1 - number
-    predicate, points = listed(node.step.rest[i]), node.known(points_of, i)
+    predicate, points = parse_list(node.step.rest[i]), node.known(points_of, i)
     assert predicate is not None and points is not None, "a list that tells rows"
     return RangeKey(predicate.slot, points.order)
 
@@ -108,7 +108,7 @@ def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
     """Part i of the rest as points, in the order that tells the lists of all members; None: none
     does. With others in it, rows that satisfy nothing of the order might be in their lists.
     """
-    predicate = listed(node.step.rest[i])
+    predicate = parse_list(node.step.rest[i])
     for order in () if predicate is None else predicate.orders(tuples=node.step.tuples):
         assert predicate is not None, "a list"
         points = _points(node, predicate, order)
@@ -123,7 +123,7 @@ def _points(node: PlanNode[s.Pick], predicate: ListPredicate, order: Order) -> P
     """
     n, parts = len(node.members), [node.known(parameters)[i] for i in predicate.params]
     constants = from_texts(pl.concat([part.texts() for part in parts]))
-    each = within([(Function.EQUAL, constants)], order, constants.n)
+    each = interval_bounds([(Function.EQUAL, constants)], order, constants.n)
     is_decided: Bools = np.logical_and.reduce(each.is_decided.reshape(-1, n), axis=0)
     if predicate.text:  # what STR() makes equals nothing else, though 5 has characters, too
         is_decided &= np.logical_and.reduce([part.kinds() == Kind.STRING for part in parts], axis=0)

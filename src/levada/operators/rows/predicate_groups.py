@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from levada.core.array_types import Longs
-from levada.core.expressions import Expression, both, variables
+from levada.core.expressions import Expression, conjunction, variables
 from levada.core.frame import Frame
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.rows import list_keys
@@ -83,7 +83,7 @@ class Form:
         ranges = {RangeKey(slots[test.slot], test.order): test.range for test in tests}
         parts = [i for i, each in enumerate(step.rest) if {*map(int, variables(each))} <= {*slots}]
         rest = [step.rest[i] for i in parts]
-        patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, way)}
+        patterns = {key.source[:-1] for _, _, key in keys if _is_within(key.source, way)}
         key_slots = {slot for slot, _, key in keys}
         sifts = bool(ranges or rest) or (len(patterns) > 1 and len(key_slots) > 1)
         sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
@@ -94,7 +94,7 @@ class Form:
                 axis = list_keys.axis_of(one.pick, number)
                 ranges = {axis._replace(slot=slots[axis.slot]): number}
             tells = number is not None and len(rest) == 1 and not tests
-            every = cast(Expression, both((*(test.condition for test in tests), *rest)))
+            every = cast(Expression, conjunction((*(test.condition for test in tests), *rest)))
             condition = by_other_slots(every, slots)
         by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
         return Form(one, i, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
@@ -121,7 +121,7 @@ class Form:
             number,
         )
 
-    def asking(self, seed: int, bits: Longs) -> ResidualPredicates:
+    def residual_predicates(self, seed: int, bits: Longs) -> ResidualPredicates:
         """Those who must be asked."""
         assert self.condition is not None, "a condition"
         finder = _finder([self], next(iter(self.ranges), None), seed)
@@ -140,12 +140,12 @@ class Form:
         )
 
 
-def _within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:
+def _is_within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:
     """Whether a pattern of which a key was lifted is at the end of a way or below."""
     return bool(source) and source[: len(way)] == way
 
 
-def numbered(node: PlanNode, shares: SharingDemand) -> Iterator[tuple[int, SharedJoinNode]]:
+def number_forms(node: PlanNode, shares: SharingDemand) -> Iterator[tuple[int, SharedJoinNode]]:
     """Where a node stands, full nodes of picks first, each with the number of its first owner."""
     first = 0
     for one in sorted(shares.standing.get(node.id, ()), key=lambda each: not each.pick.is_full):
@@ -153,7 +153,7 @@ def numbered(node: PlanNode, shares: SharingDemand) -> Iterator[tuple[int, Share
         first += len(one.members)
 
 
-def many(forms: Sequence[Form]) -> int:
+def count_owners(forms: Sequence[Form]) -> int:
     """How many owners there are."""
     return sum(len(form.of.members) for form in forms)
 
@@ -164,7 +164,7 @@ def owner_at(forms: Sequence[Form], number: int) -> At:
     return form.of.pick.id, int(form.of.members[number - form.first])
 
 
-def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[PredicateGroup]:
+def group_predicates(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[PredicateGroup]:
     """Those whom indexes tell, by the slots by which they are told; ``bits``: of their classes."""
     alike: dict[tuple[tuple[int, ...], tuple[RangeKey, ...], bool], list[Form]] = {}
     for form in forms:
@@ -182,15 +182,15 @@ def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> Predicat
     the same owners.
     """
 
-    def made() -> PredicateIndexReader:
-        wants = Entries.together([form.entries(axis, seed) for form in forms])
+    def build_reader() -> PredicateIndexReader:
+        wants = Entries.concat([form.entries(axis, seed) for form in forms])
         return PredicateIndexReader.of(wants, list(forms[0].keys), axis)
 
     joined = forms[0].of
     if not joined.pick.is_full:
-        return made()
+        return build_reader()
     place = f"{joined.node} {forms[0].side} {tuple(forms[0].keys)} {axis} {seed}"
-    return joined.pick.kept(place, tuple([form.follows(axis) for form in forms]), made)
+    return joined.pick.kept(place, tuple([form.follows(axis) for form in forms]), build_reader)
 
 
 def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> tuple[Longs, Longs]:

@@ -47,7 +47,7 @@ class Entries(NamedTuple):
     owner: Longs
 
     @staticmethod
-    def together(parts: Sequence[Entries]) -> Entries:
+    def concat(parts: Sequence[Entries]) -> Entries:
         """All of them."""
         if len(parts) == 1:
             return parts[0]
@@ -58,7 +58,7 @@ class Entries(NamedTuple):
         return Entries(
             np.concatenate([part.op for part in parts]),
             tuple(keys),
-            Bounds.together([part.bounds for part in parts]),
+            Bounds.concat([part.bounds for part in parts]),
             np.concatenate([part.owner for part in parts]),
         )
 
@@ -85,7 +85,7 @@ def entries(
     for params in product(*(node.step.keys[key].params for key in keys)):
         terms = tuple([(known[i][0][asked.members], known[i][1][asked.members]) for i in params])
         parts.append(Entries(asked.op, terms, bounds, asked.owner))
-    return Entries.together(parts)
+    return Entries.concat(parts)
 
 
 def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Words]]:
@@ -145,7 +145,7 @@ class Index:
         start = codes.astype(np.int64) * width
         whole = np.zeros(n, np.int64), np.ones(n, np.int64)
         a, b = _places(wants.bounds, borders) if by_number else whole
-        there = _once(wants.owner, start + a, start + b)
+        there = _distinct_intervals(wants.owner, start + a, start + b)
         left, right = (start + a)[there], (start + b)[there]
         cuts = np.unique(np.concatenate([np.arange(len(first)) * width, left, right]))
         size = 1 << len(cuts).bit_length()
@@ -329,7 +329,7 @@ def _places(wants: Bounds, borders: Doubles) -> tuple[Longs, Longs]:
     return a, b
 
 
-def _once(owner: Longs, left: Longs, right: Longs) -> Longs:
+def _distinct_intervals(owner: Longs, left: Longs, right: Longs) -> Longs:
     """The places of intervals that are not empty, of equal ones of an owner one: who lists several
     values has as many, which are all the same without numbers.
     """

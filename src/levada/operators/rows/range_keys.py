@@ -107,15 +107,15 @@ class Bounds(NamedTuple):
         return Bounds(low, high, above, below, is_decided, self.borders)
 
     @staticmethod
-    def together(parts: Sequence[Bounds]) -> Bounds:
+    def concat(parts: Sequence[Bounds]) -> Bounds:
         """All of them, one after the other, among the borders of all."""
         borders = _sorted([part.borders for part in parts])
-        parts = [part._among(borders) if len(part.borders) else part for part in parts]
+        parts = [part._move_to_borders(borders) if len(part.borders) else part for part in parts]
         low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         above, below, is_decided = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
         return Bounds(low, high, above, below, is_decided, borders)
 
-    def _among(self, borders: pl.Series) -> Bounds:
+    def _move_to_borders(self, borders: pl.Series) -> Bounds:
         at = borders.search_sorted(self.borders, "left").to_numpy().astype(np.float64)
         low, high = self.low.copy(), self.high.copy()
         for column in (low, high):
@@ -138,10 +138,10 @@ def bounds_of(node: PlanNode[s.Pick], number: int) -> Bounds:
     order = tests[0].order if tests else Order.VALUE
     constants = node.known(parameters)
     compared = [(test.function, constants[test.param]) for test in tests]
-    return within(compared, order, len(node.members))
+    return interval_bounds(compared, order, len(node.members))
 
 
-def within(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
+def interval_bounds(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
     """The intervals of n rows of constants in comparisons of one order."""
     return _of_values(compared, n) if order is Order.VALUE else _of_texts(compared, order, n)
 
@@ -161,7 +161,7 @@ def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
         _Edge(function, numbers.d, numbers.exact & np.isfinite(numbers.d))
         for (function, _), numbers in zip(compared, values, strict=True)
     ]
-    return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), is_decided))
+    return _intersect_edges(edges, Bounds(low, high, time, np.zeros(n, np.bool_), is_decided))
 
 
 def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
@@ -177,19 +177,19 @@ def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
         else:
             edges.append((function, range_texts))
     borders = _sorted([range_texts_.drop_nulls() for _, range_texts_ in edges])
-    placed = [_placed(function, range_texts_, borders) for function, range_texts_ in edges]
+    placed = [_place_edge(function, range_texts_, borders) for function, range_texts_ in edges]
     low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)
-    return _between(placed, Bounds(low, high, never, never, ~never, borders))
+    return _intersect_edges(placed, Bounds(low, high, never, never, ~never, borders))
 
 
-def _placed(function: Function, texts: pl.Series, borders: pl.Series) -> _Edge:
+def _place_edge(function: Function, texts: pl.Series, borders: pl.Series) -> _Edge:
     d, exact, _ = text_range_keys.Placed.of(
         text_range_keys.Told(texts, np.zeros(len(texts), np.bool_)), borders
     )
     return _Edge(function, d, exact)
 
 
-def _between(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
+def _intersect_edges(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
     """What of a whole satisfies all comparisons, as far as these are exact."""
     low, high, above, below, is_decided, borders = whole
     for function, d, exact in edges:

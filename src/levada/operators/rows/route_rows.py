@@ -114,19 +114,19 @@ def project_for_consumer(frame: Frame, consumer: Consumer, source: Layout) -> Fr
     if edge.layout.weighted:
         columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
     if edge.layout.weighted and edge.layout.windows:
-        columns[col.UNTIL] = until(frame)
+        columns[col.UNTIL] = row_ends(frame)
     if "r" in frame:
         columns["r"] = frame["r"]
     return Frame(columns, frame.n)
 
 
-def once(consumer: Consumer) -> Consumer:
+def without_fan(consumer: Consumer) -> Consumer:
     """The edge to a consumer without its fan: rows as those of the producer's members."""
     every = np.arange(len(consumer.fan.offsets), dtype=np.int32)
     return replace(consumer, fan=FanOut(every, every[:-1], True))
 
 
-def until(frame: Frame) -> Times:
+def row_ends(frame: Frame) -> Times:
     """The instants from which on rows do not count, whatever their windows say."""
     return frame[col.UNTIL] if col.UNTIL in frame else np.full(frame.n, MAX, np.int64)
 

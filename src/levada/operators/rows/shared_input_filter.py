@@ -35,10 +35,10 @@ from levada.operators.row_limit import most_of
 from levada.operators.rows.predicate_groups import (
     Form,
     PredicateGroup,
-    many,
-    numbered,
+    count_owners,
+    group_predicates,
+    number_forms,
     owner_at,
-    told_by,
 )
 from levada.operators.rows.residual_predicates import ResidualPredicates
 from levada.operators.windowing import count_axis as numbers
@@ -75,7 +75,7 @@ class InputDemand(NamedTuple):
 
     def counts(self, rows: Frame, pool: TermLookup) -> Longs:
         """How many of these rows each owner wants, as far as indexes tell."""
-        totals = np.zeros(many(self.forms), np.int64)
+        totals = np.zeros(count_owners(self.forms), np.int64)
         for finder in (
             *(predicates.finders[0] for predicates in self.predicates),
             *(a.finder for a in self.asked),
@@ -94,17 +94,17 @@ def drop_unwanted(
     comes_again = isinstance(node.step, s.RelaxedStatic)
     if not rows.n or not (node.input_layouts[i].windows or comes_again):
         return rows
-    is_wanted = wanted(node, i, rows, shares, pool)
+    is_wanted = find_wanted(node, i, rows, shares, pool)
     return rows if is_wanted is None else rows.where(is_wanted)
 
 
-def wanted(
+def find_wanted(
     node: PlanNode[Relaxed], i: int, rows: Frame, shares: SharingDemand, pool: TermLookup
 ) -> Bools | None:  # fmt: skip
     """Which rows of input ``i`` some pick wants, static ones, too; None: all. Of static rows that
     are kept for several joins (``i`` is 1) as far as what is kept tells. Raises ``ExcessError``.
     """
-    demand = node.known(_wanted, i, shares, pool.seed)
+    demand = node.known(_find_demand, i, shares, pool.seed)
     return demand.bits(rows, pool, all_of=False) != 0 if demand.sift else None
 
 
@@ -117,7 +117,7 @@ def expiry_times(
     """
     if not node.input_layouts[i].windows:
         return end
-    wanted = node.known(_wanted, i, shares, pool.seed)
+    wanted = node.known(_find_demand, i, shares, pool.seed)
     several = np.flatnonzero(wanted.mixed[rows["op"]])
     if not len(several):
         return end
@@ -126,7 +126,9 @@ def expiry_times(
     for number, params in enumerate(wanted.classes):
         at = np.flatnonzero(bits >> number & 1)
         if len(at):
-            shared_expiry_times[at] = np.maximum(shared_expiry_times[at], _left(params, some, at))
+            shared_expiry_times[at] = np.maximum(
+                shared_expiry_times[at], _leave_times(params, some, at)
+            )
     out = end.copy()
     out[several] = np.minimum(end[several], shared_expiry_times)
     return out
@@ -139,7 +141,7 @@ def shared_expiry_times(
     """The same of rows that are kept for others, too: what nobody wants here has always left.
     Raises ``ExcessError``.
     """
-    wanted = node.known(_wanted, i, shares, pool.seed)
+    wanted = node.known(_find_demand, i, shares, pool.seed)
     if wanted.sift and rows.n:
         end = np.where(wanted.bits(rows, pool, all_of=False) != 0, end, MIN)
     return expiry_times(node, i, rows, end, shares=shares, pool=pool)
@@ -147,7 +149,7 @@ def shared_expiry_times(
 
 def wants_less(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> bool:
     """Whether not all rows of input ``i`` are wanted, or not all as long."""
-    wanted = node.known(_wanted, i, shares, seed)
+    wanted = node.known(_find_demand, i, shares, seed)
     return wanted.sift or bool(wanted.mixed.any())
 
 
@@ -156,14 +158,14 @@ def blame(
     pool: TermLookup
 ) -> ExcessError:  # fmt: skip
     """The error of the pick that wants most of these rows of input ``i``, which are too many."""
-    wanted = node.known(_wanted, i, shares, pool.seed)
+    wanted = node.known(_find_demand, i, shares, pool.seed)
     most = int(wanted.counts(rows, pool).argmax())
     error = most_of(node, np.bincount(rows["op"]), limits)
     error.node, error.member = owner_at(wanted.forms, most)
     return error
 
 
-def _left(params: Params, rows: Frame, at: Longs) -> Times:
+def _leave_times(params: Params, rows: Frame, at: Longs) -> Times:
     """When these rows leave the windows of one class."""
     until = np.full(len(at), MAX, np.int64)
     for j in range(len(params.kind)):
@@ -171,29 +173,31 @@ def _left(params: Params, rows: Frame, at: Longs) -> Times:
         of = np.full(len(at), j, np.int32)
         of_number = params.kind[j] == WindowKind.NUMBERS
         leaves_window = (
-            numbers.left(int(params.range[j]), lo) if of_number else leave(*params, of, lo)
+            numbers.leave_numbers(int(params.range[j]), lo) if of_number else leave(*params, of, lo)
         )
         np.minimum(until, leaves_window, out=until)
     return until
 
 
-def _wanted(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> InputDemand:
+def _find_demand(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> InputDemand:
     """What the living picks want of input ``i``."""
-    forms = [Form.of_side(one, i, first) for first, one in numbered(node, shares)]
+    forms = [Form.of_side(one, i, first) for first, one in number_forms(node, shares)]
     kinds, of = _kinds(forms)
     class_of, classes = _classes(kinds)
     bits = np.left_shift(1, class_of)[of]
     return InputDemand(
-        tuple(told_by([form for form in forms if form.condition is None], seed, bits)),
-        tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
-        any(form.sifts for form in forms) and not _whole(node, forms),
+        tuple(group_predicates([form for form in forms if form.condition is None], seed, bits)),
+        tuple(
+            [form.residual_predicates(seed, bits) for form in forms if form.condition is not None]
+        ),
+        any(form.sifts for form in forms) and not _wants_all_rows(node, forms),
         tuple(map(Params.of, classes)),
-        _mixed(node, forms, class_of[of]) & ~_all_as_long(node, forms, kinds, of),
+        _has_mixed_classes(node, forms, class_of[of]) & ~_all_as_long(node, forms, kinds, of),
         tuple(forms),
     )
 
 
-def _whole(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
+def _wants_all_rows(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
     """Whether of each member somebody wants all rows."""
     all_ = [
         form.of.join_members for form in forms if not (form.keys or form.ranges or form.condition)
@@ -201,10 +205,10 @@ def _whole(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
     return bool(np.isin(np.flatnonzero(node.alive), np.concatenate([[], *all_])).all())
 
 
-def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], class_of: Longs) -> Bools:
+def _has_mixed_classes(node: PlanNode[Relaxed], forms: Sequence[Form], class_of: Longs) -> Bools:
     """Members of a join whose picks have several classes."""
     has_class = np.zeros((len(node.members), CLASSES), np.bool_)
-    has_class[_own(forms), class_of] = True
+    has_class[_join_members(forms), class_of] = True
     several: Bools = has_class.sum(axis=1) > 1
     return several
 
@@ -218,14 +222,17 @@ def _all_as_long(
     if not any(whole) or not kinds[0]:
         return keeps_all
     stays = np.array([[window.stays for window in kind] for kind in kinds], np.int64)[of]
-    join_members, most = _own(forms), np.full((len(keeps_all), stays.shape[1]), MIN, np.int64)
+    join_members, most = (
+        _join_members(forms),
+        np.full((len(keeps_all), stays.shape[1]), MIN, np.int64),
+    )
     np.maximum.at(most, join_members, stays)
     of_whole = np.repeat(whole, [len(form.of.members) for form in forms])
     keeps_all[join_members[of_whole & (stays >= most[join_members]).all(axis=1)]] = True
     return keeps_all
 
 
-def _own(forms: Sequence[Form]) -> Longs:
+def _join_members(forms: Sequence[Form]) -> Longs:
     """The member of a join below each owner."""
     parts = [form.of.join_members.astype(np.int64) for form in forms]
     return np.concatenate([np.empty(0, np.int64), *parts])

@@ -23,7 +23,7 @@ class SharedJoinCounters:
     counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     _wanted: dict[int, tuple[Frame, Bools]] = field(default_factory=dict)
 
-    def give(self, node: int, members: Ints) -> None:
+    def add_input(self, node: int, members: Ints) -> None:
         """Rows for a join, each by the member that it is for."""
         self._add(node, GIVEN, members)
 
@@ -37,7 +37,7 @@ class SharedJoinCounters:
         self._wanted[node][1][row] = True
         self._add(node, PICKED, rows["op"][row])
 
-    def take(self, node: int, rows: Frame, picks: Longs) -> None:
+    def add_output(self, node: int, rows: Frame, picks: Longs) -> None:
         """Rows of a join, and how many picks take each of them at once."""
         self.pick(node, rows, np.flatnonzero(picks))
         self._add(node, PICKED, rows["op"], np.maximum(picks - 1, 0))
@@ -48,7 +48,7 @@ class SharedJoinCounters:
             rows, wanted = self._wanted.pop(node)
             self._add(node, WANTED, rows["op"][wanted])
 
-    def told(self) -> dict[str, list[int]]:
+    def snapshot(self) -> dict[str, list[int]]:
         """The counts, by node and member as a text."""
         return {f"{node} {member}": counts for (node, member), counts in self.counts.items()}
 

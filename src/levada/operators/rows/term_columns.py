@@ -52,7 +52,7 @@ _REPEATED = register(f"{__name__}._REPEATED", 256)
 """Rows, from which on it is looked whether values repeat: where they do not that is 2 % more."""
 
 
-def _once(values: Column) -> tuple[Column, Ints | None]:
+def _distinct_values(values: Column) -> tuple[Column, Ints | None]:
     """Each value once, and which of these each row has; None: as they are. Of what is computed for
     many queries much is alike, and printing a value is what costs.
     """
@@ -68,9 +68,9 @@ def _once(values: Column) -> tuple[Column, Ints | None]:
     return Column(len(first), None, None, *some), codes
 
 
-def _identified(values: Column, facets: Facet, pool: TermLookup, *, tuples: bool) -> Identity:
+def _identify_values(values: Column, facets: Facet, pool: TermLookup, *, tuples: bool) -> Identity:
     """The identities of computed values, whose texts become known to the pool."""
-    some, codes = _once(values)
+    some, codes = _distinct_values(values)
     x, y = _known_by_value(some, facets, pool) if tuples else pool.identify(some.texts())
     return (x, y) if codes is None else (x[codes], y[codes])
 
@@ -118,7 +118,7 @@ def slot(
         if known:
             x, y = values.x, values.y
         else:
-            x, y = _identified(values, facets, pool, tuples=tuples)
+            x, y = _identify_values(values, facets, pool, tuples=tuples)
         assert x is not None and y is not None, "an identified column has both halves"
         out[col.x(i)], out[col.y(i)] = x, y
     names = [n for n in slot_columns(i, facets) if n[0] in "kdmc"]

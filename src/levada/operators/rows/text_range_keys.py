@@ -66,12 +66,12 @@ class Told(NamedTuple):
         kinds = terms.kinds()
         if order in _WRITTEN:
             none = ~np.isin(kinds, _TIMES)
-            return Told(_scattered(terms, ~none, _times, order), none)
+            return Told(_read_some(terms, ~none, _times, order), none)
         if order is Order.STR:
             some = ~np.isin(kinds, _NO_TEXT)
         else:
             some = (kinds == Kind.STRING) | ((kinds == Kind.LANG) & (order is Order.TAGGED))
-        return Told(_scattered(terms, some, _characters, order), ~some)
+        return Told(_read_some(terms, some, _characters, order), ~some)
 
 
 def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: TermLookup) -> Placed:
@@ -113,7 +113,7 @@ def none_of(n: int) -> pl.Series:
     return pl.Series([None], dtype=pl.Binary).new_from_index(0, n)
 
 
-def _scattered(terms: Column, some: Bools, of: _Read, order: Order) -> pl.Series:
+def _read_some(terms: Column, some: Bools, of: _Read, order: Order) -> pl.Series:
     """What is read of some of the terms, null for the others."""
     at = np.flatnonzero(some)
     if not len(at):

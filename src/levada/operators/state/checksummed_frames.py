@@ -26,8 +26,8 @@ import xxhash
 
 from levada.core.array_types import Longs, Words
 from levada.core.checksum_messages import ALTERED
-from levada.core.frame import Column, Described, Frame, aligned, frame_of, laid_out
-from levada.core.msgspec_warmup import prepared
+from levada.core.frame import Column, Described, Frame, aligned, frame_of, lay_out
+from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import unreadable
 from levada.kernels.text.xxh3 import hash_blocks, schedule
 
@@ -53,7 +53,7 @@ def checked_parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryv
     buffers: list[memoryview] = []
     blocks: list[Words] = []
     size = 0
-    for described, frame_buffers in laid_out(frames):
+    for described, frame_buffers in lay_out(frames):
         if described.size < LARGE:
             data = b"".join(frame_buffers)
             entries.append((described, _digest(data)))
@@ -184,9 +184,9 @@ class CheckedFrames(Mapping[str, Frame]):
     def _sums(self, described: Described) -> Words:
         """The sums of a large frame: they lie behind all frames, in the order of these."""
         large = [d for d, _ in self._described.values() if d.size >= LARGE]
-        first = sum(_many(d) for d in large if d.start < described.start)
+        first = sum(_count_blocks(d) for d in large if d.start < described.start)
         end = max(d.start + d.size for d, _ in self._described.values())
-        sums_bytes = self._rows[end + 8 * first : end + 8 * (first + _many(described))]
+        sums_bytes = self._rows[end + 8 * first : end + 8 * (first + _count_blocks(described))]
         return sums_bytes.view("<u8")
 
     def __contains__(self, name: object) -> bool:
@@ -233,9 +233,9 @@ def unpack_checked(data: npt.NDArray[np.uint8], name: str) -> tuple[CheckedFrame
     return CheckedFrames(name, head, rows), head.meta
 
 
-def _many(described: Described) -> int:
+def _count_blocks(described: Described) -> int:
     """How many blocks a frame has."""
     return -(-described.size >> BLOCK)
 
 
-prepared(_Head)
+prepare_structs(_Head)

@@ -50,7 +50,7 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
     return (np.concatenate(places), concat(rows)) if rows else None
 
 
-def sum_(matches: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
+def sum_column(matches: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
     """The sum of a column of what was found for each of n keys."""
     out = np.zeros(n, np.int64)
     if matches is not None:

@@ -25,11 +25,11 @@ from levada.core.size_thresholds import register
 from levada.operators.state.state_parts import State, StatePart, due_together
 from levada.operators.windowing.element_times import (
     EventTimes,
-    alike,
+    align_frames,
     as_sums,
-    below,
     fresh_of,
-    handed_on,
+    pass_on_counts,
+    times_below,
 )
 
 FEW = register(f"{__name__}.FEW", 64)
@@ -47,7 +47,7 @@ class KeptTimes:
         self._state, self._key, self._w, self._counted = state, key, w, counted
         kept = [state.whole(piece) for piece in state.pieces(key)]
         self._new = fresh_of(kept, arrived, counted=counted)
-        self.seen: EventTimes = below([*kept, self._new], w, counted=counted)
+        self.seen: EventTimes = times_below([*kept, self._new], w, counted=counted)
 
     def keep(self, matters: npt.NDArray[np.bool_]) -> None:
         """Keeps what waits, and of what has come up the times that matter, and the last one."""
@@ -58,12 +58,12 @@ class KeptTimes:
         loose = [self._new]
         for piece in self._state.pieces(self._key):
             rows = self._state.frame(piece)
-            if 2 * np.count_nonzero(self._stays(wanted, rows["ts"])) >= rows.n:
+            if 2 * np.count_nonzero(self._is_kept(wanted, rows["ts"])) >= rows.n:
                 pieces.append(piece)
             else:
                 loose.append(rows)
         pieces = self._append(pieces, loose, wanted)
-        if (first := _due(pieces)) < len(pieces) - 1:
+        if (first := _first_to_merge(pieces)) < len(pieces) - 1:
             frames = [self._state.frame(piece) for piece in pieces[first:]]
             pieces = self._append(pieces[:first], frames, wanted)
         self._state.replace(self._key, pieces)
@@ -72,22 +72,22 @@ class KeptTimes:
         self, pieces: list[StatePart], loose: Sequence[Frame], wanted: Times
     ) -> list[StatePart]:
         """What stays of the loose rows as one more piece."""
-        rows = alike(loose, counted=self._counted)
-        stays = self._stays(wanted, rows["ts"])
+        rows = align_frames(loose, counted=self._counted)
+        stays = self._is_kept(wanted, rows["ts"])
         rows, gone = rows.where(stays), rows.where(~stays)
         if gone.n and self._counted:
             there = [self._state.frame(piece)["ts"] for piece in pieces]
             left = distinct(np.concatenate([rows["ts"], *there]))
-            rows = alike([rows, handed_on(gone, left)], counted=True)
+            rows = align_frames([rows, pass_on_counts(gone, left)], counted=True)
         rows = as_sums(rows, self._w)
         return [*pieces, self._state.put({"": rows}, rows.n, (MAX, 0, 0))] if rows.n else pieces
 
-    def _stays(self, wanted: Times, ts: Times) -> npt.NDArray[np.bool_]:
+    def _is_kept(self, wanted: Times, ts: Times) -> npt.NDArray[np.bool_]:
         stays: npt.NDArray[np.bool_] = (ts >= self._w) | in_sorted(wanted, ts)
         return stays
 
 
-def _due(pieces: Sequence[StatePart]) -> int:
+def _first_to_merge(pieces: Sequence[StatePart]) -> int:
     """From which piece on they are to become one."""
     younger = np.cumsum([piece.rows for piece in reversed(pieces)])
     small = int(np.searchsorted(younger, FEW, side="right"))

@@ -59,7 +59,7 @@ class Range(NamedTuple):
         deeper = self.depth - other.depth
         return deeper >= 0 and self.prefix >> deeper == other.prefix
 
-    def holds(self, k: Words) -> Bools:
+    def contains(self, k: Words) -> Bools:
         """Which keys are in it."""
         if not self.depth:
             return np.ones(len(k), np.bool_)
@@ -88,7 +88,7 @@ ALL = Range()
 """Of all keys."""
 
 
-def common(ranges: Iterable[Range]) -> Range:
+def common_range(ranges: Iterable[Range]) -> Range:
     """The least range in which all of these are.
 
     >>> common([Range(2, 1), Range(3, 0)])

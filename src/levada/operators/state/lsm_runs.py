@@ -30,16 +30,16 @@ from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import bits_for, bucket_order
 from levada.kernels.keyed.hash_probe import Buckets
-from levada.operators.state.key_ranges import Range, common, leaves
-from levada.operators.state.restricted_lookup import LookupKeys, met
-from levada.operators.state.retractions import uncancelled
+from levada.operators.state.key_ranges import Range, common_range, leaves
+from levada.operators.state.restricted_lookup import LookupKeys, restrict_run
+from levada.operators.state.retractions import drop_cancelled
 from levada.operators.state.run import (
     Run,
-    arranged,
+    build_run,
     keyed,
-    living,
+    living_rows,
     open_,
-    put,
+    put_run,
     range_of,
     row_bytes,
     rows_of,
@@ -48,8 +48,8 @@ from levada.operators.state.run import (
 from levada.operators.state.state_parts import State, StatePart, due_together
 
 __all__ = [
-    "Horizons", "Run", "add_lasting", "arranged", "as_one", "before", "insert", "keyed", "live",
-    "living", "open_", "put", "rows_of", "together",
+    "Horizons", "Run", "add_lasting", "append_to_one_run", "build_run", "insert", "keyed",
+    "live_runs", "living_rows", "open_", "put_run", "rows_of", "runs_before", "single_run",
 ]  # fmt: skip
 OPEN_EPOCHS = register(f"{__name__}.OPEN_EPOCHS", 8)
 MERGE = register(f"{__name__}.MERGE", 4, least=2)
@@ -72,18 +72,20 @@ class Horizons:
     next: int
 
 
-def live(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
+def live_runs(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
     """The runs of an input that are not dead at ``horizon``; those that others have written as far
     as they can be met by what is ``wanted`` (None: all that there is).
     """
-    runs = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
+    runs = (restrict_run(state, p, wanted) for p in state.drop_dead(key, horizon))
     return [run for run in runs if run is not None]
 
 
-def before(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
+def runs_before(
+    state: State, key: str, horizon: int, wanted: LookupKeys | None = None
+) -> list[Run]:
     """The same as they were when this epoch began, whatever has been added since."""
     pieces = (p for p in state.before(key) if p.dead > horizon)
-    runs = (met(state, p, wanted) for p in pieces)
+    runs = (restrict_run(state, p, wanted) for p in pieces)
     return [run for run in runs if run is not None]
 
 
@@ -103,26 +105,28 @@ def insert(
     ``ends``: columns in which a row differs from the row of weight -1 that takes it back.
     ``alive``: the members that are not gone.
     """
-    run = _living(run, horizon)
+    run = _living_run(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
     last = [p for p in pieces[-1:] if p.level == 0]
     sealed = pieces[: len(pieces) - len(last)]
-    pieces = [*_settle(state, sealed, run.rows.n, horizon, ends, alive=alive), *last]
+    pieces = [*_merge_runs(state, sealed, run.rows.n, horizon, ends, alive=alive), *last]
     tail = last[0] if last else None
     if tail is not None and _stays_open(state, tail, run.rows, quarter):
         longer = _append(state, tail, run, horizon) if alive is None or alive.all() else None
         if longer is not None:
-            pieces[-1:] = put(state, longer, 0, tail.epochs + 1)
+            pieces[-1:] = put_run(state, longer, 0, tail.epochs + 1)
             state.replace(key, pieces)
             return
-        both = concat([living(rows, horizon, alive) for rows in (rows_of(state, tail), run.rows)])
-        rows = _left(both, horizon, ends)
-        pieces[-1:] = put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
+        both = concat(
+            [living_rows(rows, horizon, alive) for rows in (rows_of(state, tail), run.rows)]
+        )
+        rows = _without_retracted(both, horizon, ends)
+        pieces[-1:] = put_run(state, build_run(rows), 0, tail.epochs + 1) if rows.n else []
     else:
         if tail is not None:
             pieces[-1] = _seal(tail, run.rows.n)
         pieces = _merge(state, pieces, quarter, horizon, ends, alive=alive)
-        pieces += put(state, run) if run.rows.n else []
+        pieces += put_run(state, run) if run.rows.n else []
     state.replace(key, pieces)
 
 
@@ -131,31 +135,31 @@ def add_lasting(state: State, key: str, run: Run, alive: Bools) -> None:
     more rows than all younger ones: what was there is mostly left as it is. All become one where
     members that are gone have more than half of the rows.
     """
-    pieces = [*state.pieces(key), *put(state, run)]
+    pieces = [*state.pieces(key), *put_run(state, run)]
     first = due_together(pieces)
     if not alive.all():
         gone = sum(np.count_nonzero(~alive[state.frame(p)["op"]]) for p in pieces)
         first = 0 if 2 * gone > sum(p.rows for p in pieces) else first
     if first < len(pieces):
-        pieces[first:] = _one(state, pieces[first:], MIN, (), alive=alive)
+        pieces[first:] = _merge_to_next_level(state, pieces[first:], MIN, (), alive=alive)
     state.replace(key, pieces)
 
 
-def together(state: State, key: str, run: Run, alive: Bools) -> None:
+def append_to_one_run(state: State, key: str, run: Run, alive: Bools) -> None:
     """Adds rows that never leave: all of the input as one run, written anew, without those of
     members that are gone.
     """
     rows = [rows_of(state, p) for p in state.pieces(key)]
     both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
-    state.replace(key, put(state, arranged(both)) if both.n else [])
+    state.replace(key, put_run(state, build_run(both)) if both.n else [])
 
 
-def as_one(state: State, key: str) -> Run | None:
+def single_run(state: State, key: str) -> Run | None:
     """Rows that never leave, as the one run that they are unless groups have moved since."""
     pieces = state.pieces(key)
     if len(pieces) > 1 or (pieces and pieces[0].kept):
         rows = concat([rows_of(state, p) for p in pieces])
-        pieces = put(state, arranged(rows)) if rows.n else []
+        pieces = put_run(state, build_run(rows)) if rows.n else []
         state.replace(key, pieces)
     return open_(state, pieces[0]) if pieces else None
 
@@ -193,7 +197,7 @@ def _append(state: State, piece: StatePart, run: Run, horizon: int) -> Run | Non
     return Run(rows, Buckets(k.take(at), h, s, new.e, directory, bits, new.longest), places, whole)
 
 
-def _living(run: Run, horizon: int) -> Run:
+def _living_run(run: Run, horizon: int) -> Run:
     """The run without its dead rows, if they are more than a few (an epoch that is longer than the
     window).
     """
@@ -201,7 +205,7 @@ def _living(run: Run, horizon: int) -> Run:
     return (
         run
         if np.count_nonzero(alive) > 0.75 * run.rows.n
-        else arranged(run.rows.take(np.flatnonzero(alive)))
+        else build_run(run.rows.take(np.flatnonzero(alive)))
     )
 
 
@@ -224,9 +228,9 @@ def _seal(piece: StatePart, new: int) -> StatePart:
     return msgspec.structs.replace(piece, level=level)
 
 
-def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
+def _without_retracted(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
     """What has not been taken back by then: whoever comes meets both rows, or neither."""
-    return uncancelled(rows, rows[col.BEGIN] <= horizon, ends)
+    return drop_cancelled(rows, rows[col.BEGIN] <= horizon, ends)
 
 
 def _merge(
@@ -249,11 +253,13 @@ def _merge(
         same = len({p.level for p in last}) == 1
         if not ((same and span <= quarter) or len(some) > most):
             break
-        some[-MERGE:] = [one] if (one := _one(state, last, horizon, ends, alive=alive)) else []
+        some[-MERGE:] = (
+            [one] if (one := _merge_to_next_level(state, last, horizon, ends, alive=alive)) else []
+        )
     return list(chain.from_iterable(some))
 
 
-def _settle(
+def _merge_runs(
     state: State, pieces: list[StatePart], new: int, horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
 ) -> list[StatePart]:  # fmt: skip
@@ -277,7 +283,7 @@ def _settle(
         return pieces
     state.settled += int(together[at])
     due = list(chain.from_iterable(some[at : at + many]))
-    some[at : at + many] = [_one(state, due, horizon, ends, alive=alive)]
+    some[at : at + many] = [_merge_to_next_level(state, due, horizon, ends, alive=alive)]
     return list(chain.from_iterable(some))
 
 
@@ -288,7 +294,7 @@ def _by_run(pieces: Iterable[StatePart]) -> list[list[StatePart]]:
     return [[piece for _, piece in run] for _, run in runs]
 
 
-def _one(
+def _merge_to_next_level(
     state: State, pieces: Sequence[StatePart], horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
 ) -> list[StatePart]:  # fmt: skip
@@ -297,17 +303,17 @@ def _one(
     """
     opened = [open_(state, p) for p in pieces]
     theta = max(state.theta // row_bytes(opened[0].rows), 1)
-    root = common(run.range for run in opened)
+    root = common_range(run.range for run in opened)
     level, parts = max(p.level for p in pieces) + 1, list[StatePart]()
     directory = leaves(lambda some: sum(run.count(some) for run in opened), theta, root)
     for leaf, hot in directory if state.theta else [(root, False)]:
         # a row of weight -1 and the row that it takes back stay together
         apart = theta if hot and "w" not in opened[0].rows else 0
         for part in _rows_in(state, pieces, leaf, apart):
-            rows = _left(living(part, horizon, alive), horizon, ends)
+            rows = _without_retracted(living_rows(part, horizon, alive), horizon, ends)
             if rows.n:
                 leaf_rows = rows.with_(**{col.KEY: leaf.rest(rows[col.KEY])})
-                parts += put(state, arranged(leaf_rows), level, 0, leaf)
+                parts += put_run(state, build_run(leaf_rows), level, 0, leaf)
     within, is_one = state.within(pieces), len(parts) == 1 and not state.theta
     return [
         msgspec.structs.replace(p, within=within, run=0 if is_one else int(parts[0].name))

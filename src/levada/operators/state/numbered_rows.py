@@ -28,9 +28,9 @@ def number(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
     return k + q.view(np.uint64), h
 
 
-def came(state: State, key: str, k: Words, h: Words) -> Longs:
+def count_arrived(state: State, key: str, k: Words, h: Words) -> Longs:
     """How many rows each of these distinct sequences has had."""
-    return counters.sum_(counters.find(state, key, k, h), len(k), col.COUNT)
+    return counters.sum_column(counters.find(state, key, k, h), len(k), col.COUNT)
 
 
 def count(state: State, key: str, k: Words, h: Words, more: Longs, *, place: Places) -> None:

@@ -27,7 +27,7 @@ MOST_ROWS = register(f"{__name__}.MOST_ROWS", 1 << 20)
 """A piece with so many rows is put together with no other."""
 
 
-def ordered(rows: Frame, column: str) -> Frame:
+def order_by(rows: Frame, column: str) -> Frame:
     """Rows in the order of a column."""
     values = rows[column]
     return rows if (values[1:] >= values[:-1]).all() else rows.take(in_order(values))
@@ -43,7 +43,7 @@ class OrderedBuffer(NamedTuple):
     column: str
     living: Callable[[Frame], Frame] = lambda rows: rows
 
-    def come_up(self, below: int) -> list[Frame]:
+    def take_below(self, below: int) -> list[Frame]:
         """Takes the rows out whose value is less than ``below``."""
         up, kept = list[Frame](), list[StatePart]()
         for piece in self.state.pieces(self.key):
@@ -59,7 +59,7 @@ class OrderedBuffer(NamedTuple):
         self.state.replace(self.key, kept)
         return [rows for rows in up if rows.n]
 
-    def wait(self, rows: Frame) -> None:
+    def add(self, rows: Frame) -> None:
         """Adds the rows of an epoch."""
         if not rows.n:
             return
@@ -68,17 +68,17 @@ class OrderedBuffer(NamedTuple):
         first = large[-1] if large else 0
         first += due_together(pieces[first:])
         if first < len(pieces):
-            left = self.living(concat([self._left(piece) for piece in pieces[first:]]))
+            left = self.living(concat([self._remaining_rows(piece) for piece in pieces[first:]]))
             pieces[first:] = [self._put(left)] if left.n else []
         self.state.replace(self.key, pieces)
 
-    def _left(self, piece: StatePart) -> Frame:
+    def _remaining_rows(self, piece: StatePart) -> Frame:
         """The rows of a piece that still wait."""
         self.state.touched += piece.rows
         rows = self.state.frame(piece)
         return self.state.own(piece, rows.slice(rows.n - piece.rows, rows.n))
 
     def _put(self, rows: Frame) -> StatePart:
-        rows = ordered(rows, self.column)
+        rows = order_by(rows, self.column)
         values = rows[self.column]
         return self.state.put({"": rows}, rows.n, (MAX, int(values[0]), int(values[-1])))

@@ -73,7 +73,7 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
     return First(concat(rows), *map(np.concatenate, (of, piece, cut))) if n else None
 
 
-def take(state: State, key: str, first_counts: First, rows: Longs, groups: Frame) -> None:
+def take_first(state: State, key: str, first_counts: First, rows: Longs, groups: Frame) -> None:
     """Takes these rows, which are the first of their ``groups`` (#k, #h, g) in their pieces."""
     for number in np.unique(first_counts.piece[rows]):
         of, counts = np.unique(
@@ -102,7 +102,7 @@ def insert(
     pieces, size, older = list(state.pieces(key)), rows.n, []
     while pieces and pieces[-1].rows <= 2 * size:
         size += pieces[-1].rows
-        older.append(_left(state, key, pieces.pop()).select(rows.columns))
+        older.append(_remaining_rows(state, key, pieces.pop()).select(rows.columns))
     if older:
         rows = counters.add(concat([*older, rows]), by, (col.COUNT,))
         rows = rows.take(order(rows))
@@ -142,7 +142,7 @@ def _entries(state: State, piece: StatePart, k: Words, h: Words) -> tuple[Longs,
     return at[same], places[same]
 
 
-def _left(state: State, key: str, piece: StatePart) -> Frame:
+def _remaining_rows(state: State, key: str, piece: StatePart) -> Frame:
     """The rows of a piece that goes, without those that were taken."""
     directory, rows = state.own(piece, state.frame(piece, ".dir")), state.frame(piece)
     state.touched += rows.n
@@ -156,7 +156,7 @@ def _left(state: State, key: str, piece: StatePart) -> Frame:
 
 def _take(state: State, key: str, piece: StatePart, k: Words, h: Words) -> Longs:
     taken_counts = counters.find(state, f"{key}.taken", *_of_piece(piece, k, h))
-    return counters.sum_(taken_counts, len(k), col.COUNT)
+    return counters.sum_column(taken_counts, len(k), col.COUNT)
 
 
 def _count(state: State, key: str, piece: StatePart, groups: Frame, more: Longs) -> None:

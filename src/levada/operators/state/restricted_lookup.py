@@ -28,7 +28,7 @@ from levada.core.frame import Column, Frame
 from levada.core.frozen import frozen
 from levada.core.row_ranges import ranges
 from levada.core.size_thresholds import register
-from levada.operators.state.run import Run, arranged, open_, range_of
+from levada.operators.state.run import Run, build_run, open_, range_of
 from levada.operators.state.state_parts import State, StatePart
 
 FEW = register(f"{__name__}.FEW", 4096)
@@ -54,26 +54,26 @@ class LookupKeys:
         return self._known[kept]
 
 
-def met(state: State, piece: StatePart, wanted: LookupKeys | None) -> Run | None:
+def restrict_run(state: State, piece: StatePart, wanted: LookupKeys | None) -> Run | None:
     """A run as new rows meet it; None: they meet none of it. ``wanted`` None: any may."""
     groups = state.groups(piece)
     if groups is None or wanted is None:
         return open_(state, piece)
-    asked = _asked(piece, groups, wanted)
+    asked = _lookup_keys(piece, groups, wanted)
     if not len(asked):
         return None
     few = piece.rows <= FEW or piece.rows < MANY * len(asked)
     if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
     rows = _rows(state, piece, asked)
-    return replace(arranged(rows), is_part=True) if rows.n else None
+    return replace(build_run(rows), is_part=True) if rows.n else None
 
 
-def _asked(piece: StatePart, groups: Bools, wanted: LookupKeys) -> Words:
+def _lookup_keys(piece: StatePart, groups: Bools, wanted: LookupKeys) -> Words:
     """The keys that are looked up in a run, without the bits of its range, in order."""
     range_ = range_of(piece)
     asked = wanted.of(piece.kept, groups)
-    return range_.rest(asked[range_.holds(asked)]) if range_.depth else asked
+    return range_.rest(asked[range_.contains(asked)]) if range_.depth else asked
 
 
 def _share(state: State, piece: StatePart, groups: Bools) -> float:

@@ -23,7 +23,7 @@ from levada.core.frozen import frozen
 from levada.operators.state import lsm_runs
 from levada.operators.state.retractions import whole_key
 from levada.operators.state.state_parts import State, StatePart
-from levada.operators.windowing.row_versions import taken_back
+from levada.operators.windowing.row_versions import find_retractions
 
 
 @frozen
@@ -36,13 +36,13 @@ class RetractableSide:
     lasting: lsm_runs.Run
     ended: lsm_runs.Run
 
-    def probed(self, state: State) -> list[lsm_runs.Run]:
+    def runs_to_probe(self, state: State) -> list[lsm_runs.Run]:
         """What new rows of the other side meet."""
         new_runs = [run for run in (self.lasting, self.ended) if run.rows.n]
         return [*(lsm_runs.open_(state, piece) for piece in self.pieces), *new_runs]
 
 
-def settle(
+def update_side(
     state: State,
     key: str,
     new: Frame,
@@ -57,21 +57,21 @@ def settle(
     """
     pieces, parts, n = list(state.drop_dead(key, horizon)), [new], new.n
     while pieces and pieces[-1].rows <= 2 * n:
-        parts.append(lsm_runs.living(lsm_runs.rows_of(state, pieces.pop()), horizon, alive))
+        parts.append(lsm_runs.living_rows(lsm_runs.rows_of(state, pieces.pop()), horizon, alive))
         n += parts[-1].n
-    rows = _ended(concat(parts[::-1]), ends)
+    rows = _end_retracted(concat(parts[::-1]), ends)
     lasting = rows[col.END] >= MAX
     return RetractableSide(
-        pieces, lsm_runs.arranged(rows.where(lasting)), lsm_runs.arranged(rows.where(~lasting))
+        pieces, lsm_runs.build_run(rows.where(lasting)), lsm_runs.build_run(rows.where(~lasting))
     )
 
 
-def _ended(rows: Frame, ends: Sequence[str]) -> Frame:
+def _end_retracted(rows: Frame, ends: Sequence[str]) -> Frame:
     """Rows with those that are taken back as rows that end. What has an end is not looked at."""
     open_ = np.flatnonzero(rows[col.END] >= MAX)
     open_rows = rows.take(open_)
     key = whole_key(open_rows, {*ends, col.BEGIN, "w"})
-    begin, end = taken_back(key, open_rows[col.BEGIN], open_rows["w"])
+    begin, end = find_retractions(key, open_rows[col.BEGIN], open_rows["w"])
     if not len(begin):
         return rows
     until, last = rows[col.UNTIL].copy(), rows[col.END].copy()
@@ -86,5 +86,5 @@ def keep(state: State, key: str, side: RetractableSide, horizon: int) -> None:
     later = side.ended.rows.where(side.ended.rows[col.END] > horizon)
     run = side.lasting
     if later.n:
-        run = lsm_runs.arranged(concat([side.lasting.rows, later]))
-    state.replace(key, [*side.pieces, *(lsm_runs.put(state, run) if run.rows.n else [])])
+        run = lsm_runs.build_run(concat([side.lasting.rows, later]))
+    state.replace(key, [*side.pieces, *(lsm_runs.put_run(state, run) if run.rows.n else [])])

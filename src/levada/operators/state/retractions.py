@@ -22,7 +22,7 @@ from levada.kernels.keyed.radix_sort import in_order
 from levada.operators.windowing.zset import consolidate
 
 
-def uncancelled(rows: Frame, begun: Bools, beginnings: Sequence[str] = ()) -> Frame:
+def drop_cancelled(rows: Frame, begun: Bools, beginnings: Sequence[str] = ()) -> Frame:
     """The rows without those of the ``begun`` ones that cancel; all where rows have no weights.
 
     ``beginnings``: columns beside ``#s`` that say when a row began, and nothing else.

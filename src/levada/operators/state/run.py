@@ -90,7 +90,7 @@ class Run:
             return slice(low, high)
         bucket = prefix >> (deeper - bits)
         low, high = (int(starts[p]) for p in (bucket, bucket + 1))
-        return low + np.flatnonzero(Range(deeper, prefix).holds(self.stored.k[low:high]))
+        return low + np.flatnonzero(Range(deeper, prefix).contains(self.stored.k[low:high]))
 
     def count(self, some: Range) -> int:
         """How many rows have keys of a range."""
@@ -104,7 +104,7 @@ class Run:
         if not self.range.depth:
             probes, places = join_pairs(k, h, s, e, self.stored, most)
             return probes.astype(np.int64), places
-        at = np.flatnonzero(self.range.holds(k))
+        at = np.flatnonzero(self.range.contains(k))
         probes, places = join_pairs(self.range.rest(k[at]), h[at], s[at], e[at], self.stored, most)
         return at[probes], places
 
@@ -121,7 +121,7 @@ class Run:
         return some.rest(b.k[at]), b.h[at], b.s[at], b.ends[at], self.order[at]
 
 
-def arranged(rows: Frame) -> Run:
+def build_run(rows: Frame) -> Run:
     """Rows with their # columns as a run."""
     order, buckets = arrange(rows[col.KEY], rows[col.CHECK], rows[col.BEGIN], rows[col.END])
     whole = rows[col.WHOLE].take(order) if col.WHOLE in rows else None
@@ -176,7 +176,7 @@ def _with_keys(state: State, piece: StatePart, rows: Frame, columns: dict[str, C
     return state.own(piece, rows.with_(**columns))
 
 
-def living(rows: Frame, horizon: int, members: Bools | None) -> Frame:
+def living_rows(rows: Frame, horizon: int, members: Bools | None) -> Frame:
     """The rows that are not dead by then, of members that are there."""
     if not rows.n:
         return rows
@@ -184,7 +184,7 @@ def living(rows: Frame, horizon: int, members: Bools | None) -> Frame:
     return rows.where(later if members is None else later & members[rows["op"]])
 
 
-def put(
+def put_run(
     state: State, run: Run, level: int = 0, epochs: int = 1, of: Range = ALL
 ) -> list[StatePart]:
     """A run as a piece of state, by itself; ``of``: the range of its keys, which are without its

@@ -64,7 +64,7 @@ class Part(NamedTuple):
         return self.taken if whole else self.joins.get(int(number), self.taken)
 
 
-def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
+def take_over(alike: Part | None, parts: Sequence[Part]) -> Head:
     """The list of a new owner. ``alike``: from whom it takes what all have alike;
     ``parts``: from whom it takes groups, in the order of their numbers.
     """
@@ -80,7 +80,7 @@ def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
                     _merge(key_parts, _rows(part, part.of(key), pieces, sets), sets)
     if alike is not None:
         same = {key: pieces for key, pieces in alike.head.pieces.items() if _is_alike(key)}
-        lists |= {key: list(_named(alike, pieces)) for key, pieces in same.items()}
+        lists |= {key: list(_name_files(alike, pieces)) for key, pieces in same.items()}
         if any(key.endswith(ALIKE) for key in same):
             there = lists.setdefault(TERMS, [])
             there += _texts(alike, there, alike.head.pieces.get(TERMS, ()))
@@ -113,7 +113,7 @@ class Sets:
         return self.place(encode(decode(self.texts[a]) | decode(self.texts[b])))
 
 
-def _named(part: Part, pieces: Iterable[StatePart]) -> Iterable[StatePart]:
+def _name_files(part: Part, pieces: Iterable[StatePart]) -> Iterable[StatePart]:
     """The pieces with the file that each is in."""
     return (p if p.file else msgspec.structs.replace(p, file=part.file) for p in pieces)
 
@@ -121,7 +121,7 @@ def _named(part: Part, pieces: Iterable[StatePart]) -> Iterable[StatePart]:
 def _texts(part: Part, known: Sequence[StatePart], pieces: Iterable[StatePart]) -> list[StatePart]:
     """The tables that are not listed yet."""
     there = {(p.file, p.name) for p in known}
-    return [p for p in _named(part, pieces) if (p.file, p.name) not in there]
+    return [p for p in _name_files(part, pieces) if (p.file, p.name) not in there]
 
 
 def _merge(target: list[StatePart], more: Iterable[StatePart], sets: Sets) -> None:
@@ -151,16 +151,16 @@ def _rows(
     """The pieces restricted to what is taken over; those without any of it are left out."""
     out: list[StatePart] = []
     new: dict[tuple[int, int], tuple[int, int] | None] = {}  # places of sets before -> now
-    for piece in _named(part, pieces):
+    for piece in _name_files(part, pieces):
         set_numbers = piece.kept, piece.within
         if set_numbers not in new:
-            new[set_numbers] = _restricted(part.head, taken, *set_numbers, sets)
+            new[set_numbers] = _restrict_groups(part.head, taken, *set_numbers, sets)
         if (places := new[set_numbers]) is not None:
             out.append(msgspec.structs.replace(piece, kept=places[0], within=places[1]))
     return out
 
 
-def _restricted(
+def _restrict_groups(
     head: Head, taken: HandedOverGroups, kept: int, within: int, sets: Sets
 ) -> tuple[int, int] | None:
     """The places among ``sets`` to which a piece of the old owner is restricted, and of which it

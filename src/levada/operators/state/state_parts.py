@@ -204,7 +204,7 @@ class State:
         """Whether a piece came in this epoch."""
         return not piece.file or piece.file in self._written
 
-    def in_vain(self) -> list[str]:
+    def unlisted_files(self) -> list[str]:
         """The files of pieces that were written, and are listed no more."""
         named = set(self.files())
         return [file for file in self._written if file not in named]

@@ -56,10 +56,10 @@ def insert(state: State, terms: Terms, dead: int, horizon: int) -> None:
     pieces = list(state.drop_dead(KEY, horizon))
     if not len(terms):
         return
-    state.replace(KEY, _collect(state, _with(state, pieces, terms, dead)))
+    state.replace(KEY, _collect(state, _add_terms(state, pieces, terms, dead)))
 
 
-def _with(state: State, pieces: list[StatePart], terms: Terms, dead: int) -> list[StatePart]:
+def _add_terms(state: State, pieces: list[StatePart], terms: Terms, dead: int) -> list[StatePart]:
     if pieces and _stays_open(state, pieces[-1]):
         tail = pieces.pop()
         merged = Terms.merge([table(state, tail), terms])

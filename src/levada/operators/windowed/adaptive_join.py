@@ -34,15 +34,15 @@ from levada.errors import ExcessError
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows
 from levada.operators.rows import route_rows as r
-from levada.operators.rows.join_pairs import Pairs, batched
+from levada.operators.rows.join_pairs import Pairs, batch_pairs
 from levada.operators.state import lsm_runs
-from levada.operators.state.lsm_runs import Horizons, Run, arranged, living, rows_of
+from levada.operators.state.lsm_runs import Horizons, Run, build_run, living_rows, rows_of
 from levada.operators.state.state_parts import FOLLOWS, State
 from levada.operators.windowed.join_strategy_cost import Figures, choose
 from levada.operators.windowed.multiway_inputs import Input, inputs_of, matches
 from levada.operators.windowed.multiway_join import at_once, keep
-from levada.operators.windowed.windowed_join import Side, meet, paired
-from levada.operators.windowing.window_intervals import outer, quarter
+from levada.operators.windowed.windowed_join import Side, pair_rows, probe_runs
+from levada.operators.windowing.window_intervals import max_run_span, outer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Layout, Span
@@ -73,28 +73,28 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
         return
     looks = [matches(sides, i) for i in range(len(sides))]
     figures = _recall(env.state, node)
-    figures = figures.after(looks, [side.new.rows.n for side in sides])
-    has, wanted = figures.order, _wanted(node, figures, env)
-    order = _settle(node, sides, wanted, has, env=env)
+    figures = figures.with_epoch(looks, [side.new.rows.n for side in sides])
+    has, wanted = figures.order, _wanted_order(node, figures, env)
+    order = _apply_order(node, sides, wanted, has, env=env)
     chain = _chain(node, sides, order, env) if order else None
     if chain is None:
         _forget(env.state, node)
         order = ()
         yield from at_once(node, sides, env, looks)
     else:
-        yield from _last(chain, env)
+        yield from _join_last(chain, env)
         _keep_chain(chain, env, horizons)
     keep(node, sides, env, horizons)
     # what was too much is not tried again soon
     epochs = -LATER if wanted and not order else figures.epochs
     figures = replace(figures, order=order, epochs=epochs)
     _remember(env.state, node, figures)
-    two = figures.two(order) if order else figures.best()[0]
+    two = figures.two_way_cost(order) if order else figures.best_order()[0]
     form = [1, bool(order), has != order, figures.one / 1e3, two / 1e3]
     env.forms[str(node.id)] = [round(figure) for figure in form]
 
 
-def _wanted(node: Node, figures: Figures, env: OperatorContext) -> Order:
+def _wanted_order(node: Node, figures: Figures, env: OperatorContext) -> Order:
     """As what it is to be joined."""
     if env.place.division.of(node.id):
         return ()
@@ -102,14 +102,14 @@ def _wanted(node: Node, figures: Figures, env: OperatorContext) -> Order:
     return order if figures.largest(order) < most_rows(node, env.limits) / 4 else ()
 
 
-def _settle(
+def _apply_order(
     node: Node, sides: Sequence[Input], wanted: Order, has: Order, *, env: OperatorContext
 ) -> Order:  # fmt: skip
     """Makes of the state what this form needs; () if that would be too much."""
     if wanted == has:
         return wanted
     _forget(env.state, node)
-    if wanted and not _built(node, sides, wanted, env):
+    if wanted and not _build_kept_joins(node, sides, wanted, env):
         _forget(env.state, node)
         return ()
     return wanted
@@ -132,7 +132,7 @@ def _recall(state: State, node: Node) -> Figures:
     """The figures of before; none where nothing is known, or groups have moved since."""
     pieces = state.pieces(_key(node, ()))
     if not pieces:
-        return Figures.none(len(node.step.keys))
+        return Figures.empty(len(node.step.keys))
     numbers = state.frame(pieces[0])["f"]
     order = tuple([int(i) for i in numbers[2 : 2 + int(numbers[1])]])
     rest = numbers[2 + len(node.step.keys) :]
@@ -170,9 +170,9 @@ def _chain(
             both, right = node.known(_pair_of, order[:size]), _side_of(sides[order[size - 1]])
             joins.append(_Joined(both, left, right, _key(node, order[:size])))
             if size < len(order):
-                old = lsm_runs.live(env.state, joins[-1].key, horizon)
+                old = lsm_runs.live_runs(env.state, joins[-1].key, horizon)
                 left = Side(
-                    _run(_made(joins[-1], env, keyed=True), both, env.state.theta),
+                    _run(_join_new_rows(joins[-1], env, keyed=True), both, env.state.theta),
                     old,
                     both.layout,
                     (),
@@ -186,31 +186,31 @@ def _side_of(side: Input) -> Side:
     return Side(side.new, side.held[:-1], side.layout, ())
 
 
-def _made(both: _Joined, env: OperatorContext, *, keyed: bool) -> Iterator[Frame]:
+def _join_new_rows(both: _Joined, env: OperatorContext, *, keyed: bool) -> Iterator[Frame]:
     """The new rows of a join of two."""
     node, left, right = both.node, both.left, both.right
-    yield from _paired(both, partial(_all_pairs, node, left, right, env), env, keyed=keyed)
+    yield from _pair_rows(both, partial(_all_pairs, node, left, right, env), env, keyed=keyed)
 
 
 def _all_pairs(
     node: PlanNode[s.Join], left: Side, right: Side, env: OperatorContext
 ) -> Iterator[Pairs]:
-    yield from meet(node.step, left.new, right.met(env.state), turned=False)
-    yield from meet(node.step, right.new, left.old, turned=True)
+    yield from probe_runs(node.step, left.new, right.runs_to_probe(env.state), turned=False)
+    yield from probe_runs(node.step, right.new, left.old, turned=True)
 
 
-def _paired(
+def _pair_rows(
     both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: OperatorContext, *, keyed: bool
 ) -> Iterator[Frame]:  # fmt: skip
     node, layouts = both.node, (both.left.layout, both.right.layout)
-    for batch in batched(node, pairs, env):
-        rows = paired(node, node.step, batch, layouts, keyed=keyed)
+    for batch in batch_pairs(node, pairs, env):
+        rows = pair_rows(node, node.step, batch, layouts, keyed=keyed)
         if rows is not None and rows.n:
             yield rows
 
 
-def _last(chain: Sequence[_Joined], env: OperatorContext) -> Iterator[Frame]:
-    yield from _made(chain[-1], env, keyed=False)
+def _join_last(chain: Sequence[_Joined], env: OperatorContext) -> Iterator[Frame]:
+    yield from _join_new_rows(chain[-1], env, keyed=False)
 
 
 def _keep_chain(chain: Sequence[_Joined], env: OperatorContext, horizons: Horizons) -> None:
@@ -221,7 +221,7 @@ def _keep_chain(chain: Sequence[_Joined], env: OperatorContext, horizons: Horizo
 
 
 def _insert(both: _Joined, run: Run, env: OperatorContext, horizons: Horizons) -> None:
-    most, alive = quarter(both.node.windows), both.node.alive
+    most, alive = max_run_span(both.node.windows), both.node.alive
     lsm_runs.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
 
 
@@ -235,13 +235,15 @@ def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
             raise _TooMuchError
     rows = concat(frames) if frames else r.empty(both.layout).with_(**_NO_KEYS)
     start, end = outer(rows, both.layout, both.windows)
-    return arranged(rows.with_(**{col.BEGIN: start, col.END: end}))
+    return build_run(rows.with_(**{col.BEGIN: start, col.END: end}))
 
 
 # -- from one step to two at a time --
 
 
-def _built(node: Node, sides: Sequence[Input], order: Order, env: OperatorContext) -> bool:
+def _build_kept_joins(
+    node: Node, sides: Sequence[Input], order: Order, env: OperatorContext
+) -> bool:
     """Makes what is kept of the rows of before; False if one of its joins would be too much."""
     horizons = env.horizons(node)
     key, layout = f"{node.id}.{order[0]}", sides[order[0]].layout
@@ -250,13 +252,13 @@ def _built(node: Node, sides: Sequence[Input], order: Order, env: OperatorContex
             both = node.known(_pair_of, order[:size])
             right = sides[order[size - 1]]
             # all of it, in place of what the new rows of this epoch can meet
-            old = lsm_runs.live(env.state, f"{node.id}.{order[size - 1]}", horizons.now)
+            old = lsm_runs.live_runs(env.state, f"{node.id}.{order[size - 1]}", horizons.now)
             met = Side(right.new, old, right.layout, ())
             joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
             pairs = partial(_old_pairs, key, joined, env, horizons.now)
-            made = _run(_paired(joined, pairs, env, keyed=True), both, env.state.theta)
-            for part in _in_time(made.rows, quarter(both.windows)):
-                _insert(joined, arranged(part), env, Horizons(horizons.now, horizons.now))
+            made = _run(_pair_rows(joined, pairs, env, keyed=True), both, env.state.theta)
+            for part in _in_time(made.rows, max_run_span(both.windows)):
+                _insert(joined, build_run(part), env, Horizons(horizons.now, horizons.now))
             key, layout = joined.key, both.layout
     except (ExcessError, _TooMuchError):
         return False
@@ -266,9 +268,9 @@ def _built(node: Node, sides: Sequence[Input], order: Order, env: OperatorContex
 def _old_pairs(key: str, both: _Joined, env: OperatorContext, horizon: int) -> Iterator[Pairs]:
     """Pairs of rows that both are in state."""
     for piece in env.state.drop_dead(key, horizon):
-        rows = living(rows_of(env.state, piece), horizon, both.node.alive)
+        rows = living_rows(rows_of(env.state, piece), horizon, both.node.alive)
         if rows.n:
-            yield from meet(both.node.step, arranged(rows), both.right.old, turned=False)
+            yield from probe_runs(both.node.step, build_run(rows), both.right.old, turned=False)
 
 
 def _in_time(rows: Frame, most: int) -> Iterator[Frame]:
@@ -287,7 +289,9 @@ def _pair_of(node: Node, some: Order) -> PlanNode[s.Join]:
     whole = len(some) == len(node.step.keys)
     left = _layout(node, some[:-1])
     windows = _windows(node, some)
-    step = s.Join((), (), tuple(_out(node, some)), (), tuple(_sides(node, some)), (False, False))
+    step = s.Join(
+        (), (), tuple(_output_slots(node, some)), (), tuple(_sides(node, some)), (False, False)
+    )
     return replace(
         cast("PlanNode[s.Join]", node),
         step=step,
@@ -307,7 +311,7 @@ def _windows(node: Node, some: Order) -> list[int]:
     return [w for w, at in enumerate(node.step.windows) if any(at[i] >= 0 for i in some)]
 
 
-def _out(node: Node, some: Order) -> Iterator[tuple[int, int]]:
+def _output_slots(node: Node, some: Order) -> Iterator[tuple[int, int]]:
     """Of each slot of a join of two the side and the slot there."""
     before, last = some[:-1], some[-1]
     left = _slots(node, before)

@@ -32,19 +32,19 @@ from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
-from levada.operators.rows.join_pairs import Pairs, batched
+from levada.operators.rows.join_pairs import Pairs, batch_pairs
 from levada.operators.state import lsm_runs
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.deduplicate import as_set, pick
-from levada.operators.windowed.split_heavy_keys import own
+from levada.operators.windowed.split_heavy_keys import route_own_rows
 from levada.operators.windowed.windowed_join import (
     horizons_of,
     longest,
-    meet,
-    paired,
+    pair_rows,
+    probe_runs,
     project,
     reach,
-    shown,
+    shown_columns,
 )
 from levada.operators.windowing.window_intervals import by_weight
 from levada.plan.execution import steps as s
@@ -74,32 +74,34 @@ def relaxed_static(
     """Keeps those that are not there yet. What nobody wants any more goes with others that come,
     if it is more than half.
     """
-    rows, key = _arriving(node, inputs), _key(node.id)
+    rows, key = _arriving_rows(node, inputs), _key(node.id)
     if rows is None:
         return None
     there = [lsm_runs.rows_of(env.state, piece) for piece in env.state.pieces(key)]
     if not there:
-        lsm_runs.add_lasting(env.state, key, lsm_runs.arranged(rows), node.alive)
+        lsm_runs.add_lasting(env.state, key, lsm_runs.build_run(rows), node.alive)
         return None
     old = concat(there)
     kept = node.alive[old["op"]]
     if env.shares is not None:
-        wanted = shared_input_filter.wanted(node, 1, old, env.shares, env.pool)
+        wanted = shared_input_filter.find_wanted(node, 1, old, env.shares, env.pool)
         kept = kept if wanted is None else kept & wanted
     few = 2 * np.count_nonzero(kept) < old.n
     old = old.where(kept) if few else old
     both = concat([old, rows.select(old.columns)])
-    _, first = group(*_whole(both, len(node.step.kept)))
+    _, first = group(*_whole_key(both, len(node.step.kept)))
     new = first[first >= old.n]
     if few:
         left = both.take(np.concatenate([np.arange(old.n), new]))
-        env.state.replace(key, lsm_runs.put(env.state, lsm_runs.arranged(left)) if left.n else [])
+        env.state.replace(
+            key, lsm_runs.put_run(env.state, lsm_runs.build_run(left)) if left.n else []
+        )
     elif len(new):
-        lsm_runs.add_lasting(env.state, key, lsm_runs.arranged(rows.take(new - old.n)), node.alive)
+        lsm_runs.add_lasting(env.state, key, lsm_runs.build_run(rows.take(new - old.n)), node.alive)
     return None
 
 
-def _whole(rows: Frame, slots: int) -> r.Key:
+def _whole_key(rows: Frame, slots: int) -> r.Key:
     """What tells rows that are kept apart: their keys and what else they have."""
     k, h = rows[col.KEY], rows[col.CHECK]
     for i in range(slots):
@@ -110,12 +112,14 @@ def _whole(rows: Frame, slots: int) -> r.Key:
 def _keep(
     node: PlanNode[s.Arrange], inputs: Inputs, env: OperatorContext, *, once: bool = False
 ) -> None:
-    rows = _arriving(node, inputs, once=once)
+    rows = _arriving_rows(node, inputs, once=once)
     if rows is not None:
-        lsm_runs.add_lasting(env.state, _key(node.id), lsm_runs.arranged(rows), node.alive)
+        lsm_runs.add_lasting(env.state, _key(node.id), lsm_runs.build_run(rows), node.alive)
 
 
-def _arriving(node: PlanNode[s.Arrange], inputs: Inputs, *, once: bool = False) -> Frame | None:
+def _arriving_rows(
+    node: PlanNode[s.Arrange], inputs: Inputs, *, once: bool = False
+) -> Frame | None:
     """The rows of members that are there, as they are kept; None: there are none."""
     step, (frame,) = node.step, inputs
     if frame is None:
@@ -145,18 +149,18 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) ->
     assert inputs[step.arranged] is None, "rows of an arrangement are read where they are"
     if inputs[at] is None:
         return
-    new = own(node, _arrived(node, at, inputs, env), env)
+    new = route_own_rows(node, _arrived(node, at, inputs, env), env)
     old = arranged_rows(node, step.arranged, step.reads, env.state)
 
-    def found() -> Iterator[Pairs]:
-        return _wanted(node, meet(step, new, old, turned=at == 1), env)
+    def find_pairs() -> Iterator[Pairs]:
+        return _drop_unwanted(node, probe_runs(step, new, old, turned=at == 1), env)
 
-    for pairs in batched(node, found, env):
-        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+    for pairs in batch_pairs(node, find_pairs, env):
+        if (joined := pair_rows(node, step, pairs, node.input_layouts)) is not None:
             yield joined
 
 
-def _wanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
+def _drop_unwanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
     """Without those of static rows that are kept for others, or that nobody wants any more."""
     shares, at = env.shares, node.step.arranged
     if not node.step.relaxed or shares is None:
@@ -169,7 +173,7 @@ def _wanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Itera
 def _of_picks(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLookup) -> Pairs:
     a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
     there, row, op = (b, j, a["op"][i]) if node.step.arranged else (a, i, b["op"][j])
-    keep = shared_input_filter.wanted(
+    keep = shared_input_filter.find_wanted(
         node, node.step.arranged, there.take(row).with_(op=op), shares, pool
     )
     return pairs if keep is None else Pairs(a, i[keep], b, j[keep])
@@ -205,7 +209,7 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_r
     key = whole = None
     if step.raw[at]:
         key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
-        old = lsm_runs.live(env.state, _side(node, at), horizons.now)
+        old = lsm_runs.live_runs(env.state, _side(node, at), horizons.now)
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     table = node.known(project, tuple([pair[at] for pair in step.windows]), len(layout.windows))
@@ -214,11 +218,13 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_r
         end = shared_input_filter.expiry_times(
             node, at, frame, end, shares=env.shares, pool=env.pool
         )
-    met = _met(node, frame, slots, key)
-    run = lsm_runs.arranged(lsm_runs.keyed(shown(frame, node, step, at), met, start, end, whole))
+    met = _probe_key(node, frame, slots, key)
+    run = lsm_runs.build_run(
+        lsm_runs.keyed(shown_columns(frame, node, step, at), met, start, end, whole)
+    )
     if key is not None:
         rest = lsm_runs.keyed(frame.select(("op", col.PLACE)), key, start, end, whole)
-        seen = replace(run, rows=rest) if met is key else lsm_runs.arranged(rest)
+        seen = replace(run, rows=rest) if met is key else lsm_runs.build_run(rest)
         lsm_runs.insert(
             env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
             ends=by_weight(table), alive=node.alive,
@@ -226,7 +232,7 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_r
     return run
 
 
-def _met(node: Join, frame: Frame, slots: Sequence[int], join_key: r.Key | None) -> r.Key:
+def _probe_key(node: Join, frame: Frame, slots: Sequence[int], join_key: r.Key | None) -> r.Key:
     """Returns the key by which rows meet those of the arrangement.
 
     ``join_key`` is the key of the join, if it is known.

@@ -43,14 +43,14 @@ def in_sequences(node: PlanNode, frame: Frame, pool: TermLookup, keys: Sequence[
     codes, first = group(k, h)
     order = in_order(frame[col.least(0)], codes)
     rows, of = frame.take(order), codes[order]
-    if len(tied := np.flatnonzero(_tied(of, rows[col.least(0)]))):
+    if len(tied := np.flatnonzero(_is_tied(of, rows[col.least(0)]))):
         slots = range(len(node.input_layouts[0].slots))
         rows = rows.take(_by_texts(rows, of, tied, slots, pool))
     size = np.bincount(of, minlength=len(first))
     return Sequences(rows, of, k[first], h[first], np.cumsum(size) - size, size)
 
 
-def _tied(of: Ints, ts: Longs) -> Bools:
+def _is_tied(of: Ints, ts: Longs) -> Bools:
     """Whether the row before or behind is of the same sequence and time."""
     same = (of[1:] == of[:-1]) & (ts[1:] == ts[:-1])
     tied = np.zeros(len(of), np.bool_)

@@ -35,7 +35,7 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.constants import identities
 from levada.operators.rows.route_rows import gather, key_of
 from levada.operators.state import counters
-from levada.operators.state.numbered_rows import came, count, number
+from levada.operators.state.numbered_rows import count, count_arrived, number
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.count_sequences import Sequences, in_sequences
 from levada.plan.execution import steps as s
@@ -58,7 +58,7 @@ def count_window(
     rows = rows.where(there)
     before = np.zeros(rows.n, np.int64) if step.bag else _continue_(node, state, key, rows, sizes)
     rows = rows.with_(**{col.STOOD: (before > 0).astype(np.int8)})
-    stored = _due(state, key, rows, new, sizes)
+    stored = _due_rows(state, key, rows, new, sizes)
     out = _changes(
         state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes=sizes
     )
@@ -86,18 +86,18 @@ class _Sizes:
 
     def enters(self, op: Ints, q: Longs) -> Longs:
         """The number with which occurrence q enters."""
-        return self._up(op, q)
+        return self._round_up(op, q)
 
     def leaves(self, op: Ints, q: Longs) -> Longs:
         """The number with which it leaves."""
-        return self._up(op, q + self.count[op])
+        return self._round_up(op, q + self.count[op])
 
     def since(self, op: Ints, last_: Longs) -> Longs:
         """After number ``last_``: the greatest that is not there any more."""
         kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
         return kept
 
-    def _up(self, op: Ints, q: Longs) -> Longs:
+    def _round_up(self, op: Ints, q: Longs) -> Longs:
         if (self.step == 1).all():
             return q
         m = self.step[op]
@@ -130,7 +130,7 @@ class _New:
         """Rows by sequence are numbered on from those of before."""
         k, h, starts = fresh.k, fresh.h, fresh.starts
         of = fresh.of.astype(np.int64)
-        base = came(state, f"{key}.count", k, h)
+        base = count_arrived(state, f"{key}.count", k, h)
         q = (base - starts)[of] + np.arange(1, len(of) + 1)
         op, place, ts = (fresh.rows[name] for name in ("op", col.PLACE, col.least(0)))
         return _New(of, q, ts, k, h, op[starts], place[starts], starts, base, base + fresh.size)
@@ -173,7 +173,7 @@ def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.ND
     return key_of(rows, range(len(node.input_layouts[0].slots)))
 
 
-def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
+def _due_rows(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
     """The rows of before that enter or leave with new ones, looked up by their numbers."""
     m, size = sizes.step[new.op], sizes.count[new.op]
     low, high = new.base // m * m, new.top // m * m
@@ -237,7 +237,7 @@ def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callabl
             return rows
         k, h = key_of(rows, keys)
         codes, first = group(k, h)
-        last = came(state, f"{key}.count", k[first], h[first])
+        last = count_arrived(state, f"{key}.count", k[first], h[first])
         since = sizes.since(rows["op"][first], last)
         return rows.where(node.alive[rows["op"]] & (rows[col.NUMBER] > since[codes]))
 
@@ -257,7 +257,9 @@ def _changes(
     end, goes = new.instants(of, sizes.leaves(op, q))
     entering = comes & (rows[col.STOOD] == 0)
     if len(on := np.flatnonzero(before)):
-        goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
+        goes &= ~np.isin(
+            _combine_number(of, q), _combine_number(of[rows.n - len(before) :][on], before[on])
+        )
     leaving = np.flatnonzero(goes)
     matches = counters.find(
         state, f"{key}.on", *number(new.k[of[leaving]], new.h[of[leaving]], q[leaving])
@@ -273,7 +275,7 @@ def _changes(
     return concat([plus.with_(u=until[starting]), minus.with_(u=np.full(minus.n, MAX, np.int64))])
 
 
-def _one(of: Longs, q: Longs) -> Longs:
+def _combine_number(of: Longs, q: Longs) -> Longs:
     """Sequence and number as one integer."""
     both: Longs = (of << 40) | q
     return both

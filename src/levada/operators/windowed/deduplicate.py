@@ -18,7 +18,7 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.route_rows import Key, key_of
 from levada.operators.state import lsm_runs
-from levada.operators.windowing.window_intervals import outer, quarter
+from levada.operators.windowing.window_intervals import max_run_span, outer
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.steps import Occur
 
@@ -42,7 +42,7 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[lsm_runs.Run]) -> tuple
         if not run.range.depth:
             np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
             continue
-        at = np.flatnonzero(run.range.holds(key[0]))
+        at = np.flatnonzero(run.range.contains(key[0]))
         mine = latest(run.range.rest(key[0][at]), whole[1][at], ts[at], run.occurrences())
         prev[at] = np.maximum(prev[at], mine)
     occurrences = frame.with_(prev0=prev)
@@ -53,7 +53,7 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[lsm_runs.Run]) -> tuple
 
 
 def _quarter(node: PlanNode[Occur]) -> int:
-    return quarter(node.windows)
+    return max_run_span(node.windows)
 
 
 def occur(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame | None:
@@ -64,7 +64,7 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame 
     state, horizons = env.state, env.horizons(node)
     key = key_of(frame, range(len(layout.slots)))
     side = f"{node.id}.0"
-    rows, kept = as_set(frame, key, key, lsm_runs.live(state, side, horizons.now))
+    rows, kept = as_set(frame, key, key, lsm_runs.live_runs(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     if node.step.relaxed and env.shares is not None:
         e = shared_input_filter.expiry_times(node, 0, rows, e, shares=env.shares, pool=env.pool)
@@ -74,7 +74,7 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame 
     lsm_runs.insert(
         state,
         side,
-        lsm_runs.arranged(new),
+        lsm_runs.build_run(new),
         node.known(_quarter),
         horizon=horizons.next,
         alive=node.alive,

@@ -48,19 +48,19 @@ class Figures:
     rows: Doubles
 
     @staticmethod
-    def none(inputs: int) -> Figures:
+    def empty(inputs: int) -> Figures:
         """Nothing is known yet: it is one step."""
         return Figures((), 0, 0.0, np.zeros(1 << inputs))
 
-    def after(self, looks: Sequence[Doubles], new: Sequence[int]) -> Figures:
+    def with_epoch(self, looks: Sequence[Doubles], new: Sequence[int]) -> Figures:
         """With another epoch, which has so many new rows of each input."""
-        one, rows = _one(looks, new), _rows(looks, new)
+        one, rows = _one_step_cost(looks, new), _rows(looks, new)
         if self.epochs:
             one = self.one + FADE * (one - self.one)
             rows = self.rows + FADE * (rows - self.rows)
         return Figures(self.order, self.epochs + 1, one, rows)
 
-    def two(self, order: Sequence[int]) -> float:
+    def two_way_cost(self, order: Sequence[int]) -> float:
         """What two at a time costs in an epoch (ns), in this order."""
         some, cost, left = 1 << order[0], 0.0, float(self.rows[1 << order[0]])
         for at, i in enumerate(order[1:], 2):
@@ -71,18 +71,19 @@ class Figures:
                 cost += STORE * left
         return cost
 
-    def best(self) -> tuple[float, tuple[int, ...]]:
+    def best_order(self) -> tuple[float, tuple[int, ...]]:
         """What two at a time costs at least, and in which order."""
         inputs = len(self.rows).bit_length() - 1
         least: dict[int, tuple[float, tuple[int, ...]]] = {
-            1 << a | 1 << b: (self.two((a, b)), (a, b)) for a, b in combinations(range(inputs), 2)
+            1 << a | 1 << b: (self.two_way_cost((a, b)), (a, b))
+            for a, b in combinations(range(inputs), 2)
         }
         for size in range(3, inputs + 1):
-            least = dict(self._longer(least, inputs, size))
+            least = dict(self._extend_orders(least, inputs, size))
         (cheapest,) = least.values()
         return cheapest
 
-    def _longer(
+    def _extend_orders(
         self, least: dict[int, tuple[float, tuple[int, ...]]], inputs: int, size: int
     ) -> Iterator[tuple[int, tuple[float, tuple[int, ...]]]]:
         """The best orders of sets with one input more."""
@@ -94,7 +95,7 @@ class Figures:
         """What joining these costs, kept as long as there are others."""
         whole = 1 << len(order) == len(self.rows)
         last = 0.0 if whole else float(self.rows[sum(1 << i for i in order)])
-        return self.two(order) + STORE * last
+        return self.two_way_cost(order) + STORE * last
 
     def largest(self, order: Sequence[int]) -> float:
         """The most rows that are kept new in an epoch, of one of its joins of two."""
@@ -107,14 +108,14 @@ def choose(figures: Figures) -> tuple[int, ...]:
     now = figures.order
     if figures.epochs < FIRST or figures.one <= 0:
         return now
-    two, order = figures.best()
-    current_cost = figures.two(now) if now else figures.one
+    two, order = figures.best_order()
+    current_cost = figures.two_way_cost(now) if now else figures.one
     least, best = min((figures.one, ()), (two, order))
     first = figures.epochs == FIRST and not now
     return best if best != now and current_cost > least * (GAIN if first else AGAIN) else now
 
 
-def _one(looks: Sequence[Doubles], new: Sequence[int]) -> float:
+def _one_step_cost(looks: Sequence[Doubles], new: Sequence[int]) -> float:
     """What one step costs (ns): each input probes those first that match least."""
     cost = 0.0
     for i, (look, rows) in enumerate(zip(looks, new, strict=True)):

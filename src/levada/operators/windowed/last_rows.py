@@ -67,7 +67,7 @@ def recent_in_pieces(
         return
     fresh = in_sequences(node, frame, env.pool, node.step.keys)
     count = node.known(_counts, node.step.window)[fresh.rows["op"]]
-    known = _known(node, env.state, fresh)
+    known = _known_rows(node, env.state, fresh)
     low = np.maximum(known.first[known.new], known.last[known.new] - count + 1)
     many = known.last[known.new] - low + 1
     _remember(node, env.state, fresh)
@@ -89,9 +89,9 @@ def _counts(node: PlanNode[s.Recent], window: int) -> Longs:
     return np.array([m.windows[window].count for m in node.members], np.int64)
 
 
-def _known(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Known:
+def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Known:
     """The new rows behind those of before."""
-    rows, of = _past(node, fresh.rows), fresh.of
+    rows, of = _past_rows(node, fresh.rows), fresh.of
     at = np.arange(rows.n)
     matches = counters.find(state, f"{node.id}.recent", fresh.k, fresh.h)
     if matches is not None:
@@ -106,7 +106,7 @@ def _known(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Known:
     return _Known(rows, at, first, last)
 
 
-def _past(node: PlanNode[s.Recent], rows: Frame) -> Frame:
+def _past_rows(node: PlanNode[s.Recent], rows: Frame) -> Frame:
     """What is shown of past rows, by the slots of the input."""
     slots = node.input_layouts[0].slots
     shown = {at for past, at in node.step.out if past}
@@ -140,7 +140,7 @@ def _remember(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> None:
 
     some = np.flatnonzero(_among_last(fresh.of, counts[fresh.rows["op"]] - 1))
     of = fresh.of[some]
-    rows = _past(node, fresh.rows).take(some)
+    rows = _past_rows(node, fresh.rows).take(some)
     kept = rows.with_(**{col.KEY: fresh.k[of], col.CHECK: fresh.h[of]})
     counters.insert(state, f"{node.id}.recent", kept, latest)
 

@@ -79,7 +79,7 @@ def inputs_of(
     horizons: lsm_runs.Horizons,
 ) -> list[Input]:
     """All inputs; of runs that others have written what the new rows of this epoch can meet."""
-    came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
+    came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
     sides = []
     for i, arrived in enumerate(came):
         meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
@@ -88,7 +88,7 @@ def inputs_of(
     return sides
 
 
-def _came(
+def _arrived_rows(
     node: PlanNode[s.MultiwayJoin], i: int, frame: Frame | None
 ) -> tuple[Frame, r.Key]:  # fmt: skip
     """The new rows of an input, with their keys."""
@@ -103,7 +103,7 @@ def _input(
     horizons: lsm_runs.Horizons, *, wanted: LookupKeys,
 ) -> Input:  # fmt: skip
     (frame, key), layout, whole = came, node.input_layouts[i], None
-    old = lsm_runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    old = lsm_runs.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, all_of_it, old)
@@ -111,13 +111,13 @@ def _input(
     width = len(layout.windows)
     places = node.step.row_windows(i, width) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
-    new = lsm_runs.arranged(lsm_runs.keyed(_shown(node, i, frame), key, start, end, whole))
+    new = lsm_runs.build_run(lsm_runs.keyed(_shown_columns(node, i, frame), key, start, end, whole))
     every = [*old, new]
     starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)
     return Input(every, starts, layout)
 
 
-def _shown(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
+def _shown_columns(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
     """What the result takes of an input: what it shows of slots, and times; keys are in the #
     columns.
     """
@@ -137,7 +137,7 @@ def matches(sides: Sequence[Input], i: int) -> Doubles:
     counts = np.ones((len(at), len(sides)))
     for j, side in enumerate(sides):
         if j != i and len(at):
-            counts[:, j] = _matched(few, side, new=j > i)
+            counts[:, j] = _count_matches(few, side, new=j > i)
     return counts
 
 
@@ -150,7 +150,7 @@ def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
     return tuple(sorted(others, key=lambda j: (many[j], sides[j].rows, j)))
 
 
-def _matched(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
+def _count_matches(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
     """How many rows of an input there are for each of a few, by its largest run, and by those of
     which there is only a part.
     """

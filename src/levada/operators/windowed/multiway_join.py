@@ -33,12 +33,12 @@ from levada.core.size_thresholds import register
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
-from levada.operators.rows.compensation_filter import unhidden
+from levada.operators.rows.compensation_filter import show_hidden_rows
 from levada.operators.state import lsm_runs
 from levada.operators.state.lsm_runs import Run
 from levada.operators.windowed.multiway_inputs import Input, inputs_of, matches, order_of
 from levada.operators.windowed.split_heavy_keys import own_here
-from levada.operators.windowing.window_intervals import exact, quarter
+from levada.operators.windowing.window_intervals import exact_interval, max_run_span
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Layout, slot_columns
@@ -90,9 +90,9 @@ def at_once(
     """The new result rows in one step; ``looks``: what each input ``matches``, if that is known.
     Raises ``ExcessError``.
     """
-    for part in _all(node, sides, env, looks):
+    for part in _find_all(node, sides, env, looks):
         read = [ReadRows.of(side, part.rows[i]) for i, side in enumerate(sides)]
-        if (rows := counting(node, put_together(node, read, len(part)))).n:
+        if (rows := counting_rows(node, put_together(node, read, len(part)))).n:
             yield rows
 
 
@@ -109,13 +109,13 @@ def keep(
                 env.state,
                 f"{node.id}.{i}",
                 side.new,
-                quarter(node.windows),
+                max_run_span(node.windows),
                 horizon=horizons.next,
                 alive=node.alive,
             )
 
 
-def _all(
+def _find_all(
     node: PlanNode[s.MultiwayJoin],
     sides: Sequence[Input],
     env: OperatorContext,
@@ -139,8 +139,8 @@ def _of_new(
     """The combinations whose first new row is of input ``i``, by probing others in an order."""
     parts: Iterable[JoinMatches] = (of_rows(node, sides[i], i, env),) if order else ()
     for j in order:
-        met = meet(parts, list(sides[j].met(new=j > i)), j)
-        parts = together(bounded(node, sides[i], i, met, env.limits))
+        met = probe_runs(parts, list(sides[j].met(new=j > i)), j)
+        parts = merge_small_parts(limit_matches(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
 
@@ -155,7 +155,7 @@ def of_rows(node: PlanNode, side: Input, i: int, env: OperatorContext) -> JoinMa
     return JoinMatches(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
 
 
-def meet(
+def probe_runs(
     parts: Iterable[JoinMatches], met: Sequence[tuple[int, Run]], j: int
 ) -> Iterator[JoinMatches]:
     """Combinations with each row of input ``j`` that has their key and counts with them, so many at
@@ -165,7 +165,7 @@ def meet(
         for start, run in met:
             at, piece = 0, min(PROBES, PART // run.rows.n + FEW_PROBES)
             while at < len(part):
-                joined = _meet_run(sliced(part, at, at + piece), start, run, j)
+                joined = _meet_run(slice_matches(part, at, at + piece), start, run, j)
                 yield joined
                 at += piece
                 # what follows is as dense as what was
@@ -178,7 +178,7 @@ def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
     if run.groups is not None:
         keep = run.groups[run.rows[col.PLACE][run.at(places)]]
         probes, places = probes[keep], places[keep]
-    left = taken(part, probes.astype(np.intp))
+    left = take_matches(part, probes.astype(np.intp))
     begin = b.s[places]
     end = b.e[places] if len(b.e) == len(b.s) else begin + b.longest
     number = start + run.order[places].astype(np.int64)
@@ -186,7 +186,7 @@ def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
     return JoinMatches(left.k, left.h, s_, e, {**left.rows, j: number})
 
 
-def taken(combinations: JoinMatches, at: Rows) -> JoinMatches:
+def take_matches(combinations: JoinMatches, at: Rows) -> JoinMatches:
     """The combinations at these places."""
     rows = {i: number[at] for i, number in combinations.rows.items()}
     return JoinMatches(
@@ -194,7 +194,7 @@ def taken(combinations: JoinMatches, at: Rows) -> JoinMatches:
     )
 
 
-def sliced(combinations: JoinMatches, first: int, end: int) -> JoinMatches:
+def slice_matches(combinations: JoinMatches, first: int, end: int) -> JoinMatches:
     """The combinations from one place to another."""
     cut = slice(first, end)
     rows = {i: number[cut] for i, number in combinations.rows.items()}
@@ -203,7 +203,7 @@ def sliced(combinations: JoinMatches, first: int, end: int) -> JoinMatches:
     )
 
 
-def together(parts: Iterable[JoinMatches]) -> Iterator[JoinMatches]:
+def merge_small_parts(parts: Iterable[JoinMatches]) -> Iterator[JoinMatches]:
     """Small parts as larger ones: of each run there are some, and each costs a probe of all runs of
     the next input.
     """
@@ -211,16 +211,16 @@ def together(parts: Iterable[JoinMatches]) -> Iterator[JoinMatches]:
     rows = 0
     for part in parts:
         if rows and rows + len(part) > PART:
-            yield _one(some)
+            yield _merge_parts(some)
             some, rows = [], 0
         if len(part):
             some.append(part)
             rows += len(part)
     if some:
-        yield _one(some)
+        yield _merge_parts(some)
 
 
-def _one(parts: Sequence[JoinMatches]) -> JoinMatches:
+def _merge_parts(parts: Sequence[JoinMatches]) -> JoinMatches:
     if len(parts) == 1:
         return parts[0]
     every = [(p.k, p.h, p.s, p.e) for p in parts]
@@ -229,7 +229,7 @@ def _one(parts: Sequence[JoinMatches]) -> JoinMatches:
     return JoinMatches(k, h, s_, e, rows)
 
 
-def bounded(
+def limit_matches(
     node: PlanNode, side: Input, i: int, parts: Iterable[JoinMatches], limits: QueryLimits
 ) -> Iterator[JoinMatches]:
     """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
@@ -319,12 +319,12 @@ def times_of(
     return columns
 
 
-def counting(node: Node, joined: Frame) -> Frame:
+def counting_rows(node: Node, joined: Frame) -> Frame:
     """The rows that count at some instant: outer instants are wider than exact ones for windows on
     close or in the past, and for repeated triples.
     """
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined
-    start, end = exact(unhidden(node, joined), node.layout, node.windows)
+    start, end = exact_interval(show_hidden_rows(node, joined), node.layout, node.windows)
     return joined.where(start < end)

@@ -54,56 +54,58 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Fr
         return None
     order = np.argsort(instants[col.greatest(count_axis.LAST)], kind="stable")
     came = Came(instants[col.greatest(count_axis.LAST)][order], instants[col.least(0)][order])
-    begin, end = _waiting(node, "begin", env), _waiting(node, "end", env)
-    fresh = [] if rows is None else [_counting(node, rows)]
-    parts = [*begin.come_up(came.top + 1), *fresh]
-    going = end.come_up(came.top + 1)
-    made = [_ended(node, part, came) for part in going]
+    begin, end = _waiting_buffer(node, "begin", env), _waiting_buffer(node, "end", env)
+    fresh = [] if rows is None else [_counting_rows(node, rows)]
+    parts = [*begin.take_below(came.top + 1), *fresh]
+    going = end.take_below(came.top + 1)
+    made = [_end_rows(node, part, came) for part in going]
     if parts:
         both = concat(parts)
         coming = both.where(both[col.NUMBER] <= came.top)
         later = both.where(both[col.NUMBER] > came.top)
-        made.append(_begun(node, coming, came))
-        begin.wait(later)
+        made.append(_begin_rows(node, coming, came))
+        begin.add(later)
         stays = coming.with_(**{col.NUMBER: coming[col.END]})
         stays = stays.where(stays[col.NUMBER] > came.top)
-        end.wait(stays)
+        end.add(stays)
     out = concat(made) if made else None
     return out if out is not None and out.n else None
 
 
-def _waiting(node: PlanNode[s.Narrow], what: str, env: OperatorContext) -> OrderedBuffer:
+def _waiting_buffer(node: PlanNode[s.Narrow], what: str, env: OperatorContext) -> OrderedBuffer:
     def living(rows: Frame) -> Frame:
         return rows.where(node.alive[rows["op"]])
 
     return OrderedBuffer(env.state, f"{node.id}.{what}", col.NUMBER, living)
 
 
-def _counting(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
+def _counting_rows(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
     """The rows that count for their member at some number: with the one at which they begin and the
     one at which they end.
     """
     start = node.windows.start.max(axis=0)
-    s_, e = count_axis.exact(rows, node.input_layouts[0], node.windows, start)
+    s_, e = count_axis.exact_interval(rows, node.input_layouts[0], node.windows, start)
     counts = (rows[col.least(0)] >= start[rows["op"]]) & (s_ < e)
     names = [n for n in rows.columns if n == "op" or col.is_slot(n)]
     plain = rows.select((*names, col.PLACE, col.least(0)))
     return plain.with_(**{col.NUMBER: s_, col.END: e}).where(counts)
 
 
-def _begun(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
+def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
     """Rows that begin at numbers that have come, unless they end at that instant."""
     begin, end = came.at(rows[col.NUMBER]), came.at(rows[col.END])
-    return _changed(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
+    return _change_rows(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
 
 
-def _ended(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
+def _end_rows(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
     """Rows that end at numbers that have come."""
     never = np.full(rows.n, MAX, np.int64)
-    return _changed(node, rows, came.at(rows[col.NUMBER]), -1, never).where(node.alive[rows["op"]])
+    return _change_rows(node, rows, came.at(rows[col.NUMBER]), -1, never).where(
+        node.alive[rows["op"]]
+    )
 
 
-def _changed(node: PlanNode, rows: Frame, at: Times, weight: int, until: Times) -> Frame:
+def _change_rows(node: PlanNode, rows: Frame, at: Times, weight: int, until: Times) -> Frame:
     """These rows as changes, in each of the query's windows, which are one."""
     weights = np.full(rows.n, weight, np.int8)
     times = {col.UNTIL: until}

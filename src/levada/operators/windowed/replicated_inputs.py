@@ -22,7 +22,7 @@ from levada.operators.state import lsm_runs
 from levada.operators.state.state_parts import AGAIN, ALIKE
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.multiway_inputs import Input
-from levada.operators.windowing.window_intervals import outer, quarter
+from levada.operators.windowing.window_intervals import max_run_span, outer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import slot_columns
@@ -75,7 +75,9 @@ def arranged_of(
 ) -> Arranged:
     """One input: its occurrences if it is raw, its runs."""
     ways, slots = node.known(ways_of, i), dict(node.step.shared[i])
-    old = [lsm_runs.live(env.state, key_of(node, i, a), horizons.now) for a in range(len(ways))]
+    old = [
+        lsm_runs.live_runs(env.state, key_of(node, i, a), horizons.now) for a in range(len(ways))
+    ]
     new_runs = _arrangements(node, i, frame, old, ways)
     sides = [_side(node, i, before, new) for before, new in zip(old, new_runs, strict=True)]
     return Arranged(ways, tuple(sides), slots)
@@ -102,12 +104,12 @@ def _arrangements(
         keys, whole = [pick(key, kept) for key in keys], pick(all_of_it, kept)[1]
     places = node.step.row_windows(i, len(layout.windows)) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
-    shown = _shown(node, i, frame)
+    shown = _shown_columns(node, i, frame)
     for a, key in enumerate(keys):
-        yield lsm_runs.arranged(lsm_runs.keyed(shown, key, start, end, None if a else whole))
+        yield lsm_runs.build_run(lsm_runs.keyed(shown, key, start, end, None if a else whole))
 
 
-def _shown(node: Node, i: int, frame: Frame) -> Frame:
+def _shown_columns(node: Node, i: int, frame: Frame) -> Frame:
     """What the result takes of an input, by what it meets others, and times."""
     shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
@@ -127,7 +129,7 @@ def keep(
                     env.state,
                     key_of(node, i, a),
                     side.new,
-                    quarter(node.windows),
+                    max_run_span(node.windows),
                     horizon=horizons.next,
                     alive=node.alive,
                 )

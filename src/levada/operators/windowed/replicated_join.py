@@ -31,15 +31,15 @@ from levada.operators.row_limit import most_rows, too_many
 from levada.operators.windowed.multiway_join import (
     JoinMatches,
     ReadRows,
-    bounded,
-    counting,
-    meet,
+    counting_rows,
+    limit_matches,
     members_of,
+    merge_small_parts,
     of_rows,
+    probe_runs,
     put_together,
-    sliced,
-    taken,
-    together,
+    slice_matches,
+    take_matches,
 )
 from levada.operators.windowed.replicated_inputs import Arranged, Node, Way, arranged_of, keep
 
@@ -71,7 +71,7 @@ def linked_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterat
             if total > most_rows(node, env.limits):
                 raise too_many(node, members_of(sides[i].sides[0], part.rows[i]), env.limits)
             read = [_read(sides, j, ways, part) for j in range(len(sides))]
-            if (rows := counting(node, put_together(node, read, len(part), whose))).n:
+            if (rows := counting_rows(node, put_together(node, read, len(part), whose))).n:
                 yield rows
     keep(node, sides, env, horizons)
 
@@ -94,14 +94,14 @@ def _of_new(
     new = of_rows(node, first, i, env)
     legs, ways, parts = path(sides, i, new), {i: 0}, iter((new,))
     for leg in legs:
-        parts = _met(sides, parts, leg, ways, i=i)
-        parts = together(bounded(node, first, i, parts, env.limits))
+        parts = _join_input(sides, parts, leg, ways, i=i)
+        parts = merge_small_parts(limit_matches(node, first, i, parts, env.limits))
         ways = {**ways, leg.input: leg.way}
     if legs:
         yield from ((part, ways) for part in parts)
 
 
-def _met(
+def _join_input(
     sides: Sequence[Arranged],
     parts: Iterable[JoinMatches],
     leg: Leg,
@@ -113,10 +113,12 @@ def _met(
     target = sides[leg.input]
     way = target.ways[leg.way]
     rest = _rest(sides, leg, ways)
-    probes = (_keyed(sides, part, way, ways) for part in parts)
+    probes = (_with_key(sides, part, way, ways) for part in parts)
     met = list(target.sides[leg.way].met(new=leg.input > i))
-    for joined in meet(probes, met, leg.input):
-        yield _agreeing(sides, joined, rest, {**ways, leg.input: leg.way}) if rest else joined
+    for joined in probe_runs(probes, met, leg.input):
+        yield (
+            _agreeing_matches(sides, joined, rest, {**ways, leg.input: leg.way}) if rest else joined
+        )
 
 
 def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tuple[int, int]]:
@@ -129,7 +131,7 @@ def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tup
     return [(v, j) for v, j in having if j >= 0]
 
 
-def _keyed(
+def _with_key(
     sides: Sequence[Arranged], part: JoinMatches, way: Way, ways: dict[int, int]
 ) -> JoinMatches:
     """Combinations with the key of these variables."""
@@ -151,7 +153,7 @@ def _identity(
     return read[j].column(col.x(slot)), read[j].column(col.y(slot))
 
 
-def _agreeing(
+def _agreeing_matches(
     sides: Sequence[Arranged],
     combinations: JoinMatches,
     rest: Sequence[tuple[int, int]],
@@ -166,7 +168,7 @@ def _agreeing(
             for at in (j, last)
         )
         keep_ &= (one[0] == other[0]) & (one[1] == other[1])
-    return combinations if keep_.all() else taken(combinations, np.flatnonzero(keep_))
+    return combinations if keep_.all() else take_matches(combinations, np.flatnonzero(keep_))
 
 
 def path(sides: Sequence[Arranged], i: int, new: JoinMatches) -> list[Leg]:
@@ -174,7 +176,7 @@ def path(sides: Sequence[Arranged], i: int, new: JoinMatches) -> list[Leg]:
     others = {j for j in range(len(sides)) if j != i}
     if any(not list(sides[j].sides[0].met(new=j > i)) for j in others):
         return []
-    some, ways, legs = _few(new), {i: 0}, list[Leg]()
+    some, ways, legs = _sample_matches(new), {i: 0}, list[Leg]()
     while others:
         looks = [_look(sides, some, Leg(j, a), ways, i=i)
                  for j in sorted(others) for a in _open(sides, j, ways)]  # fmt: skip
@@ -202,21 +204,21 @@ def _look(
     side = sides[leg.input].sides[leg.way]
     met = list(side.met(new=leg.input > i))
     largest = max(met, key=lambda at: at[1].rows.n)
-    probes = _keyed(sides, some, sides[leg.input].ways[leg.way], ways)
-    parts = list(meet([probes], [largest], leg.input)) if len(some) else []
+    probes = _with_key(sides, some, sides[leg.input].ways[leg.way], ways)
+    parts = list(probe_runs([probes], [largest], leg.input)) if len(some) else []
     rows = sum(run.rows.n for _, run in met)
     many = sum(map(len, parts)) / max(len(some), 1) * (rows / largest[1].rows.n)
-    return many, leg, _few(next(together(parts), _none(some, leg.input)))
+    return many, leg, _sample_matches(next(merge_small_parts(parts), _no_matches(some, leg.input)))
 
 
-def _none(some: JoinMatches, j: int) -> JoinMatches:
-    none = sliced(some, 0, 0)
+def _no_matches(some: JoinMatches, j: int) -> JoinMatches:
+    none = slice_matches(some, 0, 0)
     return replace(none, rows={**none.rows, j: np.empty(0, np.int64)})
 
 
-def _few(combinations: JoinMatches) -> JoinMatches:
+def _sample_matches(combinations: JoinMatches) -> JoinMatches:
     """A few of all, spread over them."""
     at = np.linspace(0, max(len(combinations) - 1, 0), min(SAMPLE, len(combinations))).astype(
         np.intp
     )
-    return taken(combinations, at)
+    return take_matches(combinations, at)

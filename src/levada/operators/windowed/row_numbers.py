@@ -28,7 +28,7 @@ from levada.kernels.keyed.radix_sort import in_order
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import key_of
 from levada.operators.state import counters
-from levada.operators.state.numbered_rows import came, count
+from levada.operators.state.numbered_rows import count, count_arrived
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.count_sequences import Sequences, in_sequences
 from levada.operators.windowed.count_window import occurrences
@@ -46,7 +46,7 @@ def numbered(node: PlanNode[s.Numbered], inputs: Inputs, env: OperatorContext) -
         frame = frame.where(node.alive[frame["op"]])
     key = f"{node.id}.last"
     fresh = in_sequences(node, occurrences(node, frame, step.bag), env.pool, ())
-    before = came(state, f"{key}.count", fresh.k, fresh.h)
+    before = count_arrived(state, f"{key}.count", fresh.k, fresh.h)
     place = fresh.rows[col.PLACE][fresh.starts]
     count(state, f"{key}.count", fresh.k, fresh.h, fresh.size, place=place)
     rows = _with_numbers(fresh, before)

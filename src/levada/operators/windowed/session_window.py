@@ -48,15 +48,15 @@ def session(node: PlanNode[s.Session], inputs: Inputs, env: OperatorContext) -> 
     open_until = _open_until(node, element_times, progress.old)
     # for others no times are kept
     rows = empty(node.input_layouts[0]) if frame is None else frame.where(node.alive[frame["op"]])
-    ends = _ends(node, rows, element_times)
+    ends = _session_ends(node, rows, element_times)
     if not step.bag:
         rows, ends = _as_set(node, state, key, rows, ends, open_until=open_until)
-    gone = _ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
+    gone = _take_ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
     over = ends <= now[rows["op"]]
     _keep(node, state, key, rows.where(~over), step.bag)
     old = open_until[gone["op"]]
     last, until = concat([gone, _plain(rows.where(over))]), np.concatenate([old, ends[over]])
-    out = last.with_(lo0=until) if step.ended else _changing(rows, last, until)
+    out = last.with_(lo0=until) if step.ended else _change_rows(rows, last, until)
     return out if out.n else None
 
 
@@ -67,7 +67,7 @@ def _times(node: PlanNode, number: int, element_times: ElementTimes) -> Times:
     return ts[ts >= max(schedule.start, schedule.windows[0].start)]
 
 
-def _alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.int64]:
+def _first_alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.int64]:
     """For each schedule the first that says the same."""
     return node.schedules.families.alike(
         {stream: seen.ts for stream, seen in element_times.items()}
@@ -82,7 +82,7 @@ def _open_until(node: PlanNode, element_times: ElementTimes, old: Times) -> Time
     windows keep some and not all.
     """
     of_schedule = np.full(len(node.schedules.distinct), MIN, np.int64)
-    same = _alike(node, element_times)
+    same = _first_alike(node, element_times)
     for number in np.unique(same).tolist():
         schedule = node.schedules.distinct[number]
         ts = _times(node, number, element_times)
@@ -93,10 +93,10 @@ def _open_until(node: PlanNode, element_times: ElementTimes, old: Times) -> Time
     return until
 
 
-def _ends(node: PlanNode, rows: Frame, element_times: ElementTimes) -> Times:
+def _session_ends(node: PlanNode, rows: Frame, element_times: ElementTimes) -> Times:
     """The end of each new row's session, as far as the stream's times are known."""
     ends = np.empty(rows.n, np.int64)
-    of = _alike(node, element_times)[node.schedules.of_member[rows["op"]]]
+    of = _first_alike(node, element_times)[node.schedules.of_member[rows["op"]]]
     for number in np.unique(of).tolist():
         at = np.flatnonzero(of == number)
         ts = _times(node, number, element_times)
@@ -124,7 +124,7 @@ def _as_set(
     return rows.take(left), ends[left]
 
 
-def _ended(
+def _take_ended(
     node: PlanNode, state: State, key: str, ending: npt.NDArray[np.bool_], bag: bool
 ) -> Frame:
     """Takes out the rows of the members whose session ends; without any, nothing is read."""
@@ -153,7 +153,7 @@ def _keep(node: PlanNode, state: State, key: str, rows: Frame, bag: bool) -> Non
     state.replace(key, pieces)
 
 
-def _changing(rows: Frame, last: Frame, until: Times) -> Frame:
+def _change_rows(rows: Frame, last: Frame, until: Times) -> Frame:
     """+1 for each new row at its time, -1 for each whose session has ended, at its end."""
     plus = _plain(rows)
     return concat(

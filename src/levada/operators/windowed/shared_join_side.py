@@ -32,13 +32,20 @@ from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
-from levada.operators.rows.join_pairs import Pairs, batched
+from levada.operators.rows.join_pairs import Pairs, batch_pairs
 from levada.operators.state import lsm_runs
 from levada.operators.state.restricted_lookup import LookupKeys
 from levada.operators.windowed.deduplicate import as_set, pick
-from levada.operators.windowed.split_heavy_keys import own
-from levada.operators.windowed.windowed_join import longest, meet, paired, project, reach, shown
-from levada.operators.windowing.window_intervals import by_weight, outer, quarter
+from levada.operators.windowed.split_heavy_keys import route_own_rows
+from levada.operators.windowed.windowed_join import (
+    longest,
+    pair_rows,
+    probe_runs,
+    project,
+    reach,
+    shown_columns,
+)
+from levada.operators.windowing.window_intervals import by_weight, max_run_span, outer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Layout
@@ -87,18 +94,18 @@ def _arranged(
     key, whole = r.key_of(frame, step.keys), None
     if step.raw:
         all_of = r.key_of(frame, range(len(layout.slots)))
-        old = lsm_runs.live(state, side, horizons.now, LookupKeys([(key[0], frame)]))
+        old = lsm_runs.live_runs(state, side, horizons.now, LookupKeys([(key[0], frame)]))
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     if not frame.n:
         return None
     table = node.windows.pick(range(len(layout.windows)))
     start, end = outer(frame, layout, table)
-    rows = _renumbered(frame, node.layout, step.kept)
+    rows = _renumber_slots(frame, node.layout, step.kept)
     run = lsm_runs.keyed(rows, key, start, until(frame, end), whole)
-    new = env.arrived[node.id] = lsm_runs.arranged(run)
+    new = env.arrived[node.id] = lsm_runs.build_run(run)
     lsm_runs.insert(
-        state, side, new, quarter(table), horizon=horizons.next, ends=by_weight(table),
+        state, side, new, max_run_span(table), horizon=horizons.next, ends=by_weight(table),
         alive=node.alive,
     )  # fmt: skip
     return rows
@@ -125,17 +132,19 @@ def stream_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | Non
 def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, at = node.step, 1 - node.step.arranged
-    met = _met(node, at, inputs[at], env)
+    met = _probe_side(node, at, inputs[at], env)
 
-    def found() -> Iterator[Pairs]:
+    def find_pairs() -> Iterator[Pairs]:
         both = [(run, met.old, at == 0) for run in met.come]
         if met.new is not None:
             both.append((met.new, [*met.there, *met.come], at == 1))
-        pairs = (meet(step, own(node, new, env), old, turned=t) for new, old, t in both)
-        return _wanted(node, _living(node, at, chain.from_iterable(pairs)), env)
+        pairs = (
+            probe_runs(step, route_own_rows(node, new, env), old, turned=t) for new, old, t in both
+        )
+        return _wanted_pairs(node, _living_pairs(node, at, chain.from_iterable(pairs)), env)
 
-    for pairs in batched(node, found, env):
-        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+    for pairs in batch_pairs(node, find_pairs, env):
+        if (joined := pair_rows(node, step, pairs, node.input_layouts)) is not None:
             yield joined
     if met.new is not None:
         table = _windows(node, at)
@@ -145,7 +154,7 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> I
         )  # fmt: skip
 
 
-def _living(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pairs]:
+def _living_pairs(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pairs]:
     """Without those of members that are gone: rows of the other side are kept here until they end,
     and new rows of the arrangement are for whoever has some.
     """
@@ -155,10 +164,14 @@ def _living(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pairs]:
     return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
 
 
-def _wanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
+def _wanted_pairs(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
     """Without those of rows of the arrangement that others want, or want longer."""
     shares = env.shares
-    if not node.step.relaxed or shares is None or not node.known(_takes, shares, env.pool.seed):
+    if (
+        not node.step.relaxed
+        or shares is None
+        or not node.known(_restricts_rows, shares, env.pool.seed)
+    ):
         return matches
     return (_while_wanted(node, pairs, shares, env.pool) for pairs in matches)
 
@@ -168,7 +181,7 @@ def _while_wanted(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLoo
     at = node.step.arranged
     there, others = (a, b) if at == 0 else (b, a)
     row, other = (i, j) if at == 0 else (j, i)
-    met = _timed(others).take(other)
+    met = _timed_rows(others).take(other)
     some = there.take(row).with_(op=met["op"])
     begin, end = reach(some, node.input_layouts[at], _windows(node, at))
     end = shared_input_filter.shared_expiry_times(node, at, some, end, shares=shares, pool=pool)
@@ -177,12 +190,12 @@ def _while_wanted(node: Join, pairs: Pairs, shares: SharingDemand, pool: TermLoo
     return Pairs(a, i[keep], b, j[keep])
 
 
-def _timed(rows: Frame) -> Frame:
+def _timed_rows(rows: Frame) -> Frame:
     """Rows without their terms."""
     return Frame({n: c for n, c in rows.columns.items() if not col.is_slot(n)}, rows.n)
 
 
-def _takes(node: Join, shares: SharingDemand, seed: int) -> bool:
+def _restricts_rows(node: Join, shares: SharingDemand, seed: int) -> bool:
     """Whether some of what an arrangement has is not what the picks of a join want, since it has
     other readers.
     """
@@ -199,11 +212,11 @@ def _takes(node: Join, shares: SharingDemand, seed: int) -> bool:
     return not same or shared_input_filter.wants_less(node, at, shares, seed)
 
 
-def _met(node: Join, at: int, frame: Frame | None, env: OperatorContext) -> SideProbe:
+def _probe_side(node: Join, at: int, frame: Frame | None, env: OperatorContext) -> SideProbe:
     step, state, now = node.step, env.state, env.horizons(node).now
     below = node.inputs[step.arranged]
     arrived = env.arrived.get(below)
-    come = [] if arrived is None else [_seen(node, arrived)]
+    come = [] if arrived is None else [_as_join_input(node, arrived)]
     wanted = [(run.rows[col.KEY], run.rows) for run in come]
     if frame is not None and not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
@@ -211,19 +224,19 @@ def _met(node: Join, at: int, frame: Frame | None, env: OperatorContext) -> Side
         if not come:  # of both sides only rows of members that are gone
             return SideProbe(None, (), (), ())
         return SideProbe(
-            None, lsm_runs.live(state, _side(node, at), now, LookupKeys(wanted)), (), come
+            None, lsm_runs.live_runs(state, _side(node, at), now, LookupKeys(wanted)), (), come
         )
     slots = step.left if at == 0 else step.right
     key = _key(node, frame, slots)
     mine = [(key[0], frame)]
     met = LookupKeys([*wanted, *mine] if step.raw[at] else wanted)
-    old = lsm_runs.live(state, _side(node, at), now, met)
-    there = lsm_runs.before(state, f"{below}.0", now, LookupKeys(mine))
-    new = _new(node, at, frame, key, old, env=env)
-    return SideProbe(new, old, [_seen(node, run) for run in there], come)
+    old = lsm_runs.live_runs(state, _side(node, at), now, met)
+    there = lsm_runs.runs_before(state, f"{below}.0", now, LookupKeys(mine))
+    new = _new_run(node, at, frame, key, old, env=env)
+    return SideProbe(new, old, [_as_join_input(node, run) for run in there], come)
 
 
-def _new(
+def _new_run(
     node: Join, at: int, frame: Frame, key: r.Key, old: list[lsm_runs.Run], *, env: OperatorContext
 ) -> lsm_runs.Run:  # fmt: skip
     """New rows of the side that a join keeps, by the key and member of the arrangement."""
@@ -237,7 +250,9 @@ def _new(
         end = shared_input_filter.expiry_times(
             node, at, frame, end, shares=env.shares, pool=env.pool
         )
-    return lsm_runs.arranged(lsm_runs.keyed(shown(frame, node, step, at), key, start, end, whole))
+    return lsm_runs.build_run(
+        lsm_runs.keyed(shown_columns(frame, node, step, at), key, start, end, whole)
+    )
 
 
 def _key(node: Join, frame: Frame, slots: Sequence[int]) -> r.Key:
@@ -256,13 +271,13 @@ def _side(node: Join, at: int) -> str:
     return f"{node.id}.{at}"
 
 
-def _seen(node: Join, run: lsm_runs.Run) -> lsm_runs.Run:
+def _as_join_input(node: Join, run: lsm_runs.Run) -> lsm_runs.Run:
     """A run of the arrangement as one of the join's input."""
     layout = node.input_layouts[node.step.arranged]
-    return replace(run, rows=_renumbered(run.rows, layout, node.step.reads))
+    return replace(run, rows=_renumber_slots(run.rows, layout, node.step.reads))
 
 
-def _renumbered(rows: Frame, layout: Layout, slots: Sequence[int]) -> Frame:
+def _renumber_slots(rows: Frame, layout: Layout, slots: Sequence[int]) -> Frame:
     """Rows with these slots as those of a layout, and all that they have besides."""
     columns: dict[str, Column] = {n: c for n, c in rows.columns.items() if not col.is_slot(n)}
     for i, (at, facets) in enumerate(zip(slots, layout.slots, strict=True)):

@@ -20,7 +20,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Bools, Longs
 from levada.core.frame import Frame
 from levada.operators.operator_context import OperatorContext
-from levada.operators.state.lsm_runs import Run, arranged
+from levada.operators.state.lsm_runs import Run, build_run
 from levada.operators.state.retractions import whole_key
 from levada.plan.execution.key_group_table import SplitKeyGroup
 from levada.plan.execution.plan import PlanNode
@@ -28,10 +28,10 @@ from levada.plan.execution.plan import PlanNode
 _HALF = np.uint64(32)
 
 
-def own(node: PlanNode, new: Run, env: OperatorContext) -> Run:
+def route_own_rows(node: PlanNode, new: Run, env: OperatorContext) -> Run:
     """The new rows of a side that meet others here."""
     keep = own_here(node, new, env)
-    return new if keep is None else arranged(new.rows.where(keep))
+    return new if keep is None else build_run(new.rows.where(keep))
 
 
 def own_here(node: PlanNode, new: Run, env: OperatorContext) -> Bools | None:
@@ -53,11 +53,11 @@ def own_rows(rows: Frame, heavy: Sequence[SplitKeyGroup], partition: int) -> Boo
 
 def _lots(rows: Frame, many: int) -> Longs:
     """Of each row a number below ``many``, by what it shows and when it was."""
-    shown = {n for n in rows.columns if n == col.WHOLE or _tells(n)}
+    shown = {n for n in rows.columns if n == col.WHOLE or _identifies_rows(n)}
     _, h = whole_key(rows, rows.columns.keys() - shown)
     return (((h >> _HALF) * np.uint64(many)) >> _HALF).astype(np.int64)
 
 
-def _tells(name: str) -> bool:
+def _identifies_rows(name: str) -> bool:
     """Whether a column says what a row is, or when it was."""
     return (col.is_slot(name) and name[0] in "xm") or name.startswith("lo")

@@ -77,5 +77,5 @@ def lasting(node: PlanNode[s.ReportJoin], state: State, frame: Frame | None) -> 
             frame = frame.take(group(*r.key_of(frame, seen))[1])
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
         keyed = lsm_runs.keyed(frame, r.key_of(frame, step.right), begin, end, None)
-        lsm_runs.together(state, key, lsm_runs.arranged(keyed), node.alive)
-    return lsm_runs.as_one(state, key)
+        lsm_runs.append_to_one_run(state, key, lsm_runs.build_run(keyed), node.alive)
+    return lsm_runs.single_run(state, key)

@@ -30,16 +30,21 @@ from levada.kernels.keyed.hash_probe import pairs_of_some
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
-from levada.operators.rows.compensation_filter import unhidden
-from levada.operators.rows.join_pairs import MOST_PAIRS, Pairs, Rows, batched
+from levada.operators.rows.compensation_filter import show_hidden_rows
+from levada.operators.rows.join_pairs import MOST_PAIRS, Pairs, Rows, batch_pairs
 from levada.operators.state import lsm_runs
 from levada.operators.state import retractable_side as settled
 from levada.operators.state.restricted_lookup import LookupKeys
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.deduplicate import as_set, pick
-from levada.operators.windowed.split_heavy_keys import own
+from levada.operators.windowed.split_heavy_keys import route_own_rows
 from levada.operators.windowing import count_axis
-from levada.operators.windowing.window_intervals import by_weight, exact, outer, quarter
+from levada.operators.windowing.window_intervals import (
+    by_weight,
+    exact_interval,
+    max_run_span,
+    outer,
+)
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import PlanNode
@@ -63,11 +68,11 @@ class Side:
     ends: tuple[str, ...]
     settled: settled.RetractableSide | None = None
 
-    def met(self, state: State) -> list[lsm_runs.Run]:
+    def runs_to_probe(self, state: State) -> list[lsm_runs.Run]:
         """What new rows of the other side meet: what was there, and what is new."""
         if self.settled is None:
             return [*self.old, self.new]
-        return self.settled.probed(state)
+        return self.settled.runs_to_probe(state)
 
 
 def join(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Frame | None:
@@ -79,20 +84,20 @@ def join(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Frame 
 def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, horizons_of(node, inputs, env)
-    came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
+    came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
     left, right = (_side(node, step, env, i, came, horizons=horizons) for i in (0, 1))
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
     both = (
-        (own(node, one.new, env), other.met(state), turned),
-        (own(node, other.new, env), one.old, not turned),
+        (route_own_rows(node, one.new, env), other.runs_to_probe(state), turned),
+        (route_own_rows(node, other.new, env), one.old, not turned),
     )
 
-    def found() -> Iterator[Pairs]:
-        return chain.from_iterable(meet(step, new, old, turned=t) for new, old, t in both)
+    def find_pairs() -> Iterator[Pairs]:
+        return chain.from_iterable(probe_runs(step, new, old, turned=t) for new, old, t in both)
 
-    for pairs in batched(node, found, env):
-        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+    for pairs in batch_pairs(node, find_pairs, env):
+        if (joined := pair_rows(node, step, pairs, node.input_layouts)) is not None:
             yield joined
     for i, side in enumerate((left, right)):
         key = f"{node.id}.{i}"
@@ -111,7 +116,7 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext)
             )
 
 
-def _came(node: PlanNode[s.Join], i: int, frame: Frame | None) -> tuple[Frame, r.Key]:
+def _arrived_rows(node: PlanNode[s.Join], i: int, frame: Frame | None) -> tuple[Frame, r.Key]:
     """The new rows of one input, with their keys."""
     if frame is None:
         frame = r.empty(node.input_layouts[i])
@@ -133,7 +138,7 @@ def _side(
     (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
     meet = came if raw else [came[1 - i]]
     wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-    old = lsm_runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    old = lsm_runs.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
     whole = None
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
@@ -146,14 +151,14 @@ def _side(
         end = shared_input_filter.expiry_times(
             node, i, frame, end, shares=env.shares, pool=env.pool
         )
-    frame = shown(frame, node, step, i)
+    frame = shown_columns(frame, node, step, i)
     rows = lsm_runs.keyed(frame, key, start, end, whole)
     ends = node.known(_ends_of, columns, len(layout.windows))
     both = None
     if rows.n and col.UNTIL in rows and longest(node) >= MAX:
         at = f"{node.id}.{i}"
-        both = settled.settle(env.state, at, rows, horizons.now, ends=ends, alive=node.alive)
-    return Side(lsm_runs.arranged(rows), old, layout, ends, both)
+        both = settled.update_side(env.state, at, rows, horizons.now, ends=ends, alive=node.alive)
+    return Side(lsm_runs.build_run(rows), old, layout, ends, both)
 
 
 def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
@@ -182,11 +187,11 @@ def longest(node: PlanNode[s.Join]) -> int:
 
 def _quarter(node: PlanNode[s.Join]) -> int:
     if count_axis.has_numbers(node.windows):
-        return count_axis.quarter(node.windows)
-    return quarter(node.windows.pick(range(len(node.step.windows))))
+        return count_axis.max_run_span(node.windows)
+    return max_run_span(node.windows.pick(range(len(node.step.windows))))
 
 
-def shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
+def shown_columns(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     """What the result takes of a side: what it shows of slots, what may have to be filled, times;
     keys are in the # columns.
     """
@@ -210,7 +215,7 @@ def _ends_of(node: PlanNode, columns: tuple[int, ...], width: int) -> tuple[str,
     return by_weight(node.known(project, columns, width))
 
 
-def meet(
+def probe_runs(
     step: s.Join, new: lsm_runs.Run, old: Sequence[lsm_runs.Run], *, turned: bool
 ) -> Iterator[Pairs]:
     """New rows of one side against runs of the other; ``turned``: the new are the right ones."""
@@ -223,7 +228,7 @@ def meet(
                 if turned
                 else Pairs(new.rows, mine, run.rows, theirs)
             )
-            yield _agreeing(step, pairs)
+            yield _agreeing_pairs(step, pairs)
 
 
 def _probe(new: lsm_runs.Run, run: lsm_runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
@@ -241,7 +246,7 @@ def _probe(new: lsm_runs.Run, run: lsm_runs.Run, by_bucket: bool) -> Iterator[tu
         at += done
 
 
-def _agreeing(step: s.Join, pairs: Pairs) -> Pairs:
+def _agreeing_pairs(step: s.Join, pairs: Pairs) -> Pairs:
     if not step.fills:
         return pairs
     keep = compatible(pairs.a, pairs.i, pairs.b, pairs.j, step.fills)
@@ -273,7 +278,7 @@ class _JoinedRows:
         return name in self.sides[side][0][0].columns
 
 
-def paired(
+def pair_rows(
     node: PlanNode[s.Join],
     step: s.Join,
     pairs: Sequence[Pairs],
@@ -301,7 +306,7 @@ def paired(
         weight = _weight(joined, 0) * _weight(joined, 1)
         columns["w"] = -weight if step.negative else weight
         columns.update(_until(joined))
-    return _counting(node, Frame(columns, joined.n))
+    return _counting_rows(node, Frame(columns, joined.n))
 
 
 def _gather(joined: _JoinedRows, side: int, name: str) -> Column:
@@ -328,29 +333,29 @@ def _of_new(pairs: Sequence[Pairs], name: str) -> Column:
     return np.concatenate(parts)
 
 
-def _counting(node: PlanNode[s.Join], joined: Frame) -> Frame:
+def _counting_rows(node: PlanNode[s.Join], joined: Frame) -> Frame:
     """Outer instants are wider than exact ones for windows on close or in the past, and for
     repeated triples.
     """
     if count_axis.has_numbers(node.windows):
-        begin, stop = count_axis.exact(joined, node.layout, node.windows, node.newest)
+        begin, stop = count_axis.exact_interval(joined, node.layout, node.windows, node.newest)
         return joined.where(begin < stop)
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined
-    rows, layout = unhidden(node, joined), node.layout
-    if node.step.relaxed and _outlasts(node):
+    rows, layout = show_hidden_rows(node, joined), node.layout
+    if node.step.relaxed and _may_outlast_picks(node):
         # an earlier coming that hides a row as long as the longest window may hide it from nobody
         seen = [(rows[col.earlier(j)], rows[col.least(j)])
                 for j, span in enumerate(layout.windows) if span.prev]  # fmt: skip
         keep = np.all([np.ones(rows.n, np.bool_), *(a < b for a, b in seen)], axis=0)
         bare = tuple([span._replace(prev=False) for span in layout.windows])
         rows, joined, layout = rows.where(keep), joined.where(keep), layout._replace(windows=bare)
-    start, end = exact(rows, layout, node.windows)
+    start, end = exact_interval(rows, layout, node.windows)
     return joined.where(start < end)
 
 
-def _outlasts(node: PlanNode[s.Join]) -> bool:
+def _may_outlast_picks(node: PlanNode[s.Join]) -> bool:
     """Whether the windows of a relaxed join can hide what no window of its picks does: several do
     together, and one that nothing leaves.
     """

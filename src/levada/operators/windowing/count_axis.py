@@ -41,7 +41,9 @@ def reach(frame: Frame, table: WindowTable) -> tuple[Longs, Longs]:
     return frame[col.greatest(LAST)], frame[col.least(LAST)] + n
 
 
-def exact(frame: Frame, layout: Layout, table: WindowTable, start: Times) -> tuple[Longs, Longs]:
+def exact_interval(
+    frame: Frame, layout: Layout, table: WindowTable, start: Times
+) -> tuple[Longs, Longs]:
     """The numbers [s, e) at which each row counts, for queries that begin at ``start`` (ms, of each
     member).
     """
@@ -53,11 +55,11 @@ def exact(frame: Frame, layout: Layout, table: WindowTable, start: Times) -> tup
     return s, e
 
 
-def quarter(table: WindowTable) -> int:
+def max_run_span(table: WindowTable) -> int:
     """A quarter of the longest window: how many elements a run of state may span."""
     return max(int(table.range[LAST].max(initial=0)) // 4, 1)
 
 
-def left(n: int, least: Longs) -> Longs:
+def leave_numbers(n: int, least: Longs) -> Longs:
     """The number from which on rows are not among the last n; MAX where that is none."""
     return np.minimum(least + n, MAX)

@@ -87,7 +87,7 @@ def occurrences(ts: Times, terms: Sequence[tuple[Words, Words]] = ()) -> Frame:
     return _each_once(Frame({"ts": ts, "n": np.ones(len(ts), np.int64), "k": k, "h": h}))
 
 
-def together(frames: Sequence[Frame]) -> Frame:
+def concat_times(frames: Sequence[Frame]) -> Frame:
     """Several frames of times as one."""
     if all("n" in f for f in frames):
         return _each_once(concat(list(frames)))
@@ -111,7 +111,7 @@ def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) 
     """What has arrived and is not there yet, in order. What has come up already does not arrive
     again.
     """
-    rows = alike([_none(counted), *arrived], counted=counted)
+    rows = align_frames([_empty_times(counted), *arrived], counted=counted)
     if not rows.n or not kept:
         return rows
     if not counted:
@@ -132,7 +132,7 @@ def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) 
     return rows.where(~known_already[known_rows.n :])
 
 
-def below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes:
+def times_below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes:
     """What is below the watermark ``w``; no triple is in two of the frames.
 
     Rows of before that nobody counted are of elements that count for no window that counts now.
@@ -141,7 +141,7 @@ def below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes:
         ts = distinct(np.concatenate([_EMPTY, *(f["ts"] for f in frames)]))
         ts = ts[ts < w]
         return EventTimes(ts, np.zeros(len(ts), np.int64))
-    rows = concat([_none(True), *_same_columns(frames, counted=True)])
+    rows = concat([_empty_times(True), *_same_columns(frames, counted=True)])
     rows = rows.where(rows["ts"] < w)
     ts, at = np.unique(rows["ts"], return_inverse=True)
     n = np.zeros(len(ts), np.int64)
@@ -157,32 +157,32 @@ def as_sums(rows: Frame, w: int) -> Frame:
     return _each_once(rows.with_(k=rows["k"] * waits, h=rows["h"] * waits))
 
 
-def handed_on(gone: Frame, left: Times) -> Frame:
+def pass_on_counts(gone: Frame, left: Times) -> Frame:
     """What rows that go give to the times that are left, each to the one behind it; nothing where
     nobody counts.
     """
     if "n" not in gone or not gone.n:
         return gone.slice(0, 0)
     gone = gone.where(gone["n"] > 0)
-    return _uncounted(left[np.searchsorted(left, gone["ts"])]).with_(n=gone["n"])
+    return _without_counts(left[np.searchsorted(left, gone["ts"])]).with_(n=gone["n"])
 
 
-def alike(frames: Sequence[Frame], *, counted: bool) -> Frame:
+def align_frames(frames: Sequence[Frame], *, counted: bool) -> Frame:
     """Frames of times as one, in order, counted or not."""
-    return together(_same_columns(frames, counted=counted))
+    return concat_times(_same_columns(frames, counted=counted))
 
 
 def _same_columns(frames: Iterable[Frame], *, counted: bool) -> list[Frame]:
     if counted:
-        return [f if "n" in f else _uncounted(f["ts"]) for f in frames]
+        return [f if "n" in f else _without_counts(f["ts"]) for f in frames]
     return [f.select(["ts"]) for f in frames]
 
 
-def _none(counted: bool) -> Frame:
-    return _uncounted() if counted else Frame({"ts": _EMPTY})
+def _empty_times(counted: bool) -> Frame:
+    return _without_counts() if counted else Frame({"ts": _EMPTY})
 
 
-def _uncounted(ts: Times = _EMPTY) -> Frame:
+def _without_counts(ts: Times = _EMPTY) -> Frame:
     none = np.zeros(len(ts), np.uint64)
     return Frame({"ts": ts, "n": np.zeros(len(ts), np.int64), "k": none, "h": none}, len(ts))
 

@@ -49,12 +49,14 @@ def check_rate(made: Doubles, rows: Doubles, span: Times, rate: int) -> None:
     over = made > most_at_rate(rate, span, rows)
     if over.any():
         member = int(np.where(over, made, 0).argmax())
-        raise too_often(
+        raise too_many_reports(
             int(made[member]), int(span[member]), rate, member=member, says="would make"
         )
 
 
-def too_often(made: int, span: int, rate: int, *, says: str, member: int = -1) -> ExcessError:
+def too_many_reports(
+    made: int, span: int, rate: int, *, says: str, member: int = -1
+) -> ExcessError:
     """The error of a query with too many report rows of ``span`` ms."""
     seconds = f"{max(span / 1000, 0.001):,.3f}".rstrip("0").rstrip(".")
     return ExcessError(

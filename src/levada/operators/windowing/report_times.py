@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from levada.core.event_time import MAX, MIN, Times, Window, WindowKind, distinct, reporting
+from levada.core.event_time import MAX, MIN, Times, Window, WindowKind, distinct, reporting_windows
 from levada.core.frozen import frozen
 from levada.kernels.time.report_expansion import expand_closes
 from levada.kernels.time.window_intervals import Params, enter
@@ -45,17 +45,17 @@ class WatermarkProgress:
         return bool((self.new != self.old).any())
 
 
-def due(
+def due_range(
     kinds: Sequence[WindowKind], table: WindowTable, progress: WatermarkProgress
 ) -> tuple[Times, Times]:
     """(low, high] of each member: reports already made, reports to be made by this epoch."""
     low, high = watermark(table, progress.old), watermark(table, progress.new)
     if only_closes(kinds):
         return low, high
-    return _before(low), _before(high)
+    return _instant_before(low), _instant_before(high)
 
 
-def over(table: WindowTable, progress: WatermarkProgress) -> npt.NDArray[np.bool_]:
+def has_ended(table: WindowTable, progress: WatermarkProgress) -> npt.NDArray[np.bool_]:
     """The members all of whose streams have ended."""
     new = progress.new if progress.ended is None else np.where(progress.ended, MAX, progress.new)
     return watermark(table, new) >= MAX
@@ -68,7 +68,7 @@ def only_closes(kinds: Sequence[WindowKind]) -> bool:
     return all(k in (WindowKind.CLOSE_OPEN, WindowKind.CLOCK) for k in kinds)
 
 
-def _before(w: Times) -> Times:
+def _instant_before(w: Times) -> Times:
     return np.where((w > MIN) & (w < MAX), w - 1, w)
 
 
@@ -107,7 +107,7 @@ def instants(
     windows = schedule.windows
     seen = [element_times.get(n, NOTHING) for n in schedule.streams]
     spans = [span(w, s, schedule.start) for w, s in zip(windows, seen, strict=True)]
-    said = reporting([w.kind for w in windows])
+    said = reporting_windows([w.kind for w in windows])
     last, cap = MAX, high
     if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
@@ -181,7 +181,7 @@ def _with_empty(
     ``end``: where the streams have ended, the last instant at which there is content.
     """
     windows = schedule.windows
-    counted = _counted(schedule, element_times)
+    counted = _counted_times(schedule, element_times)
     first, _ = _since_first(schedule, element_times)
     if not len(first):
         return times
@@ -199,7 +199,7 @@ def _with_empty(
     return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
 
 
-def _counted(schedule: Schedule, element_times: ElementTimes) -> list[Times]:
+def _counted_times(schedule: Schedule, element_times: ElementTimes) -> list[Times]:
     """Of each window the times of the elements that count for it."""
     seen = [element_times.get(n, NOTHING).ts for n in schedule.streams]
     begins = [max(schedule.start, w.start) for w in schedule.windows]
@@ -208,7 +208,7 @@ def _counted(schedule: Schedule, element_times: ElementTimes) -> list[Times]:
 
 def _since_first(schedule: Schedule, element_times: ElementTimes) -> tuple[Times, Times]:
     """All instants from the first element on, at which empty reports are there, too."""
-    first = [int(t[0]) for t in _counted(schedule, element_times) if len(t)]
+    first = [int(t[0]) for t in _counted_times(schedule, element_times) if len(t)]
     start = np.array(sorted(first)[:1], np.int64)
     return start, np.full(len(start), MAX, np.int64)
 
@@ -254,7 +254,9 @@ def next_report(windows: Sequence[Window], r: Times, changes: Times) -> Times:
     for w in _reporting(windows):
         if w.kind.on_close:
             np.minimum(
-                out, enter(*Params.of([_opening(w)]), np.zeros(len(r), np.int32), r), out=out
+                out,
+                enter(*Params.of([_as_opening_window(w)]), np.zeros(len(r), np.int32), r),
+                out=out,
             )
     return np.minimum(out, next_of(changes, r), out=out)
 
@@ -268,7 +270,7 @@ def next_of(instants_: Times, r: Times) -> Times:
 
 
 def _reporting(windows: Sequence[Window]) -> list[Window]:
-    return [windows[i] for i in reporting([w.kind for w in windows])]
+    return [windows[i] for i in reporting_windows([w.kind for w in windows])]
 
 
 def _at_clock(windows: Sequence[Window], x: int) -> int:
@@ -281,6 +283,6 @@ def _at_clock(windows: Sequence[Window], x: int) -> int:
     )
 
 
-def _opening(w: Window) -> Window:
+def _as_opening_window(w: Window) -> Window:
     """The window as if with bounds [), whose ``enter`` is the next close."""
     return Window(WindowKind.CLOSE_OPEN, w.range, w.step, w.t0, w.t0_given)

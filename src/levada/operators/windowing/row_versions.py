@@ -35,7 +35,7 @@ def versions(rows: Frame, key: tuple[Words, Words]) -> Frame:
     ([1, 3], True)
     """
     at = rows[col.least(0)]
-    begin, end = taken_back(key, at, rows["w"])
+    begin, end = find_retractions(key, at, rows["w"])
     until = np.full(rows.n, MAX, np.int64)
     until[begin] = at[end]
     stay = np.ones(rows.n, np.bool_)
@@ -43,7 +43,7 @@ def versions(rows: Frame, key: tuple[Words, Words]) -> Frame:
     return rows.with_(**{col.UNTIL: until}).where(stay)
 
 
-def taken_back(key: tuple[Words, Words], at: Times, weight: Weights) -> tuple[Longs, Longs]:
+def find_retractions(key: tuple[Words, Words], at: Times, weight: Weights) -> tuple[Longs, Longs]:
     """Rows of weight +1, and for each the row that takes it back: the next change of its key, if
     that is of weight -1. It is later, never at the same instant.
 

@@ -36,10 +36,10 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
         s, e = (np.maximum(s, latest), np.minimum(e, end)) if j else (latest, end)
     if not layout.windows:
         s, e = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
-    return s, _ended(frame, e)
+    return s, _limit_ends(frame, e)
 
 
-def _ended(frame: Frame, e: Times) -> Times:
+def _limit_ends(frame: Frame, e: Times) -> Times:
     """The ends of rows, of which some are known to end before their windows have them do."""
     return np.minimum(e, frame[col.UNTIL]) if col.UNTIL in frame else e
 
@@ -70,7 +70,7 @@ def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
     return int(e.max())
 
 
-def exact(
+def exact_interval(
     frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None
 ) -> tuple[Times, Times]:
     """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to its."""
@@ -84,7 +84,7 @@ def exact(
         one_s, one_e = interval(*table.params(t), table.start[t], frame["op"], lo, hi, prev)
         np.maximum(s, one_s, out=s)
         np.minimum(e, one_e, out=e)
-    return s, _ended(frame, e)
+    return s, _limit_ends(frame, e)
 
 
 def watermark(table: WindowTable, streams: Times) -> Times:
@@ -101,7 +101,7 @@ def watermark(table: WindowTable, streams: Times) -> Times:
     return w
 
 
-def quarter(table: WindowTable) -> int:
+def max_run_span(table: WindowTable) -> int:
     """A quarter of the longest window: the most that a run of state may span."""
     if not table.kind.size:
         return MAX

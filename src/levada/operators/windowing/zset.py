@@ -70,7 +70,7 @@ class Steps(NamedTuple):
         return np.diff(total, prepend=0)
 
     @property
-    def final(self) -> npt.NDArray[np.bool_]:
+    def is_final(self) -> npt.NDArray[np.bool_]:
         """Whether a step is the last one of its key."""
         return ends_segment(self.of)
 
@@ -98,7 +98,7 @@ def integrate(key_steps: Steps, change: Longs, before: Longs | None = None) -> L
     [11, 13, 23]
     """
     total = np.cumsum(change)
-    final = key_steps.final
+    final = key_steps.is_final
     number: Longs = np.cumsum(final) - final  # of the keys that have steps
     earlier = np.concatenate([[0], total[final]])[number]
     after: Longs = total - earlier

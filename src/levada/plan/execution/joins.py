@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
 from levada.core.event_time import WindowKind
-from levada.core.expressions import Call, Expression, Function, Param, both
+from levada.core.expressions import Call, Expression, Function, Param, conjunction
 from levada.core.frozen import frozen
 from levada.plan.execution.join_kinds import JoinKind, Order, subject
 from levada.plan.execution.step_traits import Ending, OwnWindows, Places, Sides, Traits
@@ -268,7 +268,7 @@ class Pick(OwnWindows):
     @property
     def condition(self) -> Expression | None:
         """The tests and the rest, as a condition over slots and parameters."""
-        return both((*(test.condition for test in self.tests), *self.rest))
+        return conjunction((*(test.condition for test in self.tests), *self.rest))
 
 
 @frozen

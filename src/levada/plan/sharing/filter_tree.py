@@ -36,7 +36,7 @@ from operator import and_
 
 from levada.core.event_time import WindowKind
 from levada.core.frozen import frozen
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.core.rdf_terms import Literal
 from levada.core.size_thresholds import register
 from levada.plan.physical.operators import Op
@@ -116,7 +116,7 @@ def _taken(told: Iterable[str], common: Counter[str]) -> Iterator[str]:
 
 
 def _steps(key: Key, block: Block) -> Iterator[tuple[object, tuple[str, ...]]]:
-    streams = tuple(dict.fromkeys(map(shown, _streams(block.relaxed)))) or ("static data",)
+    streams = tuple(dict.fromkeys(map(display_name, _streams(block.relaxed)))) or ("static data",)
     yield streams, streams
     what = "join of" if block.joined else "rows grouped of"
     yield key, (what, *parts(block))

@@ -38,8 +38,8 @@ from levada.core.expressions import (
     Expression,
     Function,
     Var,
-    both,
     calls,
+    conjunction,
     variables,
 )
 from levada.core.query_model import TriplePattern
@@ -227,7 +227,7 @@ class Parameterizer:
         order = {v: i for i, v in enumerate(op.variables)}
         self.found += [told[at] for at in sorted(told, key=lambda at: (order[at[0]], at[1]))]
         self.found += [Lifted(rest=part) for part in rest]
-        condition = both(left)
+        condition = conjunction(left)
         if condition is None:
             return found
         kept = None if len(left) == parts and child is op.inputs[0] else p.Filter(condition)

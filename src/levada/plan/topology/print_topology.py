@@ -26,7 +26,7 @@ from dataclasses import fields
 
 from levada.core.event_time import WindowKind
 from levada.core.frozen import frozen
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.execution.shapes import TO_ALL, Edge, Member
 from levada.plan.execution.sharing_demand import is_loose
@@ -115,7 +115,11 @@ def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
     """How many tasks each operator of the task graph has; None: one for each source partition."""
     topology.install()
     streams = {
-        shown(s) for n in topology.nodes.values() for m in n.members.index for s in m.streams if s
+        display_name(s)
+        for n in topology.nodes.values()
+        for m in n.members.index
+        for s in m.streams
+        if s
     }
     stages = max((node.shape.stage for node in topology.nodes.values()), default=0)
     return {
@@ -130,7 +134,7 @@ def streams_read(topology: Topology) -> tuple[tuple[str, ...], ...]:
     topology.install()
     nodes = [topology.nodes[number] for number in topology.order()]
     return tuple(
-        tuple({shown(s): None for m in node.members.index for s in m.streams if s})
+        tuple({display_name(s): None for m in node.members.index for s in m.streams if s})
         if not node.inputs
         else ()
         for node in nodes
@@ -250,7 +254,9 @@ def describe_windows(member: Member) -> tuple[str, ...]:
 
 def _details(member: Member) -> Iterator[str]:
     if member.streams:
-        yield "of " + " ".join(dict.fromkeys(shown(stream) for stream in member.streams if stream))
+        yield "of " + " ".join(
+            dict.fromkeys(display_name(stream) for stream in member.streams if stream)
+        )
     if member.constants:
         constants = ("-" if term is None else str(term) for term in member.constants)
         yield f"({' '.join(constants)})"

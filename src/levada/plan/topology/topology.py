@@ -19,7 +19,7 @@ from functools import partial
 
 from levada.core.event_time import MAX
 from levada.core.gc_control import collection_paused
-from levada.core.names import derived_by, is_derived, left_as, shown
+from levada.core.names import derived_by, display_name, is_derived, removed_name
 from levada.core.stream_facts import StreamFacts
 from levada.plan.binding.installer import Installer
 from levada.plan.execution.join_kinds import JoinForm
@@ -278,7 +278,7 @@ class Topology:
     def place(self, query: Query) -> Query:
         """The query on the topology's streams: what others make has its number here."""
         windows = tuple(
-            replace(w, stream=self.stream_of(shown(w.stream))) if is_derived(w.stream) else w
+            replace(w, stream=self.stream_of(display_name(w.stream))) if is_derived(w.stream) else w
             for w in query.windows
         )
         return replace(query, windows=windows)
@@ -309,7 +309,7 @@ class Topology:
         number = self.streams.index(stream)
         del self.facts[stream]
         others = self.streams[number + 1 :]
-        self.streams = (*self.streams[:number], left_as(number), *others)
+        self.streams = (*self.streams[:number], removed_name(number), *others)
 
     def graphs(self) -> frozenset[str | None]:
         """The static graphs that some query reads."""

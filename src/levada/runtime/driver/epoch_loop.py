@@ -42,7 +42,7 @@ from levada.checkpoint.leadership.rollback import offer
 from levada.checkpoint.manifest import PUBLISHING
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksummed_files import read_sealed, seal
-from levada.core.durable_files import make_folder, replace_file, unwritable, write_once
+from levada.core.durable_files import make_folder, replace_file, unwritable_error, write_once
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
 from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
 
@@ -164,9 +164,9 @@ class EpochLoop:
             by.__cause__ = error
             return by
         if isinstance(error, OSError | CheckpointError) and not root.is_dir():
-            told = unwritable(root, OSError())
+            told = unwritable_error(root, OSError())
         elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
-            told = unwritable(root, error)
+            told = unwritable_error(root, error)
         elif isinstance(error, DamagedError) and (hint := offer(root)):
             told = DamagedError(error.message, hint=hint)
         else:

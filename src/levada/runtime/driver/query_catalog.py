@@ -24,7 +24,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
 from levada.core.frozen import frozen
-from levada.core.names import derived_by, is_derived, shown
+from levada.core.names import derived_by, display_name, is_derived
 from levada.errors import CheckpointError, LevadaError
 from levada.plan.execution.plan import Plan, QueryPlan
 from levada.plan.logical import nodes as a
@@ -335,7 +335,7 @@ class Catalog:
         """
         topology = self._topology or self._before(query)
         seen = (
-            made_by(shown(w.stream), last, topology)  # also if nobody has read it
+            made_by(display_name(w.stream), last, topology)  # also if nobody has read it
             if is_derived(w.stream)
             else seen_in(w.stream, last, topology)
             for w in query.windows
@@ -591,4 +591,4 @@ def _shown(options: QueryOptions) -> str:
 
 def _maker_of(stream: str) -> str:
     """The name of a stream as a registered query has it."""
-    return derived_by(shown(stream)) if is_derived(stream) else stream
+    return derived_by(display_name(stream)) if is_derived(stream) else stream

@@ -27,7 +27,7 @@ import xxhash
 from levada.connectors.config.input_formats import QUADS
 from levada.connectors.ingest.static_files import StaticFile, check_sound, static_source
 from levada.core.checkpoint_files import create, sync_folder
-from levada.core.durable_files import hidden, make_folder, replace_file
+from levada.core.durable_files import hidden_name, make_folder, replace_file
 from levada.errors import SourceError, UsageError, near
 
 LOOK = 0.2  # s between two looks at files that may change
@@ -226,7 +226,7 @@ def _stamp(path: str) -> Stamp:
 
 def _copy(source: Path, folder: Path) -> Path:
     """A durable copy of a file, named by its content, with its endings."""
-    temporary = Path(hidden(str(folder / "copy")))
+    temporary = Path(hidden_name(str(folder / "copy")))
     digest = xxhash.xxh3_128()
     with source.open("rb") as file, create(temporary) as out:
         while block := file.read(BLOCK):

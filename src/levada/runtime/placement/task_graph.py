@@ -22,7 +22,7 @@ import numpy as np
 
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.core.frozen import frozen
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.kernels.keyed.key_partitioner import partition_of
 from levada.operators.rows.route_rows import home_hash
 from levada.plan.execution import steps as s
@@ -39,7 +39,7 @@ def reader(stream: str, partition: str) -> str:
     >>> reader("http://e/s", "a.nt")
     'http://e/s a.nt'
     """
-    return f"{shown(stream)} {partition}".rstrip()
+    return f"{display_name(stream)} {partition}".rstrip()
 
 
 def task(stage: int, partition: int) -> str:
@@ -130,7 +130,7 @@ def _reader(name: str, readers: Mapping[str, Sequence[str]]) -> Operator:
     if name == STATIC:
         return Operator(STATIC, (STATIC,))
     partitions = readers.get(name) or ("",)
-    return Operator(shown(name), tuple(reader(name, partition) for partition in partitions))
+    return Operator(display_name(name), tuple(reader(name, partition) for partition in partitions))
 
 
 def _feeds(plan: Plan) -> dict[int, tuple[str, ...]]:

@@ -92,12 +92,12 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorConte
         within = reach(plan, streams[stream])
         ends = np.minimum(rows[col.least(0)] + within, MAX)
         places = rows.select((col.mantissa(0), "file", col.PLACE))
-        new = lsm_runs.arranged(
+        new = lsm_runs.build_run(
             lsm_runs.keyed(places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None)
         )
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
-        for a, b in _met(new, lsm_runs.live(state, key, now)):
+        for a, b in _met(new, lsm_runs.live_runs(state, key, now)):
             raise _broken(env.pool, streams[stream], a, b)
         lsm_runs.insert(state, key, new, within // 4, horizon=after)
         dead = max(dead, int(ends.max(initial=MIN)))

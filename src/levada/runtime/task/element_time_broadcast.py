@@ -79,7 +79,7 @@ class Times:
 
 def _together(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
     return {
-        FrameAddress(FrameKind.TIMES, i).name: element_times.together(parts)
+        FrameAddress(FrameKind.TIMES, i).name: element_times.concat_times(parts)
         for i, parts in seen.items()
     }
 

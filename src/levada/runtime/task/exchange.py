@@ -43,7 +43,12 @@ from levada.operators.reporting.compensation_routing import NO_ROWS, Compensatio
 from levada.operators.reporting.shared_result_cells import route_shared_rows
 from levada.operators.rows.cardinality_counters import Flows, Joining
 from levada.operators.rows.filter_extend import is_threshold, thresholds
-from levada.operators.rows.route_rows import in_pieces, once, partition_hash, project_for_consumer
+from levada.operators.rows.route_rows import (
+    in_pieces,
+    partition_hash,
+    project_for_consumer,
+    without_fan,
+)
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
@@ -85,7 +90,7 @@ class Exchange:
         """The rows for consumers in this stage; the others are put into the boxes. What has been
         folded for a GROUP BY already comes as partials (``is_folded``).
         """
-        self.flows.see(node.id, out)
+        self.flows.record(node.id, out)
         done = yield from self._sliced(node, out)
         for consumer in node.consumers:
             for at, frame in self._rows(node, out, consumer, done):
@@ -142,7 +147,7 @@ class Exchange:
             yield consumer, in_ranges
             return
         if self._is_for_all(consumer):
-            consumer = once(consumer)
+            consumer = without_fan(consumer)
         target = self._thresholds_of(consumer)
         if target is not None and consumer.stage == self.stage and out.n:
             passed = self._thresholds(node, out, consumer, target)

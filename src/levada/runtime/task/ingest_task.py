@@ -113,9 +113,9 @@ class IntakeTask:
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
-        cpu, met = time.thread_time() - began, self.exchange.met.told()
+        cpu, met = time.thread_time() - began, self.exchange.met.snapshot()
         told = TaskOutcome(
-            0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told()
+            0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.snapshot()
         )
         told.nodes = {
             str(node): s for node, s in self.pool.spent.by_node("cpu").items() if node >= 0

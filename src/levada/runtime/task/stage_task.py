@@ -403,12 +403,12 @@ class StageTask:
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             file = state_files.write(self.context.root, "state", stem, self.state.finish())
-        state_files.delete(self.context.root, self.state.in_vain())
+        state_files.delete(self.context.root, self.state.unlisted_files())
         self.opened.keep(file_delta.tell(done, self.state, file, whole=self.context.whole))
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.sizes = self.results.sizes
-        done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
-        done.flows = exchange.flows.told()
+        done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.snapshot()
+        done.flows = exchange.flows.snapshot()
         done.cpu = time.thread_time() - self.began
         done.seconds = time.perf_counter() - self.started
         if self.context.measured:

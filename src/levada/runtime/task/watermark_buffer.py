@@ -14,7 +14,7 @@ import numpy.typing as npt
 from levada.core import column_names as col
 from levada.core.event_time import MAX, Times
 from levada.core.frame import Frame, concat
-from levada.operators.state.ordered_buffer import OrderedBuffer, ordered
+from levada.operators.state.ordered_buffer import OrderedBuffer, order_by
 from levada.operators.state.state_parts import ALIKE, State
 from levada.plan.execution.joins import is_alike
 from levada.plan.execution.plan import Plan, PlanNode
@@ -74,7 +74,7 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
     up: list[Frame] = []
     rest: list[Frame] = []
     for stream in to.streams:
-        up += OrderedBuffer(state, to.key(stream), TIME).come_up(int(watermarks[stream]))
+        up += OrderedBuffer(state, to.key(stream), TIME).take_below(int(watermarks[stream]))
     for frame in frames:
         _split(frame, w, start, up, rest)
     left = [f for f in rest if f.n]
@@ -82,9 +82,9 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
         new = concat(left)
         of = streams[new["op"]]
         for stream in np.unique(of).tolist():  # each has its own watermark
-            OrderedBuffer(state, to.key(stream), TIME).wait(new.where(of == stream))
+            OrderedBuffer(state, to.key(stream), TIME).add(new.where(of == stream))
     found = [f for f in up if f.n]
-    return ordered(concat(found), TIME) if found else None
+    return order_by(concat(found), TIME) if found else None
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:

@@ -19,7 +19,7 @@ from levada.checkpoint.result_index import Entry
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import lines
 from levada.core.event_time import TIMELESS
-from levada.core.names import shown
+from levada.core.names import display_name
 from levada.engine.status.result_archive import Archive, ArchivedReports
 from levada.server.fair_slots import FairSlots
 
@@ -92,7 +92,7 @@ def events_of(found: ArchivedReports) -> Iterator[Event]:
     are one.
     """
     query = found.query
-    texts = lines(Format.NDJSON, shown(query.name), query.variables, found.batch)
+    texts = lines(Format.NDJSON, display_name(query.name), query.variables, found.batch)
     if found.ids == [found.entry.epoch] and found.entry.queries[query.name][1] == TIMELESS:
         yield _event(found.entry.epoch, texts.to_list())
         return

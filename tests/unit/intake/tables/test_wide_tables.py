@@ -101,7 +101,7 @@ def test_columns_of_a_frame_are_not_compared_pair_by_pair(monkeypatch: pytest.Mo
     )
     values = np.arange(100, dtype=np.int64)
     columns = {f"c{i}": values + i for i in range(COLUMNS)} | {"again": values + 7}
-    ((described, _),) = frame.laid_out({"a": Frame(columns)})
+    ((described, _),) = frame.lay_out({"a": Frame(columns)})
     assert sum(compared) == 1
     places = {name: place for name, _, place in described.columns}
     assert places["again"] == places["c7"]

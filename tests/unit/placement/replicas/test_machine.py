@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from levada.core.machine_file import read_machine, shipped
+from levada.core.machine_file import read_machine, shipped_machine
 from levada.errors import UsageError
 
 GOOD = {
@@ -21,7 +21,7 @@ GOOD = {
 
 @pytest.mark.parametrize(("name", "cores"), [("server-a", 144), ("server-b", 64)])
 def test_servers_are_there(name: str, cores: int) -> None:
-    found = shipped(name)
+    found = shipped_machine(name)
     assert sum(found.cores) == cores and len(found.places) == 8
     assert np.array_equal(found.latency, found.latency.T)
     within, across = found.latency[:4, :4].max(), found.latency[:4, 4:].min()
@@ -96,4 +96,4 @@ def test_no_file_and_no_such_server() -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_machine(Path("nowhere.yaml"))
     with pytest.raises(UsageError, match="Did you mean server-a"):
-        shipped("servera")
+        shipped_machine("servera")

@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from levada.core.array_types import Longs
-from levada.core.machine_file import shipped
+from levada.core.machine_file import shipped_machine
 from levada.errors import UsageError
 from levada.placement.replication.baseline_plans import first_fit, metis, round_robin, scattered
 from levada.placement.replication.branch_and_bound import branch, interchangeable
@@ -136,7 +136,7 @@ def test_places_that_can_be_exchanged() -> None:
     other = machine(np.array([[0.0, 9, 9], [9, 0, 5], [9, 5, 0]]), 2)
     found = interchangeable(problem(graph, other))
     assert found[1, 2] and not found[0, 1]
-    assert not np.triu(interchangeable(problem(graph, shipped("server-a"))), 1).any()
+    assert not np.triu(interchangeable(problem(graph, shipped_machine("server-a"))), 1).any()
 
 
 @pytest.mark.parametrize("rule", [first_fit, round_robin])
@@ -154,7 +154,7 @@ def test_rivals_place_each_replica_once_within_the_cores(rule, seed: int) -> Non
 
 
 def test_first_fit_fills_and_round_robin_spreads() -> None:
-    given = problem(word_count(), shipped("server-b"))
+    given = problem(word_count(), shipped_machine("server-b"))
     ones = np.ones(5, np.int64)
     assert first_fit(MODELS["paper"], given, ones)[:, 0].tolist() == [1] * 5
     assert round_robin(MODELS["paper"], given, ones)[range(5), range(5)].tolist() == [1] * 5
@@ -191,12 +191,12 @@ def test_a_move_budget_is_kept(seed: int, moves: int) -> None:
 @pytest.mark.parametrize("step", ["by", "to"])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_scaling_grows_until_nothing_is_over_supplied_or_no_core_is_left(model: str, step) -> None:  # type: ignore[no-untyped-def]
-    given = problem(word_count(), shipped("server-b"))
+    given = problem(word_count(), shipped_machine("server-b"))
     plan = scaled(MODELS[model], given, Search(step=step, nodes=200))
     assert plan.within and 5 < plan.replication.sum() <= 64
     ones = place(MODELS[model], given, np.ones(5, np.int64), SMALL)
     assert plan.throughput > 5 * ones.throughput or model == "epochs"
-    slow = problem(word_count(), shipped("server-b"), rate=1e5)
+    slow = problem(word_count(), shipped_machine("server-b"), rate=1e5)
     fed = scaled(MODELS[model], slow, Search(step=step, nodes=200))
     assert (
         fed.throughput == pytest.approx(1e6) and fed.replication.sum() < 64
@@ -204,7 +204,7 @@ def test_scaling_grows_until_nothing_is_over_supplied_or_no_core_is_left(model: 
 
 
 def test_a_bottleneck_is_the_last_operator_that_gets_too_much() -> None:
-    given = problem(word_count(), shipped("server-b"))
+    given = problem(word_count(), shipped_machine("server-b"))
     ones = judged(MODELS["paper"], given, first_fit(MODELS["paper"], given, np.ones(5, np.int64)))
     ratios = oversupply(MODELS["paper"], given, ones)
     assert bottleneck(ratios) == 3  # the counter; the sink gets what the counter gives
@@ -222,7 +222,7 @@ def test_where_no_plan_keeps_the_constraints_the_coarse_operator_is_split() -> N
 
 
 def test_one_result_for_one_seed_and_time_that_is_up_ends_it() -> None:
-    given = problem(word_count(), shipped("server-b"))
+    given = problem(word_count(), shipped_machine("server-b"))
     first, again = (rlas(MODELS["sustainable"], given, SMALL) for _ in range(2))
     assert (first.counts == again.counts).all()
     ticks = itertools.count()
@@ -232,7 +232,7 @@ def test_one_result_for_one_seed_and_time_that_is_up_ends_it() -> None:
 
 
 def test_balanced_uses_every_core() -> None:
-    given = problem(word_count(), shipped("server-a"))
+    given = problem(word_count(), shipped_machine("server-a"))
     for cost in balances(given):
         counts = balanced(given, cost)
         assert counts.sum() == 144 and counts.argmax() == 3

@@ -17,7 +17,7 @@ from levada.language.translate.sparql.translate import translate
 from levada.operators.matching import pattern_table
 from levada.operators.matching.pattern_match import PatternTable
 from levada.operators.matching.pattern_table import Patterns, patterns_of
-from levada.operators.rows.predicate_groups import Form, numbered, told_by
+from levada.operators.rows.predicate_groups import Form, group_predicates, number_forms
 from levada.operators.rows.predicate_index import PredicateIndexReader
 from levada.plan.execution import plan as sealed
 from levada.plan.execution import steps as s
@@ -75,9 +75,9 @@ def wanted(table: PatternTable) -> set[tuple[int, ...]]:
 def finders(plan: Plan) -> list[PredicateIndexReader]:
     """Those of the relaxed join's first input."""
     (join,) = (n for n in plan.nodes.values() if (own := n.of(s.Join)) and own.step.relaxed)
-    forms = [Form.of_side(one, 0, first) for first, one in numbered(join, shares_of(plan))]
+    forms = [Form.of_side(one, 0, first) for first, one in number_forms(join, shares_of(plan))]
     bits = np.ones(sum(len(form.of.members) for form in forms), np.int64)
-    return [finder for told in told_by(forms, SEED, bits) for finder in told.finders]
+    return [finder for told in group_predicates(forms, SEED, bits) for finder in told.finders]
 
 
 def test_a_newcomer_makes_nothing_anew_of_what_was_there() -> None:

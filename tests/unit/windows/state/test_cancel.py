@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.frame import Frame
-from levada.operators.state.retractions import uncancelled
+from levada.operators.state.retractions import drop_cancelled
 
 rows = st.lists(
     st.tuples(
@@ -51,7 +51,7 @@ def test_what_stays_adds_up_to_the_same(
     given_rows: list[tuple[int, int, int, int, int]], low: int
 ) -> None:
     whole = frame(given_rows)
-    left = uncancelled(whole, whole["#s"] <= low, ["hi0"])
+    left = drop_cancelled(whole, whole["#s"] <= low, ["hi0"])
     for tau in range(low, 11):
         assert weights(left, tau) == weights(whole, tau)
     begun = left["#s"] <= low
@@ -60,4 +60,4 @@ def test_what_stays_adds_up_to_the_same(
 
 def test_rows_without_weights_stay() -> None:
     plain = Frame({"op": np.zeros(2, np.int32), "#s": np.zeros(2, np.int64)})
-    assert uncancelled(plain, np.ones(2, np.bool_)) is plain
+    assert drop_cancelled(plain, np.ones(2, np.bool_)) is plain

@@ -41,13 +41,13 @@ def epoch(keys: list[int], first: int, at: int, lasts: int) -> lsm_runs.Run:
     k = np.array([avalanche(np.uint64(key + 1)) for key in keys], np.uint64)
     s = np.full(len(keys), at, np.int64)
     rows = Frame({"id": np.arange(first, first + len(keys)), "key": np.array(keys, np.int64)})
-    return lsm_runs.arranged(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
+    return lsm_runs.build_run(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
 
 
 def met(state: State, probe: lsm_runs.Run, horizon: int) -> list[tuple[int, int]]:
     """Which rows a run meets, both by row and by bucket."""
     found = []
-    for run in lsm_runs.live(state, "x", horizon):
+    for run in lsm_runs.live_runs(state, "x", horizon):
         b = probe.buckets
         at, places = run.met(b.k, b.h, b.s, b.ends)
         ids = probe.rows["id"][probe.at(at.astype(np.int32))]
@@ -83,7 +83,7 @@ def test_what_is_alive_is_met_once(
 def test_a_run_of_all_keys_is_probed_by_the_columns_as_they_are() -> None:
     run = epoch([3, 1, 2, 3], 0, 5, 10)
     b = epoch([3, 4, 1], 10, 6, 2).buckets
-    with patch.object(Range, "holds", side_effect=AssertionError("all keys are in it")):
+    with patch.object(Range, "contains", side_effect=AssertionError("all keys are in it")):
         at, places = run.met(b.k, b.h, b.s, b.ends)
     assert at.dtype == np.int64
     met = list(zip(b.k[at].tolist(), run.buckets.k[places].tolist(), strict=True))
@@ -103,7 +103,7 @@ def test_pieces_are_no_larger_than_two_theta() -> None:
     assert max(p.rows for p in pieces) * each <= 2 * theta
     assert sum(p.rows for p in state.pieces("x")) == 4000
     assert state.held < 8 * theta
-    assert not set(state.in_vain()) & set(state.files())
+    assert not set(state.unlisted_files()) & set(state.files())
 
 
 def test_buddies_come_together_again_and_a_key_alone_is_cut_by_time() -> None:
@@ -116,6 +116,6 @@ def test_buddies_come_together_again_and_a_key_alone_is_cut_by_time() -> None:
     assert len({range_of(p) for p in own}) == 1  # all of one range
     bare = State(None, "", opened)  # the bound is gone: what was cut is merged as it comes
     bare._pieces = {"x": [p for p in state.pieces("x") if p.file]}
-    one = lsm_runs._one(bare, bare.pieces("x"), -1, (), alive=None)
+    one = lsm_runs._merge_to_next_level(bare, bare.pieces("x"), -1, (), alive=None)
     assert sum(p.rows for p in one) == sum(p.rows for p in bare.pieces("x"))
     assert len(one) == 1

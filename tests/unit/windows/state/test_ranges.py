@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.operators.state.key_ranges import ALL, DEEPEST, HOT, Range, common, leaves
+from levada.operators.state.key_ranges import ALL, DEEPEST, HOT, Range, common_range, leaves
 
 few = st.integers(0, 15).map(lambda n: n << 60)
 keys = st.lists(few | st.integers(0, 2**64 - 1), max_size=200)
@@ -77,7 +77,7 @@ def test_a_hot_key_stops_the_cutting() -> None:
 @given(ranges, st.lists(st.integers(0, 2**64 - 1), max_size=20))
 def test_keys_come_back_from_what_a_range_leaves_of_them(some: Range, drawn: list[int]) -> None:
     k = np.array(drawn, np.uint64)
-    mine = k[some.holds(k)]
+    mine = k[some.contains(k)]
     assert some.keys(some.rest(mine)).tolist() == mine.tolist()
     first = np.array([some.prefix << (64 - some.depth)] if some.depth else [5], np.uint64)
     assert some.keys(some.rest(first)).tolist() == first.tolist()
@@ -85,7 +85,7 @@ def test_keys_come_back_from_what_a_range_leaves_of_them(some: Range, drawn: lis
 
 @given(st.lists(ranges, min_size=1, max_size=5))
 def test_the_common_range_holds_all_and_no_half_of_it_does(some: list[Range]) -> None:
-    found = common(some)
+    found = common_range(some)
     assert all(each.within(found) for each in some)
     assert not any(all(each.within(half) for each in some) for half in found.halves)
 

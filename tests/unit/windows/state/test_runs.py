@@ -29,11 +29,11 @@ def epoch(ids: list[int], at: int, lasts: int) -> lsm_runs.Run:
     k = np.array(ids, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     s = np.full(len(ids), at, np.int64)
     rows = Frame({"id": np.array(ids, np.int64)})
-    return lsm_runs.arranged(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
+    return lsm_runs.build_run(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
 
 
 def held(state: State, horizon: int) -> list[int]:
-    return sorted(int(i) for run in lsm_runs.live(state, "x", horizon) for i in run.rows["id"])
+    return sorted(int(i) for run in lsm_runs.live_runs(state, "x", horizon) for i in run.rows["id"])
 
 
 @given(
@@ -117,7 +117,7 @@ def test_a_row_is_rewritten_a_bounded_number_of_times() -> None:
 def test_a_run_is_probed_by_its_key_and_instants() -> None:
     state = fresh()
     lsm_runs.insert(state, "x", epoch([1, 2, 3, 2], 100, 50), 1000, horizon=100)
-    (run,) = lsm_runs.live(state, "x", 100)
+    (run,) = lsm_runs.live_runs(state, "x", 100)
     probe = epoch([2], 120, 50)
     i, j = join_pairs(
         probe.buckets.k, probe.buckets.h, probe.buckets.s, probe.buckets.e, run.buckets
@@ -144,11 +144,11 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
             "w": np.array([1, -1], np.int8),
         }
         rows = Frame({"op": np.zeros(2, np.int32), **columns})
-        run = lsm_runs.arranged(
+        run = lsm_runs.build_run(
             lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, np.full(2, 2**62), None)
         )
         lsm_runs.insert(state, "x", run, 2**60, horizon=at, ends=("hi0",))
-    left = [run.rows for run in lsm_runs.live(state, "x", 400)]
+    left = [run.rows for run in lsm_runs.live_runs(state, "x", 400)]
     net: dict[int, int] = {}
     for f in left:
         for i, w in zip(f["id"].tolist(), f["w"].tolist(), strict=True):
@@ -161,7 +161,7 @@ def test_rows_of_members_that_are_gone_go_when_runs_are_put_together() -> None:
     state = fresh()
     for at in range(12):
         run = epoch([at, 100 + at], at, 10**6)
-        both = lsm_runs.arranged(run.rows.with_(op=(run.rows["id"] >= 100).astype(np.int32)))
+        both = lsm_runs.build_run(run.rows.with_(op=(run.rows["id"] >= 100).astype(np.int32)))
         lsm_runs.insert(state, "x", both, 10**6, horizon=at, alive=np.array([True, at < 4]))
     assert held(state, 12) == list(range(12))
 
@@ -186,7 +186,7 @@ def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, l
         for at in (90, now - 20, now, now + 39):
             probe = epoch([key], at, 1).rows
             found = []
-            for run in lsm_runs.live(state, "x", 0):
+            for run in lsm_runs.live_runs(state, "x", 0):
                 _, places = join_pairs(
                     probe["#k"], probe["#h"], probe["#s"], probe["#e"], run.buckets
                 )

@@ -14,7 +14,7 @@ from levada.kernels.terms.term_dictionary import Terms
 from levada.operators.state import counters, term_retention
 from levada.operators.state.checksummed_frames import unpack_checked
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.state_handover import HandedOverGroups, Part, taken_over
+from levada.operators.state.state_handover import HandedOverGroups, Part, take_over
 from levada.operators.state.state_parts import State, read_head
 
 GROUPS = 6
@@ -53,7 +53,7 @@ class Partitions:
                 taken = HandedOverGroups(None if (mine == theirs).all() else mine, theirs)
                 parts.append(Part(head, self.names[q], taken))
             if parts:
-                states[p] = State(taken_over(None, parts), "", self.read)
+                states[p] = State(take_over(None, parts), "", self.read)
         self.rows += sum(state.touched for state in states.values())
         for p, state in states.items():
             self.close(p, state)
@@ -89,7 +89,7 @@ def test_each_key_stands_in_one_place(
         expected.update(counts)
         for key in range(18):
             state, k = there.open(owner[key % GROUPS]), np.array([key], np.uint64)
-            found = counters.sum_(counters.find(state, "t", k, k), 1, "#n")
+            found = counters.sum_column(counters.find(state, "t", k, k), 1, "#n")
             assert found.tolist() == [expected[key]]
         scanned = Counter[int]()
         for p in there.names:
@@ -141,7 +141,7 @@ def test_texts_come_from_all_once_and_instants_from_one() -> None:
     parts = [
         Part(read_head(there.read(n)[1]), n, HandedOverGroups(None)) for n in there.names.values()
     ]
-    head = taken_over(parts[0], [*parts, *parts])
+    head = take_over(parts[0], [*parts, *parts])
     assert [(p.file, p.name) for p in head.pieces["terms"]] == [("0", "1"), ("1", "1")]
     assert [p.file for p in head.pieces["times.0"]] == ["0"]
     assert head.serial == 2, "names of new pieces are none that are there"

@@ -19,7 +19,7 @@ from levada.kernels.keyed.bucket_layout import avalanche
 from levada.operators.state import checksummed_frames, lsm_runs, restricted_lookup
 from levada.operators.state.checksummed_frames import CheckedFrames, unpack_checked
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.restricted_lookup import LookupKeys, met
+from levada.operators.state.restricted_lookup import LookupKeys, restrict_run
 from levada.operators.state.run import Run, open_
 from levada.operators.state.state_parts import Bounded, Head, State
 
@@ -43,7 +43,7 @@ def rows_of(keys: list[int], at: int, *, even: bool) -> Run:
     e = s + (50 if even else 1 + np.arange(len(keys)) % 50)
     group = (np.array(keys) * 7 % GROUPS).astype(np.uint16)
     rows = Frame({"op": np.zeros(len(keys), np.int32), col.PLACE: group, "id": s * 3})
-    return lsm_runs.arranged(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1)))
+    return lsm_runs.build_run(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1)))
 
 
 def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = False) -> State:
@@ -54,7 +54,7 @@ def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = Fals
     for run in () if apart else epochs:
         lsm_runs.insert(state, "x", run, 40, horizon=-1)
     if apart:
-        state.replace("apart", [p for run in epochs for p in lsm_runs.put(state, run, 1)])
+        state.replace("apart", [p for run in epochs for p in lsm_runs.put_run(state, run, 1)])
     name = written(state.finish())
     mask = np.isin(np.arange(GROUPS), list(groups))
     here = [
@@ -104,7 +104,7 @@ def test_as_of_the_run_as_it_is(
         new = LookupKeys([(probe.rows[col.KEY], probe.rows)])
         for piece in state.pieces("x"):
             want = sorted(pairs(open_(state, piece), probe, mask))
-            assert sorted(pairs(met(state, piece, new), probe, mask)) == want
+            assert sorted(pairs(restrict_run(state, piece, new), probe, mask)) == want
 
 
 def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
@@ -113,8 +113,8 @@ def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
     new = LookupKeys([(probe.rows[col.KEY], probe.rows)])
     (piece,) = state.pieces("x")
     with patch.object(State, "frames", side_effect=AssertionError("it is opened")):
-        assert met(state, piece, new) is None
-    assert met(state, piece, None) is not None
+        assert restrict_run(state, piece, new) is None
+    assert restrict_run(state, piece, None) is not None
 
 
 def test_where_nothing_has_come_nothing_is_looked_up() -> None:
@@ -133,7 +133,7 @@ def test_of_a_large_run_a_few_blocks_are_read() -> None:
         seen.append(len(np.unique(at >> checksummed_frames.BLOCK)))
 
     with patch.object(checksummed_frames._Blocks, "_check", counted):
-        run = met(state, piece, LookupKeys([(probe.rows[col.KEY], probe.rows)]))
+        run = restrict_run(state, piece, LookupKeys([(probe.rows[col.KEY], probe.rows)]))
     assert run is not None
     assert sorted(run.rows["id"].tolist()) == [3 * 64, 3 * 65, 3 * 128]
     assert sum(seen) << checksummed_frames.BLOCK < 0.2 * len(FILES[piece.file])
@@ -146,7 +146,7 @@ def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
     probe = rows_of([2, 4], 10, even=True)
     (piece,) = state.pieces("x")
     new = LookupKeys([(probe.rows[col.KEY], probe.rows)])
-    run = met(state, piece, new)
+    run = restrict_run(state, piece, new)
     assert run is not None and run.rows.n == 10_000
     assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2
 

@@ -28,7 +28,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_splits import Position
 from levada.connectors.sources.kafka.librdkafka import library, said, settings
 from levada.connectors.sources.splits import OffsetSplit, document_id
-from levada.core.pending_requests import pending
+from levada.core.pending_requests import mark_pending
 from levada.errors import LostError, SourceError, near
 
 PATIENCE = 30.0  # s, at the first look
@@ -79,7 +79,7 @@ class KafkaSource:
             return
         now = time.monotonic()
         if not self._topic:
-            with pending(f"Kafka at {self._kafka.servers}"):
+            with mark_pending(f"Kafka at {self._kafka.servers}"):
                 self._look_first()
         elif final:
             self._refresh(PATIENCE)

@@ -43,7 +43,7 @@ from levada.connectors.sources.kafka.wire_protocol import (
 )
 from levada.connectors.sources.message_texts import Loss
 from levada.core.array_types import Bytes
-from levada.core.pending_requests import pending
+from levada.core.pending_requests import mark_pending
 from levada.errors import AwayError, SourceError
 from levada.kernels.kafka.record_batches import FIRST
 
@@ -132,7 +132,7 @@ class Partition:
         size, tries = SIZE, 1
         while True:
             try:
-                with pending(f"Kafka at {self._kafka.servers}"):
+                with mark_pending(f"Kafka at {self._kafka.servers}"):
                     data, end, aborted = self._ask(at, size)
                 batches = Batches.of(data, at, aborted)
             except BrokerError as trouble:

@@ -71,7 +71,7 @@ class CellIndex:
             parts.append(entries(pick, asked, keys, 0, seed))
             first[pick.id], number = number, number + len(pick.members)
         axis = next((RangeKey(*each) for each in readers.form.ranges), None)
-        finder = PredicateIndexReader.of(Entries.together(parts), readers.form.keys, axis)
+        finder = PredicateIndexReader.of(Entries.concat(parts), readers.form.keys, axis)
         return CellIndex(finder, (finder.numbered or finder.plain).owners(), first)
 
     @property

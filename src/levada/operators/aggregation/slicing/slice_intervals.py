@@ -20,7 +20,7 @@ from levada.core.frame import Frame
 from levada.kernels.keyed.bucket_layout import beside
 from levada.kernels.keyed.hash_groups import group
 from levada.operators.rows.route_rows import fan_out, key_of, project_for_consumer
-from levada.operators.windowing.window_intervals import exact
+from levada.operators.windowing.window_intervals import exact_interval
 from levada.plan.execution.plan import Consumer, FanOut, PlanNode
 from levada.plan.execution.slice_readers import Reader
 
@@ -65,7 +65,7 @@ class Intervals:
 def _intervals(reader: Reader, frame: Frame) -> Intervals:
     """The intervals of these rows of members."""
     panes = reader.panes
-    begin, end = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
+    begin, end = exact_interval(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = np.flatnonzero(begin < end)
     op, begin, end = frame["op"][there], begin[there], end[there]
     member_key = key_of(Frame({"op": op}, len(op)), ())
@@ -88,7 +88,7 @@ def spans(
     """
     frame, at = _project_along(reader, times, node)
     panes = reader.panes
-    s, e = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
+    s, e = exact_interval(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = s < e
     if wanted is not None:
         there &= wanted(at, frame["op"])

@@ -59,7 +59,7 @@ from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import key_of, zeros
 from levada.operators.state.key_ranges import Range
 from levada.operators.state.state_parts import StatePart, due_together
-from levada.operators.windowing.window_intervals import exact
+from levada.operators.windowing.window_intervals import exact_interval
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.sharing_demand import SharingDemand
@@ -333,7 +333,7 @@ class SliceState:
         of = np.repeat(np.arange(ways.n), counts)
         times = ways.select([name for name in ways.columns if col.is_time(name)]).take(of)
         frame = times.with_(op=above.members[ranges(first, counts)])
-        begin, end = exact(frame, node.input_layouts[0], node.windows, node.step.rows)
+        begin, end = exact_interval(frame, node.input_layouts[0], node.windows, node.step.rows)
         wanted = begin < end
         if self._wants is not None:
             wanted &= self._wants.wanted(ways[col.WANTED][of], frame["op"])

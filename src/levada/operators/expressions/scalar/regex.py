@@ -19,7 +19,7 @@ import regex as tries
 
 from levada.core import query_limits
 from levada.core import xpath_patterns as syntax
-from levada.core.expression_budget import Account, nobody
+from levada.core.expression_budget import Account, unlimited_account
 from levada.core.frozen import frozen
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
@@ -61,7 +61,7 @@ class Regex:
         if self.search(pl.Series([""]), account).item():
             raise ExpressionError("a pattern that matches the empty string")
         template = (replacement,) if self.literal else _template(replacement, self.groups)
-        texts = self._bounded(texts, template, account or nobody())
+        texts = self._bounded(texts, template, account or unlimited_account())
         if self.linear is None:
             return self._search_each(texts, lambda p, t: _sub(p, template, t), account)
         value = "".join(
@@ -103,7 +103,7 @@ class Regex:
         return done.scatter(rows, again(other, texts.gather(rows))) if len(rows) else done
 
     def _search_each(self, texts: pl.Series, of: _Try, account: Account | None) -> pl.Series:
-        pattern, charged = _compile_tries(self.tried), account or nobody()
+        pattern, charged = _compile_tries(self.tried), account or unlimited_account()
         return pl.Series(
             [None if t is None else _in_time(of, pattern, t, charged) for t in texts.to_list()]
         )

@@ -38,7 +38,7 @@ class Put:
     def coarser(self, kept: SliceState, rows: Frame) -> Frame:
         """``SliceState._coarsen``."""
         found = self._coarser(kept, rows)
-        alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.made)[rows["op"]])
+        alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.last_made)[rows["op"]])
         self.joined += alive.n - found.n
         return found
 

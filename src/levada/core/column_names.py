@@ -119,7 +119,7 @@ def is_time(name: str) -> bool:
 def visible_columns(names: Iterable[str]) -> list[str]:
     """The columns that are no operator's own, in order.
 
-    >>> visible(["op", "x0", "#s", "#e"])
+    >>> visible_columns(["op", "x0", "#s", "#e"])
     ['op', 'x0']
     """
     return [name for name in names if is_visible(name)]

@@ -110,9 +110,9 @@ def reporting_windows(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
     """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone
     if there is one, else all.
 
-    >>> reporting([WindowKind.RANGE, WindowKind.CLOCK])
+    >>> reporting_windows([WindowKind.RANGE, WindowKind.CLOCK])
     (1,)
-    >>> reporting([WindowKind.RANGE, WindowKind.NOW])
+    >>> reporting_windows([WindowKind.RANGE, WindowKind.NOW])
     (0, 1)
     """
     clocks = tuple(i for i, kind in enumerate(kinds) if kind is WindowKind.CLOCK)

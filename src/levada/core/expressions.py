@@ -165,7 +165,7 @@ PER_REPORT = RANDOM | {Function.NOW}
 def conjunction(conditions: Sequence[Expression]) -> Expression | None:
     """The condition that all of these are true; None if there are none.
 
-    >>> show(both([Var("a"), Var("b"), Var("c")]))
+    >>> show(conjunction([Var("a"), Var("b"), Var("c")]))
     '(&& (&& ?a ?b) ?c)'
     """
     whole: Expression | None = None

@@ -48,7 +48,7 @@ class DeferredCollection:
         """Looks for cycles now, and gives back what the C library keeps, if there are twice as many
         queries as when that was done last.
 
-        >>> DeferredCollection().after(3)
+        >>> DeferredCollection().collect_after(3)
         """
         if queries < 2 * self._queries:
             return

@@ -51,7 +51,7 @@ class Machine:
 def shipped_machine(name: str) -> Machine:
     """A machine that comes with Levada: ``server-a`` or ``server-b``. Raises ``UsageError``.
 
-    >>> a = shipped("server-a")
+    >>> a = shipped_machine("server-a")
     >>> a.name, sum(a.cores), float(a.latency[0, 4])
     ('server A', 144, 395.6)
     """

@@ -77,8 +77,10 @@ def derived_by(query: str) -> str:
     """The name within the engine of the stream that a query makes.
 
     >>> iri = "http://e/s#hot"
-    >>> derived_by("hot"), shown("hot#3"), shown(iri), is_derived("hot#3"), is_derived(iri)
-    ('hot#', 'hot', 'http://e/s#hot', True, False)
+    >>> derived_by("hot"), display_name("hot#3"), display_name(iri)
+    ('hot#', 'hot', 'http://e/s#hot')
+    >>> is_derived("hot#3"), is_derived(iri)
+    (True, False)
     """
     return f"{query}#"
 
@@ -93,7 +95,7 @@ def is_derived(stream: str) -> bool:
 def removed_name(number: int) -> str:
     """The name within the engine of the stream of this number, once it has been taken away.
 
-    >>> left_as(3), is_left("#3"), is_left("hot#3"), is_derived("#3"), shown("#3")
+    >>> removed_name(3), is_left("#3"), is_left("hot#3"), is_derived("#3"), display_name("#3")
     ('#3', True, False, True, '')
     """
     return f"#{number}"

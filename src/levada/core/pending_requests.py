@@ -25,7 +25,7 @@ def mark_pending(system: str) -> Iterator[None]:
 def pending_for(seconds: float) -> str:
     """A system that has been asked for so long without an answer; "" if there is none.
 
-    >>> with pending("The store"):
+    >>> with mark_pending("The store"):
     ...     pending_for(0)
     'The store'
     """

@@ -91,10 +91,10 @@ made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
                 values[word] = most_of(word, number, sized=word in _IN_BYTES, also=", or off")
         return QueryLimits(**values)
 
-    def within(self, other: QueryLimits) -> QueryLimits:
+    def tightened_by(self, other: QueryLimits) -> QueryLimits:
         """The lower one of each.
 
-        >>> QueryLimits(bytes=10, kept=5).within(QueryLimits(bytes=20, reports=3))
+        >>> QueryLimits(bytes=10, kept=5).tightened_by(QueryLimits(bytes=20, reports=3))
         QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5, \
 made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
         """

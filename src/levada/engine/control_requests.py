@@ -479,7 +479,8 @@ class Requests:
         """What queries that were added may have, where that is less than others may."""
         said = {a.name: a.limits for a in self._ledger.added if a.limits}
         return {
-            name: QueryLimits.of(text, limits.rows).within(limits) for name, text in said.items()
+            name: QueryLimits.of(text, limits.rows).tightened_by(limits)
+            for name, text in said.items()
         }
 
     def anew(self, version: int) -> set[str]:

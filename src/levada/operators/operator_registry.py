@@ -36,12 +36,12 @@ from levada.operators.windowed.arranged_join import (
     relaxed_static,
 )
 from levada.operators.windowed.count_window import count_window, select
-from levada.operators.windowed.deduplicate import occur
-from levada.operators.windowed.last_rows import recent, recent_in_pieces
+from levada.operators.windowed.deduplicate import find_occurrences
+from levada.operators.windowed.last_rows import last_rows, recent_in_pieces
 from levada.operators.windowed.multiway_join import multiway, multiway_in_pieces
 from levada.operators.windowed.narrow_count_window import narrow
-from levada.operators.windowed.replicated_join import linked, linked_in_pieces
-from levada.operators.windowed.row_numbers import instants, numbered
+from levada.operators.windowed.replicated_join import linked_in_pieces, replicated_join
+from levada.operators.windowed.row_numbers import instants, number_rows
 from levada.operators.windowed.session_window import session
 from levada.operators.windowed.shared_join_side import (
     arrange_stream,
@@ -49,8 +49,8 @@ from levada.operators.windowed.shared_join_side import (
     stream_join,
     stream_join_in_pieces,
 )
-from levada.operators.windowed.static_input import once
-from levada.operators.windowed.subquery_window import lift
+from levada.operators.windowed.static_input import answer_once
+from levada.operators.windowed.subquery_window import rows_in_window
 from levada.operators.windowed.windowed_join import join, join_in_pieces
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
@@ -58,7 +58,7 @@ from levada.plan.execution.steps import Step
 
 OPERATORS: dict[type[Step], Operator] = {
     # rows with event times
-    s.Occur: occur,
+    s.Occur: find_occurrences,
     s.Hold: hold,
     s.Arrange: arrange,
     s.Join: join,
@@ -70,15 +70,15 @@ OPERATORS: dict[type[Step], Operator] = {
     s.StreamJoin: stream_join,
     s.MultiwayJoin: multiway,
     s.AdaptiveJoin: adaptive,
-    s.LinkedJoin: linked,
+    s.LinkedJoin: replicated_join,
     s.CountWindow: count_window,
-    s.Numbered: numbered,
+    s.Numbered: number_rows,
     s.Instants: instants,
     s.Narrow: narrow,
-    s.Recent: recent,
+    s.Recent: last_rows,
     s.Session: session,
-    s.SubqueryWindow: lift,
-    s.StaticSubplan: once,
+    s.SubqueryWindow: rows_in_window,
+    s.StaticSubplan: answer_once,
     s.Select: select,
     # any rows
     s.Filter: filter_,

@@ -96,12 +96,14 @@ def _rows(state: State, piece: StatePart) -> Frame | None:
     if keys is None:
         if col.END not in rows:
             return None
-        return state.own(piece, rows.select((*names, col.BEGIN, col.END)))
+        return state.rows_of_partition(piece, rows.select((*names, col.BEGIN, col.END)))
     begin, end = np.empty(rows.n, np.int64), np.empty(rows.n, np.int64)
     order = keys[col.ORDER]
     begin[order] = keys[col.BEGIN]
     end[order] = keys.columns.get(col.END, keys[col.BEGIN] + piece.longest)
-    return state.own(piece, rows.select(names).with_(**{col.BEGIN: begin, col.END: end}))
+    return state.rows_of_partition(
+        piece, rows.select(names).with_(**{col.BEGIN: begin, col.END: end})
+    )
 
 
 def _horizon(node: PlanNode, watermarks: Times) -> Times:

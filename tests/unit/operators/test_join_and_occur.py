@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodes import Bench, state
 
 from levada.core.event_time import MIN, Window, WindowKind
-from levada.operators.windowed.deduplicate import occur
+from levada.operators.windowed.deduplicate import find_occurrences
 from levada.operators.windowed.windowed_join import join
 from levada.plan.execution import steps as s
 
@@ -80,7 +80,7 @@ def test_occurrences_are_numbered_by_time(rows: list, cuts: set[int]) -> None:
         batch = [row for row in rows if low < row[0] <= high]
         if batch:
             frame = bench.frame(node, [row[1:] for row in batch], lo0=[row[0] for row in batch])
-            out = occur(node, [frame], bench.env(kept=kept))
+            out = find_occurrences(node, [frame], bench.env(kept=kept))
             assert out is not None
             found += list(
                 zip(out["lo0"].tolist(), out["prev0"].tolist(), bench.terms(out, 2), strict=True)

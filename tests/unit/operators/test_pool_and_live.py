@@ -134,7 +134,7 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
 
 
 def test_rows_of_members_that_are_gone_are_dropped_whenever_they_would_leave() -> None:
-    """``Calendar.made`` says MAX of them."""
+    """``Calendar.last_made`` says MAX of them."""
     kept, made = state(), np.array([0, MAX], np.int64)
     for at in range(120):
         rows = waiting((at, MAX), (at, MAX))

@@ -177,7 +177,7 @@ def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: TermLookup) -> B
     slow = pick(node, (rows,), OperatorContext.of_rows(pool))
     fast = route(node, consumer, frame, layout, pool, mixed=True)
     assert slow is not None and rows_of(slow) == rows_of(fast)
-    return node.known(finder_of, pool.seed).found(rows, pool)[2]
+    return node.known(finder_of, pool.seed).find_owners(rows, pool)[2]
 
 
 def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: TermLookup) -> Frame:

@@ -32,12 +32,14 @@ def test_turns_are_all_that_is_found(
     index = Index.build(entries, by_number=True)
     frame = Frame({"op": np.array([one for one, _ in rows], np.int32)}, len(rows))
     leaves = index.leaves(frame, (), np.array([at for _, at in rows], np.float64))
-    row, of = index.found(leaves)
+    row, of = index.find_entries(leaves)
     for i, (member, at) in enumerate(rows):
         own = {j for j, (m, (a, b), told) in enumerate(wanted) if m == member}
         sure = {j for j in own if not wanted[j][2] or wanted[j][1][0] <= at <= wanted[j][1][1]}
         assert sorted(of[row == i].tolist()) == sorted(sure)
-    turns = [index.found(leaves, ProbeBatch(*pair)) for pair in pairwise((0, *cuts, 1 << 62))]
+    turns = [
+        index.find_entries(leaves, ProbeBatch(*pair)) for pair in pairwise((0, *cuts, 1 << 62))
+    ]
     for number, (low_, high_) in enumerate(pairwise((0, *cuts, 1 << 62))):
         counts = np.bincount(row, minlength=len(rows))
         got = np.bincount(turns[number][0], minlength=len(rows))

@@ -148,7 +148,7 @@ def _marks(node: PlanNode, step: s.Running, env: OperatorContext) -> list[Frame]
     """
     if not step.enumerated:
         return []
-    op, r, w = env.calendar(node, step.kinds).filling()
+    op, r, w = env.calendar(node, step.kinds).content_changes()
     home = env.home(node)
     return [Frame({"op": op, col.PLACE: home.group[op], "r": r, "w": w}).where(home.here[op])]
 

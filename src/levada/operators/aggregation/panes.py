@@ -66,7 +66,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
     if calendar.any_due:
         calendar.check_few(parts, enumerated=step.enumerated)
         if not step.enumerated:
-            parts = [some for part in parts if (some := calendar.counting(part)).n]
+            parts = [some for part in parts if (some := calendar.keep_counting_rows(part)).n]
         sums = apart.sums(slices)
         if slices and not parts:
             made = [_of_slices(node, each, pool) for each in sums]
@@ -74,7 +74,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
         else:
             parts += [each.of_reports(each.parts) for each in sums]
             out = _by_ranges(node, parts, calendar, env)
-    report_buffer.forget(state, key, calendar.made)
+    report_buffer.forget(state, key, calendar.last_made)
     apart.forget()
     return out
 
@@ -215,7 +215,7 @@ def add_empty_groups(
     pool: TermLookup,
 ) -> Frame | None:
     """Adds the empty group for the reports of members at home here that have no row."""
-    op, r = calendar.everywhere()
+    op, r = calendar.nonempty_reports()
     mine = home.here[op]
     op, r = op[mine], r[mine]
     if merged is not None:

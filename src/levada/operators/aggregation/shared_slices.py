@@ -258,7 +258,7 @@ def _spans(reader: Reader, folded: _Folded, cells: Frame | None) -> tuple[Ints, 
     codes, first = group(times.view(np.uint64), masks.view(np.uint64))
     slice_masks = masks[first]
     ways = slices.of_times().take(times[first])
-    return codes, *spans(reader, ways, node, lambda at, op: wants.wanted(slice_masks[at], op))
+    return codes, *spans(reader, ways, node, lambda at, op: wants.is_wanted(slice_masks[at], op))
 
 
 def _in_panes(reader: Reader, folded: _Folded) -> Frame:

@@ -42,7 +42,7 @@ TESTS = tuple(_KINDS)
 def logical_and(a: Bytes, b: Bytes) -> Bytes:
     """``&&``.
 
-    >>> both(np.array([0, 1], np.uint8), np.array([2, 2], np.uint8)).tolist()
+    >>> logical_and(np.array([0, 1], np.uint8), np.array([2, 2], np.uint8)).tolist()
     [0, 2]
     """
     return np.asarray(_AND[a * 3 + b])

@@ -39,7 +39,7 @@ def facets(column: Column) -> tuple[Longs, Longs]:
 def is_beyond(man: Longs, most: int) -> Bools:
     """Where a mantissa has this size or more; the least int64 has none that is an int64.
 
-    >>> beyond(np.array([-(2**63), 5, -7]), 7).tolist()
+    >>> is_beyond(np.array([-(2**63), 5, -7]), 7).tolist()
     [True, False, True]
     """
     return np.asarray((man >= most) | (man <= -most))

@@ -222,7 +222,8 @@ def _greatest_double_below(number: Decimal) -> float:
 def _order_preserving_text(number: Decimal) -> str:
     """A number from 0 on as characters that are ordered as numbers are; 0 is "".
 
-    >>> _ordered(Decimal(9)) < _ordered(Decimal("9.5")) < _ordered(Decimal(10))
+    >>> nine, more, ten = map(_order_preserving_text, (Decimal(9), Decimal("9.5"), Decimal(10)))
+    >>> nine < more < ten
     True
     """
     whole, _, fraction = format(number, "f").partition(".")

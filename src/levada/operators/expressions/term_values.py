@@ -56,7 +56,7 @@ class Column:
         for facet in (self.x, self.y, self.kind, self.dbl, self.man, self.scale):
             assert facet is None or facet.size == self.n, "the facets of a column have its length"
 
-    def shipped(self) -> pl.Series | None:
+    def shipped_texts(self) -> pl.Series | None:
         """The texts as they came: null may also mean that this row's text did not."""
         if self._shipped is None and self.text is not None:
             self._shipped = self.text()
@@ -66,7 +66,7 @@ class Column:
     def texts(self) -> pl.Series:
         """The canonical text of each row, null where unbound."""
         if self._texts is None:
-            self._texts = self._complete(self.shipped())
+            self._texts = self._complete(self.shipped_texts())
         return self._texts
 
     def _complete(self, shipped: pl.Series | None) -> pl.Series:
@@ -89,7 +89,7 @@ class Column:
     def values(self) -> tuple[Bytes, Doubles, Longs, Bytes]:
         """Kind, double, mantissa and scale of each row; from the texts if they were not shipped."""
         if self.kind is None or self.man is None or self.dbl is None or self.scale is None:
-            shipped = self.shipped()
+            shipped = self.shipped_texts()
             assert shipped is not None, (
                 "a column whose values are read has its value facets or its texts"
             )
@@ -153,7 +153,7 @@ def gather(column: Column, rows: Longs | None) -> Column:
         return column
     if column.kind is None and column.x is None and column.n < len(rows):
         column.values()  # a small table of parameters is read once, not in each row
-    source = column.shipped if column.text is not None else None
+    source = column.shipped_texts if column.text is not None else None
 
     def picked() -> pl.Series:
         texts = source() if source else None

@@ -68,7 +68,7 @@ class Alike:
         sizes = np.array([len(group) for group in groups], np.int64)
         return Alike(table, np.repeat(np.cumsum(sizes) - sizes, sizes), np.repeat(sizes, sizes))
 
-    def spread(self, frame: Frame, i: int, node: PlanNode, pool: TermLookup) -> Frame:
+    def expand_rows(self, frame: Frame, i: int, node: PlanNode, pool: TermLookup) -> Frame:
         """Each row whose slot i holds one of the terms, once for each term of its class."""
         table_rows = self.table.terms.find(frame[col.x(i)], frame[col.y(i)])
         known = table_rows >= 0
@@ -183,7 +183,7 @@ class AlternativeTable:
         frame = Frame(columns, len(at))
         for i in step.spread:
             if form.sources[step.kept[i]] >= 0:
-                frame = self.alike.spread(frame, i, self.node, pool)
+                frame = self.alike.expand_rows(frame, i, self.node, pool)
         return frame
 
 

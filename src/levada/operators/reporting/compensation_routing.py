@@ -83,7 +83,7 @@ class CompensationRouter:
             return None
         celled = out["op"] >= len(node.members)
         projected = project_for_consumer(out.where(celled), without_fan(consumer), node.layout)
-        parts = [projected.with_(op=cells.here(projected["op"]))]
+        parts = [projected.with_(op=cells.local_numbers(projected["op"]))]
         if not celled.all():
             edge = replace(consumer, fan=cells.readers)
             parts.append(project_for_consumer(out.where(~celled), edge, node.layout))

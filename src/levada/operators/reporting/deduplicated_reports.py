@@ -82,7 +82,9 @@ class Readers:
                 bits |= predicates.bits(rows, pool)
             parts = [np.flatnonzero(bits >> number & 1) for number in range(self.classes)]
             return np.concatenate(parts), np.repeat(np.arange(len(parts)), [*map(len, parts)])
-        pairs = [predicates.finders[0].found(rows, pool)[:2] for predicates in self.predicates]
+        pairs = [
+            predicates.finders[0].find_owners(rows, pool)[:2] for predicates in self.predicates
+        ]
         code = np.concatenate([row * self.classes + self.class_of[owner] for row, owner in pairs])
         row, of = np.divmod(np.unique(code), self.classes)
         return row, of
@@ -103,7 +105,7 @@ class Readers:
         """The error of the pick that wants most of these rows, which are too many."""
         counts = np.zeros(count_owners(self.forms), np.int64)
         for predicates in self.predicates:
-            _, owner, _ = predicates.finders[0].found(rows, pool)
+            _, owner, _ = predicates.finders[0].find_owners(rows, pool)
             counts += np.bincount(owner, minlength=len(counts))
         error = most_of(node, np.bincount(rows["op"]), limits)
         error.node, error.member = owner_at(self.forms, int(counts.argmax()))

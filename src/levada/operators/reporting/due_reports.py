@@ -111,7 +111,7 @@ class Calendar:
             opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
         )
 
-    def counting(self, rows: Frame) -> Frame:
+    def keep_counting_rows(self, rows: Frame) -> Frame:
         """Those of these rows (with #s, #e) that may count at a close that is due: of many members
         few are due in an epoch.
         """
@@ -131,7 +131,7 @@ class Calendar:
         return np.where(self.low > MIN // 2, due, MIN)
 
     @cached_property
-    def made(self) -> Times:
+    def last_made(self) -> Times:
         """Of each member the last report that is made by now; of those that are gone every one:
         their rows matter no more.
         """
@@ -323,7 +323,7 @@ class Calendar:
             out[at] = np.where(following > known, MAX, following)
         return out
 
-    def rounded(self, op: Ints, times: Times) -> Times:
+    def round_up_to_report(self, op: Ints, times: Times) -> Times:
         """The first report at or after these instants where reports are periodic; elsewhere they
         are reports already.
         """
@@ -345,7 +345,7 @@ class Calendar:
             out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
         return out
 
-    def filling(self) -> tuple[Ints, Times, npt.NDArray[np.int8]]:
+    def content_changes(self) -> tuple[Ints, Times, npt.NDArray[np.int8]]:
         """(member, instant, weight) where the windows of living members begin to hold something
         (+1), and where they are all empty again (-1), as far as reports are due.
         """
@@ -360,7 +360,7 @@ class Calendar:
                 signs.append(np.full(len(members_) * len(due), sign, np.int8))
         return np.concatenate(members), np.concatenate(times), np.concatenate(signs)
 
-    def everywhere(self) -> tuple[Ints, Times]:
+    def nonempty_reports(self) -> tuple[Ints, Times]:
         """(member, report) for every due report of every living member at which some window holds
         something.
         """

@@ -95,7 +95,7 @@ def _time_rows(
     begun = [f for f in begun if f.n]
     if replaced:
         begun = [_at_next_report(_with_left(f), calendar, waiting) for f in begun]
-    remember_by(state, ahead, col.BEGIN, waiting, calendar.made)
+    remember_by(state, ahead, col.BEGIN, waiting, calendar.last_made)
     for f in begun:
         yield _due_events(f, f[col.BEGIN], 1, low, high)
     if not certain:
@@ -112,9 +112,11 @@ def _spans(
     s, e = exact_interval(frame, layout, node.windows, windows)
     if replaced:
         _, left = exact_interval(frame.drop(col.UNTIL), layout, node.windows, windows)
-        frame = frame.with_(**{col.LEFT: calendar.rounded(frame["op"], left)})
+        frame = frame.with_(**{col.LEFT: calendar.round_up_to_report(frame["op"], left)})
     op = frame["op"]
-    return report_buffer.timed(frame, calendar.rounded(op, s), calendar.rounded(op, e))
+    return report_buffer.timed(
+        frame, calendar.round_up_to_report(op, s), calendar.round_up_to_report(op, e)
+    )
 
 
 def _with_left(rows: Frame) -> Frame:
@@ -166,7 +168,7 @@ def due_rows(
         if piece.low <= greatest:
             rows = state.frame(piece)
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
-            some = renew(state.own(piece, rows.slice(int(first), int(last))))
+            some = renew(state.rows_of_partition(piece, rows.slice(int(first), int(last))))
             state.touched += some.n
             frames.append(
                 some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))
@@ -186,7 +188,7 @@ def _due_ends(
         yield _due_events(f, f[col.END], -1, low, high)
     # without an end they say no more
     later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in ending]
-    remember_by(state, key, col.END, later, calendar.made)
+    remember_by(state, key, col.END, later, calendar.last_made)
 
 
 def remember_by(

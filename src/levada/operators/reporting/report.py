@@ -51,7 +51,7 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
         if calendar.any_due
         else []
     )
-    report_buffer.forget(state, key, calendar.made)
+    report_buffer.forget(state, key, calendar.last_made)
     if not out:
         return None
     rows_at_reports = concat(out)
@@ -65,7 +65,7 @@ def pending_intervals(
     and new ones.
     """
     step = node.step
-    kept = [state.own(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
+    kept = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
     spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in kept]
     for f in new:
         begin, end = exact_interval(f, node.input_layouts[0], node.windows, step.rows)

@@ -37,7 +37,7 @@ from levada.operators.rows.filter_extend import scope
 from levada.operators.rows.term_columns import slot
 from levada.operators.state.lsm_runs import Run
 from levada.operators.windowed.arranged_join import arranged_rows
-from levada.operators.windowed.static_input import lasting
+from levada.operators.windowed.static_input import lasting_run
 from levada.operators.windowed.windowed_join import compatible
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import JoinKind
@@ -121,7 +121,7 @@ def _sides(
 ) -> tuple[Frame | None, Sequence[Right]]:
     """The left rows, and the right ones: those of the reports, or those that stay."""
     left, rows = inputs
-    right = lasting(node, env.state, rows) if node.step.lasting else rows
+    right = lasting_run(node, env.state, rows) if node.step.lasting else rows
     return left, () if right is None else (right,)
 
 
@@ -164,10 +164,10 @@ def _pairs(
         right = run_of(right, r.with_report(r.key_of(right, step.right), right))
     most = most_rows(node, limits)
     instants = np.zeros(left.n, np.int64), np.ones(left.n, np.int64)
-    left_rows, at = right.met(*key, *instants, most)
+    left_rows, at = right.find_pairs(*key, *instants, most)
     if len(left_rows) > most:
         raise too_many(node, left["op"][left_rows], limits)
-    i, j = right.counting(left_rows.astype(np.intp), right.at(at))
+    i, j = right.keep_counting_pairs(left_rows.astype(np.intp), right.at(at))
     if step.fills:
         keep = compatible(left, i, right.rows, j, step.fills)
         i, j = i[keep], j[keep]

@@ -54,7 +54,7 @@ def rows_at_due_reports(
     if (copies != 1).any():
         at, r = np.repeat(at, copies), np.repeat(r, copies)
     if new is not None or rows.n != sum(f.n for f in kept):
-        remember(node, state, key, lifetimes.standing(rows), env.pool)
+        remember(node, state, key, lifetimes.remaining_rows(rows), env.pool)
     return rows.take(lifetimes.row[at]).drop("w").with_(r=r) if len(at) else None
 
 
@@ -66,7 +66,7 @@ def pending_changes(
     node: PlanNode[s.Standing], state: State, new: Sequence[Frame]
 ) -> tuple[Ints, Times, Longs]:
     """Member, instant and weight of all changes of what stands: what stood before, and new ones."""
-    kept = [state.own(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
+    kept = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
     op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in (*kept, *new))])
     at = [np.empty(0, np.int64), *(f[col.BEGIN] for f in kept), *(f["r"] for f in new)]
     w = [np.empty(0, np.int64), *(f["w"].astype(np.int64) for f in (*kept, *new))]

@@ -47,7 +47,7 @@ class Cells:
     def of(self, cells: Ints) -> Frame:
         """Who has these cells: members of the Emit (``op``), and which cell (``first``)."""
         assert self.finder.numbered is not None, "it has a range"
-        row, entry = self.finder.numbered.found(cells.astype(np.int64) - self.first)
+        row, entry = self.finder.numbered.find_entries(cells.astype(np.int64) - self.first)
         owner = self.finder.numbered.owner[entry].astype(np.int32)
         at, op = fan_out(owner, self.readers)
         row = row if at is None else row[at]

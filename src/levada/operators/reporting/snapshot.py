@@ -93,7 +93,7 @@ def _rows(
     everything = everything if node.alive.all() else everything.where(node.alive[everything["op"]])
     if step.output is Output.RSTREAM:
         lifetimes = Lifetimes.of(node, everything)
-        out, kept = _at_reports(everything, lifetimes, due), lifetimes.standing(everything)
+        out, kept = _at_reports(everything, lifetimes, due), lifetimes.remaining_rows(everything)
     else:
         at = _next_reports(step, node, everything, due, calendar)
         out = net_events(node, everything.with_(r=at).where(at < MAX), step.output)
@@ -177,7 +177,7 @@ class Lifetimes:
         until = np.where(final, MAX, np.append(r[1:], MAX))
         return Lifetimes(first[key_steps.of], r, until, count, final)
 
-    def standing(self, rows: Frame) -> Frame:
+    def remaining_rows(self, rows: Frame) -> Frame:
         """The rows that stand in the end, as of before anything."""
         last = self.final & (self.count > 0)
         kept = rows.take(self.row[last])

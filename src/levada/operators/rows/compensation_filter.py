@@ -113,7 +113,7 @@ def _reduce_times(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
 
 def match_picks(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
     """(row, member) of all picks that want rows of their input, whenever they count."""
-    row, member, sure = node.known(finder_of, pool.seed).found(rows, pool)
+    row, member, sure = node.known(finder_of, pool.seed).find_owners(rows, pool)
     condition, left = node.step.condition, _is_undecided(node, sure)
     if condition is not None and left.any():
         keep = ~left

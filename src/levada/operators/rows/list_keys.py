@@ -71,7 +71,7 @@ def parse_list(part: Expression) -> ListPredicate | None:
     """A part of a condition over slots and parameters as a list, if it is one.
 
     >>> three, seven = (Call(Function.EQUAL, (Var("2"), Param(i))) for i in (0, 1))
-    >>> listed(Call(Function.OR, (three, seven)))
+    >>> parse_list(Call(Function.OR, (three, seven)))
     ListPredicate(slot=2, text=False, params=(0, 1))
     """
     options = [*_options(part)]

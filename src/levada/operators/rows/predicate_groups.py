@@ -197,7 +197,7 @@ def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> 
     """Of each leaf of a finder the bits that its owners have; of full nodes likewise."""
     joined = forms[0].of
     if not joined.pick.is_full:
-        return finder.spread(bits)
+        return finder.owner_bits(bits)
     place = f"{joined.node} {forms[0].side} {finder.keys} {finder.axis} masks"
     follows = finder, bits[: forms[-1].first + len(forms[-1].of.members)].tobytes()
-    return joined.pick.kept(place, follows, lambda: finder.spread(bits))
+    return joined.pick.kept(place, follows, lambda: finder.owner_bits(bits))

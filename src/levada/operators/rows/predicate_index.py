@@ -186,7 +186,7 @@ class Index:
         leaf: Longs = np.searchsorted(self.cuts, np.arange(every), "right") - 1
         return leaf[places]
 
-    def found(self, leaves: Longs, turns: ProbeBatch | None = None) -> tuple[Longs, Longs]:
+    def find_entries(self, leaves: Longs, turns: ProbeBatch | None = None) -> tuple[Longs, Longs]:
         """(row, entry) of all entries that want the rows at these leaves, by rows; of each row
         those of these ``turns`` (None: all).
         """
@@ -221,7 +221,7 @@ class Index:
             level *= 2
         return counts[self.size :]
 
-    def spread(self, masks: Longs) -> Longs:
+    def owner_bits(self, masks: Longs) -> Longs:
         """Of each leaf the bits that any of its entries has; ``masks``: of the owners."""
         node_bits = np.zeros(2 * self.size, np.int64)
         nodes = np.repeat(np.arange(2 * self.size), np.diff(self.offsets))
@@ -265,13 +265,13 @@ class PredicateIndexReader:
             rest[left] = self.plain.leaves(frame.where(left), self.keys, None)
         return np.where(numbers.exact, by_number, -1), rest
 
-    def found(self, frame: Frame, pool: TermLookup) -> tuple[Longs, Longs, Bools]:
+    def find_owners(self, frame: Frame, pool: TermLookup) -> tuple[Longs, Longs, Bools]:
         """(row, owner) of all that want a row by their numbers and keys, and if that is certain."""
         parts = []
         by_number, rest = self.leaves(frame, pool)
         for index, leaves in ((self.numbered, by_number), (self.plain, rest)):
             if index is not None and (leaves >= 0).any():
-                row, of = index.found(leaves)
+                row, of = index.find_entries(leaves)
                 sure = (
                     index.is_decided[of] if index is self.numbered else np.zeros(len(of), np.bool_)
                 )
@@ -293,7 +293,7 @@ class PredicateIndexReader:
         sure = [np.empty(0, np.bool_)]
         for index, index_leaves in zip((self.numbered, self.plain), leaves, strict=True):
             if index is not None:
-                row, of = index.found(index_leaves, turns)
+                row, of = index.find_entries(index_leaves, turns)
                 rows.append(row)
                 owners.append(index.owner[of])
                 sure.append(
@@ -307,11 +307,11 @@ class PredicateIndexReader:
         none = np.empty(0, np.int64)
         return none if self.numbered is None else self.numbered.owners(), self.plain.owners()
 
-    def spread(self, masks: Longs) -> tuple[Longs, Longs]:
-        """``Index.spread`` of both."""
+    def owner_bits(self, masks: Longs) -> tuple[Longs, Longs]:
+        """``Index.owner_bits`` of both."""
         none = np.empty(0, np.int64)
-        numbered = none if self.numbered is None else self.numbered.spread(masks)
-        return numbered, self.plain.spread(masks)
+        numbered = none if self.numbered is None else self.numbered.owner_bits(masks)
+        return numbered, self.plain.owner_bits(masks)
 
 
 def _borders(wants: Bounds) -> Doubles:

@@ -80,7 +80,7 @@ class InputDemand(NamedTuple):
             *(predicates.finders[0] for predicates in self.predicates),
             *(a.finder for a in self.asked),
         ):
-            _, owner, _ = finder.found(rows, pool)
+            _, owner, _ = finder.find_owners(rows, pool)
             totals += np.bincount(owner, minlength=len(totals))
         return totals
 

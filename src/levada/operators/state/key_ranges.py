@@ -91,7 +91,7 @@ ALL = Range()
 def common_range(ranges: Iterable[Range]) -> Range:
     """The least range in which all of these are.
 
-    >>> common([Range(2, 1), Range(3, 0)])
+    >>> common_range([Range(2, 1), Range(3, 0)])
     Range(depth=1, prefix=0)
     """
     enclosing: Range | None = None

@@ -55,7 +55,7 @@ class OrderedBuffer(NamedTuple):
             self.state.touched += last - first
             if last < rows.n:
                 kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=below))
-            up.append(self.state.own(piece, rows.slice(first, last)))
+            up.append(self.state.rows_of_partition(piece, rows.slice(first, last)))
         self.state.replace(self.key, kept)
         return [rows for rows in up if rows.n]
 
@@ -76,7 +76,7 @@ class OrderedBuffer(NamedTuple):
         """The rows of a piece that still wait."""
         self.state.touched += piece.rows
         rows = self.state.frame(piece)
-        return self.state.own(piece, rows.slice(rows.n - piece.rows, rows.n))
+        return self.state.rows_of_partition(piece, rows.slice(rows.n - piece.rows, rows.n))
 
     def _put(self, rows: Frame) -> StatePart:
         rows = order_by(rows, self.column)

@@ -144,14 +144,14 @@ def _entries(state: State, piece: StatePart, k: Words, h: Words) -> tuple[Longs,
 
 def _remaining_rows(state: State, key: str, piece: StatePart) -> Frame:
     """The rows of a piece that goes, without those that were taken."""
-    directory, rows = state.own(piece, state.frame(piece, ".dir")), state.frame(piece)
+    directory, rows = state.rows_of_partition(piece, state.frame(piece, ".dir")), state.frame(piece)
     state.touched += rows.n
     taken = _take(state, key, piece, directory[col.KEY], directory[col.CHECK])
     some = np.flatnonzero(taken)
     _count(state, key, piece, directory.take(some), -taken[some])
     keep = np.ones(rows.n, np.bool_)
     keep[ranges(directory[col.AT], taken)] = False
-    return state.own(piece, rows.where(keep))
+    return state.rows_of_partition(piece, rows.where(keep))
 
 
 def _take(state: State, key: str, piece: StatePart, k: Words, h: Words) -> Longs:

@@ -80,12 +80,12 @@ def _share(state: State, piece: StatePart, groups: Bools) -> float:
     """How much of a run is of these groups, by its middle."""
     first = max((piece.rows - SAMPLE) // 2, 0)
     at = np.arange(first, min(first + SAMPLE, piece.rows))
-    return np.count_nonzero(groups[state.some(piece).take(col.PLACE, at)]) / len(at)
+    return np.count_nonzero(groups[state.lazy_frame(piece).take(col.PLACE, at)]) / len(at)
 
 
 def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
     """The rows of a run that have one of these keys, in their order, with their # columns."""
-    keys, rows = state.some(piece, ".key"), state.some(piece)
+    keys, rows = state.lazy_frame(piece, ".key"), state.lazy_frame(piece)
     places = _places(state, piece, asked)
     k = keys.take(col.KEY, places)
     places = places[np.isin(k, asked)]
@@ -97,12 +97,12 @@ def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
     columns[col.KEY] = range_of(piece).keys(columns[col.KEY])
     columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
     state.touched += len(at)
-    return state.own(piece, Frame(columns, len(at)))
+    return state.rows_of_partition(piece, Frame(columns, len(at)))
 
 
 def _places(state: State, piece: StatePart, asked: Words) -> Longs:
     """The places of the buckets in which these keys would be; they are distinct and in order."""
-    directory = state.some(piece, ".dir")
+    directory = state.lazy_frame(piece, ".dir")
     bucket = (asked >> np.uint64(64 - piece.bits)).astype(np.int64)
     bucket = bucket[np.append(True, bucket[1:] != bucket[:-1])]
     low, high = (directory.take("d", at).astype(np.int64) for at in (bucket, bucket + 1))

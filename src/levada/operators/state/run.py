@@ -66,7 +66,7 @@ class Run:
         """The rows at these places of the buckets."""
         return self.order[places].astype(np.intp)
 
-    def counting(self, others: Rows, rows: Rows) -> tuple[Rows, Rows]:
+    def keep_counting_pairs(self, others: Rows, rows: Rows) -> tuple[Rows, Rows]:
         """Of pairs of other rows with rows of this run those whose second row counts."""
         if self.groups is None:
             return others, rows
@@ -97,7 +97,9 @@ class Run:
         places = self.places(some)
         return places.stop - places.start if isinstance(places, slice) else len(places)
 
-    def met(self, k: Words, h: Words, s: Times, e: Times, most: int = MAX) -> tuple[Longs, Ints]:
+    def find_pairs(
+        self, k: Words, h: Words, s: Times, e: Times, most: int = MAX
+    ) -> tuple[Longs, Ints]:
         """All pairs of a probe row and a place of this run, whatever its range; or, if they are
         more than ``most``, those of the first probe rows.
         """
@@ -173,7 +175,7 @@ def some_of(state: State, piece: StatePart, some: Range, most: int = 2**31) -> I
 def _with_keys(state: State, piece: StatePart, rows: Frame, columns: dict[str, Column]) -> Frame:
     columns[col.KEY] = range_of(piece).keys(columns[col.KEY])
     columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
-    return state.own(piece, rows.with_(**columns))
+    return state.rows_of_partition(piece, rows.with_(**columns))
 
 
 def living_rows(rows: Frame, horizon: int, members: Bools | None) -> Frame:

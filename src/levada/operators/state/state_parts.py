@@ -143,12 +143,12 @@ class State:
         """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
         return self.frames(piece)[piece.name + suffix]
 
-    def some(self, piece: StatePart, suffix: str = "") -> Some:
+    def lazy_frame(self, piece: StatePart, suffix: str = "") -> Some:
         """The same of which some rows are read."""
         frames, name = self.frames(piece), piece.name + suffix
         return frames.some(name) if isinstance(frames, CheckedFrames) else Some(frames[name])
 
-    def own(self, piece: StatePart, rows: Frame) -> Frame:
+    def rows_of_partition(self, piece: StatePart, rows: Frame) -> Frame:
         """Those of some rows of a piece that are this partition's."""
         groups = self.groups(piece)
         return rows if groups is None else rows.where(groups[rows[col.PLACE]])
@@ -170,7 +170,7 @@ class State:
     def whole(self, piece: StatePart) -> Frame:
         """All rows of a piece, each of which counts as touched."""
         self.touched += piece.rows
-        return self.own(piece, self.frame(piece))
+        return self.rows_of_partition(piece, self.frame(piece))
 
     def put(
         self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int

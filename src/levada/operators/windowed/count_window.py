@@ -92,7 +92,7 @@ class _Sizes:
         """The number with which it leaves."""
         return self._round_up(op, q + self.count[op])
 
-    def since(self, op: Ints, last_: Longs) -> Longs:
+    def greatest_departed(self, op: Ints, last_: Longs) -> Longs:
         """After number ``last_``: the greatest that is not there any more."""
         kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
         return kept
@@ -238,7 +238,7 @@ def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callabl
         k, h = key_of(rows, keys)
         codes, first = group(k, h)
         last = count_arrived(state, f"{key}.count", k[first], h[first])
-        since = sizes.since(rows["op"][first], last)
+        since = sizes.greatest_departed(rows["op"][first], last)
         return rows.where(node.alive[rows["op"]] & (rows[col.NUMBER] > since[codes]))
 
     return living

@@ -56,7 +56,7 @@ def _quarter(node: PlanNode[Occur]) -> int:
     return max_run_span(node.windows)
 
 
-def occur(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def find_occurrences(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New raw rows -> occurrences; remembered as long as they can be somebody's ``prev``."""
     layout, (frame,) = node.input_layouts[0], inputs
     if frame is None:

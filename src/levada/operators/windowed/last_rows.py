@@ -52,7 +52,7 @@ class _Known:
     last: Longs
 
 
-def recent(node: PlanNode[s.Recent], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def last_rows(node: PlanNode[s.Recent], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The pairs that new rows make."""
     made = list(recent_in_pieces(node, inputs, env))
     return concat(made) if made else None

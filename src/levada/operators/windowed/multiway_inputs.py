@@ -66,7 +66,7 @@ class Input:
         """How many there are."""
         return int(self.starts[-1])
 
-    def met(self, *, new: bool) -> Iterator[tuple[int, Run]]:
+    def runs_to_probe(self, *, new: bool) -> Iterator[tuple[int, Run]]:
         """The runs with the numbers of their first rows; with the new one or without."""
         many = len(self.held) if new else len(self.held) - 1
         return ((int(self.starts[i]), self.held[i]) for i in range(many) if self.held[i].rows.n)
@@ -144,7 +144,7 @@ def matches(sides: Sequence[Input], i: int) -> Doubles:
 def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
     """The other inputs, those first that have the fewest rows for one; () if one has none."""
     others = [j for j in range(len(sides)) if j != i]
-    if not len(look) or any(not list(sides[j].met(new=j > i)) for j in others):
+    if not len(look) or any(not list(sides[j].runs_to_probe(new=j > i)) for j in others):
         return ()
     many = look.mean(axis=0)
     return tuple(sorted(others, key=lambda j: (many[j], sides[j].rows, j)))
@@ -154,7 +154,7 @@ def _count_matches(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
     """How many rows of an input there are for each of a few, by its largest run, and by those of
     which there is only a part.
     """
-    there = [run for _, run in side.met(new=new)]
+    there = [run for _, run in side.runs_to_probe(new=new)]
     whole = [run for run in there if not run.is_part]
     counts = sum((_of_run(few, run) for run in there if run.is_part), np.zeros(len(few.k)))
     if whole:
@@ -164,7 +164,7 @@ def _count_matches(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
 
 
 def _of_run(few: ProbeSample, run: Run) -> Doubles:
-    probe_rows, _ = run.met(*few, MOST)
+    probe_rows, _ = run.find_pairs(*few, MOST)
     probed = len(few.k) if len(probe_rows) <= MOST else int(probe_rows[-1]) + 1
     many = np.bincount(probe_rows, minlength=len(few.k)).astype(np.float64)
     many[probed:] = many[:probed].mean()  # what was not looked at

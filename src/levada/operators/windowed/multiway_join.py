@@ -139,7 +139,7 @@ def _of_new(
     """The combinations whose first new row is of input ``i``, by probing others in an order."""
     parts: Iterable[JoinMatches] = (of_rows(node, sides[i], i, env),) if order else ()
     for j in order:
-        met = probe_runs(parts, list(sides[j].met(new=j > i)), j)
+        met = probe_runs(parts, list(sides[j].runs_to_probe(new=j > i)), j)
         parts = merge_small_parts(limit_matches(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
@@ -174,7 +174,7 @@ def probe_runs(
 
 def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
     b = run.stored
-    probes, places = run.met(part.k, part.h, part.s, part.e)
+    probes, places = run.find_pairs(part.k, part.h, part.s, part.e)
     if run.groups is not None:
         keep = run.groups[run.rows[col.PLACE][run.at(places)]]
         probes, places = probes[keep], places[keep]

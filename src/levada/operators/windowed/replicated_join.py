@@ -54,7 +54,7 @@ class Leg(NamedTuple):
     way: int
 
 
-def linked(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
+def replicated_join(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
     made = list(linked_in_pieces(node, inputs, env))
     return concat(made) if made else None
@@ -114,7 +114,7 @@ def _join_input(
     way = target.ways[leg.way]
     rest = _rest(sides, leg, ways)
     probes = (_with_key(sides, part, way, ways) for part in parts)
-    met = list(target.sides[leg.way].met(new=leg.input > i))
+    met = list(target.sides[leg.way].runs_to_probe(new=leg.input > i))
     for joined in probe_runs(probes, met, leg.input):
         yield (
             _agreeing_matches(sides, joined, rest, {**ways, leg.input: leg.way}) if rest else joined
@@ -174,7 +174,7 @@ def _agreeing_matches(
 def path(sides: Sequence[Arranged], i: int, new: JoinMatches) -> list[Leg]:
     """In which order, and how, new rows of an input meet the others; [] if one has no rows."""
     others = {j for j in range(len(sides)) if j != i}
-    if any(not list(sides[j].sides[0].met(new=j > i)) for j in others):
+    if any(not list(sides[j].sides[0].runs_to_probe(new=j > i)) for j in others):
         return []
     some, ways, legs = _sample_matches(new), {i: 0}, list[Leg]()
     while others:
@@ -202,7 +202,7 @@ def _look(
     few of what is found.
     """
     side = sides[leg.input].sides[leg.way]
-    met = list(side.met(new=leg.input > i))
+    met = list(side.runs_to_probe(new=leg.input > i))
     largest = max(met, key=lambda at: at[1].rows.n)
     probes = _with_key(sides, some, sides[leg.input].ways[leg.way], ways)
     parts = list(probe_runs([probes], [largest], leg.input)) if len(some) else []

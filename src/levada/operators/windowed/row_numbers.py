@@ -37,7 +37,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def numbered(node: PlanNode[s.Numbered], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def number_rows(node: PlanNode[s.Numbered], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """New rows of a stream, each with its number."""
     step, state, (frame,) = node.step, env.state, inputs
     if frame is None:

@@ -28,7 +28,9 @@ from levada.plan.execution.plan import PlanNode
 ALWAYS = MIN + 1  # the event time of what was there before all elements
 
 
-def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def answer_once(
+    node: PlanNode[s.StaticSubplan], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """New answers of the members that are answered in this epoch."""
     step, state, (frame,) = node.step, env.state, inputs
     if not step.weighted:
@@ -67,7 +69,9 @@ def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
     return expand(both.take(first), change)
 
 
-def lasting(node: PlanNode[s.ReportJoin], state: State, frame: Frame | None) -> lsm_runs.Run | None:
+def lasting_run(
+    node: PlanNode[s.ReportJoin], state: State, frame: Frame | None
+) -> lsm_runs.Run | None:
     """The right side, with what has come to it."""
     step = node.step
     key = f"{node.id}.lasting"

@@ -28,7 +28,9 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: OperatorContext) -> Frame | None:
+def rows_in_window(
+    node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: OperatorContext
+) -> Frame | None:
     """Report rows as rows of the node's window. Raises ``ExcessError``."""
     (frame,) = inputs
     if frame is None:

@@ -242,7 +242,9 @@ def _probe(new: lsm_runs.Run, run: lsm_runs.Run, by_bucket: bool) -> Iterator[tu
         )
         if len(probes):
             mine = probes.astype(np.intp) + at
-            yield run.counting(mine if rows is None else rows[mine].astype(np.intp), run.at(places))
+            yield run.keep_counting_pairs(
+                mine if rows is None else rows[mine].astype(np.intp), run.at(places)
+            )
         at += done
 
 

@@ -40,7 +40,7 @@ class WatermarkProgress:
     ended: npt.NDArray[np.bool_] | None = None
 
     @property
-    def moved(self) -> bool:
+    def has_moved(self) -> bool:
         """Whether any report can be due."""
         return bool((self.new != self.old).any())
 

@@ -30,8 +30,8 @@ def versions(rows: Frame, key: tuple[Words, Words]) -> Frame:
 
     >>> k = np.array([7, 7, 8], np.uint64)
     >>> lo0, w = np.array([1, 5, 3]), np.array([1, -1, 1], np.int8)
-    >>> found = versions(Frame({"lo0": lo0, "w": w}, 3), (k, k))
-    >>> found["lo0"].tolist(), found["u"].tolist() == [5, MAX]
+    >>> rows = versions(Frame({"lo0": lo0, "w": w}, 3), (k, k))
+    >>> rows["lo0"].tolist(), rows["u"].tolist() == [5, MAX]
     ([1, 3], True)
     """
     at = rows[col.least(0)]
@@ -48,7 +48,7 @@ def find_retractions(key: tuple[Words, Words], at: Times, weight: Weights) -> tu
     that is of weight -1. It is later, never at the same instant.
 
     >>> k, at = np.array([7, 7, 7], np.uint64), np.array([5, 1, 5])
-    >>> [rows.tolist() for rows in taken_back((k, k), at, np.array([1, 1, -1], np.int8))]
+    >>> [rows.tolist() for rows in find_retractions((k, k), at, np.array([1, 1, -1], np.int8))]
     [[1], [2]]
     """
     codes, _ = group(*key)

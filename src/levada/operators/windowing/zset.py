@@ -78,8 +78,9 @@ class Steps(NamedTuple):
 def steps(codes: Ints, instants: Longs) -> Steps:
     """The steps of changes of the keys ``codes`` at these instants.
 
-    >>> found = steps(np.array([1, 0, 1, 1], np.int32), np.array([5, 9, 5, 2]))
-    >>> found.of.tolist(), found.at.tolist(), found.net(np.array([1, 1, 1, -1])).tolist()
+    >>> key_steps = steps(np.array([1, 0, 1, 1], np.int32), np.array([5, 9, 5, 2]))
+    >>> changes = key_steps.net(np.array([1, 1, 1, -1]))
+    >>> key_steps.of.tolist(), key_steps.at.tolist(), changes.tolist()
     ([0, 1, 1], [9, 2, 5], [1, -1, 2])
     """
     order = in_order(instants, codes)
@@ -93,8 +94,8 @@ def integrate(key_steps: Steps, change: Longs, before: Longs | None = None) -> L
     """What each key stands at after each of its steps; ``before``: by key, what it stood at (None:
     at nothing).
 
-    >>> found = steps(np.array([0, 0, 1], np.int32), np.array([1, 2, 1]))
-    >>> integrate(found, np.array([1, 2, 3]), np.array([10, 20])).tolist()
+    >>> key_steps = steps(np.array([0, 0, 1], np.int32), np.array([1, 2, 1]))
+    >>> integrate(key_steps, np.array([1, 2, 3]), np.array([10, 20])).tolist()
     [11, 13, 23]
     """
     total = np.cumsum(change)

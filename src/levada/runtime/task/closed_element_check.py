@@ -108,7 +108,7 @@ def _met(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Fr
     """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
     columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
-        probes, places = run.met(columns[0], columns[1], columns[2], columns[3])
+        probes, places = run.find_pairs(columns[0], columns[1], columns[2], columns[3])
         theirs = run.at(places)
         two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
         if len(two):

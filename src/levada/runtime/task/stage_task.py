@@ -141,7 +141,7 @@ class StageTask:
 
     def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
         context, progress = self.context, self.env.progress
-        moved = progress.moved or context.first or context.replacement is not None
+        moved = progress.has_moved or context.first or context.replacement is not None
         work = note_here()
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
@@ -296,7 +296,7 @@ class StageTask:
             fresh, w = self.times.of(i), int(self.progress.new[i])
             times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
             known[i] = times.seen
-            if fresh or self.progress.moved:
+            if fresh or self.progress.has_moved:
                 times.keep(self._matter(i, times.seen))
         return known
 

@@ -49,7 +49,7 @@ def met(state: State, probe: lsm_runs.Run, horizon: int) -> list[tuple[int, int]
     found = []
     for run in lsm_runs.live_runs(state, "x", horizon):
         b = probe.buckets
-        at, places = run.met(b.k, b.h, b.s, b.ends)
+        at, places = run.find_pairs(b.k, b.h, b.s, b.ends)
         ids = probe.rows["id"][probe.at(at.astype(np.int32))]
         found += zip(ids.tolist(), run.rows["id"][run.at(places)].tolist(), strict=True)
     return sorted(found)
@@ -84,7 +84,7 @@ def test_a_run_of_all_keys_is_probed_by_the_columns_as_they_are() -> None:
     run = epoch([3, 1, 2, 3], 0, 5, 10)
     b = epoch([3, 4, 1], 10, 6, 2).buckets
     with patch.object(Range, "contains", side_effect=AssertionError("all keys are in it")):
-        at, places = run.met(b.k, b.h, b.s, b.ends)
+        at, places = run.find_pairs(b.k, b.h, b.s, b.ends)
     assert at.dtype == np.int64
     met = list(zip(b.k[at].tolist(), run.buckets.k[places].tolist(), strict=True))
     assert len(met) == 3 and all(one == other for one, other in met)

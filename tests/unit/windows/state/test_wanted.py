@@ -70,8 +70,8 @@ def pairs(run: Run | None, probe: Run, groups: np.ndarray) -> Iterator[tuple[int
     if run is not None:
         b = probe.buckets
         own = np.flatnonzero(groups[probe.rows[col.PLACE][probe.order]])
-        at, places = run.met(b.k[own], b.h[own], b.s[own], b.ends[own])
-        new, rows = run.counting(own[at].astype(np.intp), run.at(places))
+        at, places = run.find_pairs(b.k[own], b.h[own], b.s[own], b.ends[own])
+        new, rows = run.keep_counting_pairs(own[at].astype(np.intp), run.at(places))
         assert run.whole is not None
         whole = {int(r): int(w) for r, w in zip(run.order, run.whole, strict=True)}
         ids, of = run.rows["id"], run.rows[col.PLACE]

@@ -60,7 +60,7 @@ class Wants:
         mask = np.where(leaf < 0, 0, self.masks[leaf])
         return slices.with_(**{col.LEAF: leaf, col.WANTED: mask}).where(mask != 0)
 
-    def wanted(self, masks: Longs, op: Ints) -> Bools:
+    def is_wanted(self, masks: Longs, op: Ints) -> Bools:
         """Whether a member may want slices of such a mask."""
         is_wanted: Bools = (masks & self.bits[op]) != 0
         return is_wanted
@@ -107,7 +107,7 @@ def _find_wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> 
     masks = np.zeros(len(pick.members), np.int64)
     np.bitwise_or.at(masks, read[living], bits[living])
     wish, offsets, wishes = _wishes(index, len(pick.members))
-    return Wants(index, index.spread(masks), bits, wish[read], offsets, wishes)
+    return Wants(index, index.owner_bits(masks), bits, wish[read], offsets, wishes)
 
 
 def _wishes(index: Index, owners: int) -> tuple[Longs, Longs, Longs]:

@@ -85,7 +85,7 @@ def sum_words(of: Longs, count: int, words: Words) -> Words:
 def number_values(values: Longs, most: int) -> tuple[Ints, Longs]:
     """The number of each value below ``most``, in their order, and the values that there are.
 
-    >>> codes, there = numbered(np.array([7, 3, 7]), 9)
+    >>> codes, there = number_values(np.array([7, 3, 7]), 9)
     >>> codes.tolist(), there.tolist()
     ([1, 0, 1], [3, 7])
     """

@@ -166,7 +166,7 @@ class SliceState:
         before.append(asked)
         self.calendar.check_few(before, enumerated=self.node.step.enumerated)
         if not self.node.step.enumerated:
-            asked = self.calendar.counting(asked)
+            asked = self.calendar.keep_counting_rows(asked)
         at, r = self.calendar.pairs(
             asked["op"], asked[col.BEGIN], asked[col.END], self.node.step.enumerated
         )
@@ -220,7 +220,7 @@ class SliceState:
         state = self.env.state
         if not (there := state.pieces(self.key)):
             return
-        least = int(self._of_producers(self.calendar.made).min(initial=MAX))
+        least = int(self._of_producers(self.calendar.last_made).min(initial=MAX))
         pieces = [p for p in there if p.dead > least]
         if (start := due_together(pieces)) < len(pieces):
             parts = [of_piece(state, piece) for piece in pieces[start:]]
@@ -246,7 +246,7 @@ class SliceState:
         """Slices as far as they can still count: those that lie alike in this are one."""
         classes = in_time(rows)
         entries = self._entries(rows, classes)
-        begin = np.maximum(entries.begin, self.calendar.made[entries.op] + 1)
+        begin = np.maximum(entries.begin, self.calendar.last_made[entries.op] + 1)
         there = np.flatnonzero(begin < entries.end)
         of, op, end = entries.of[there], entries.op[there], entries.end[there]
         begin = begin[there]
@@ -336,7 +336,7 @@ class SliceState:
         begin, end = exact_interval(frame, node.input_layouts[0], node.windows, node.step.rows)
         wanted = begin < end
         if self._wants is not None:
-            wanted &= self._wants.wanted(ways[col.WANTED][of], frame["op"])
+            wanted &= self._wants.is_wanted(ways[col.WANTED][of], frame["op"])
         there = np.flatnonzero(wanted)
         return _Entries(of[there], frame["op"][there], begin[there], end[there])
 

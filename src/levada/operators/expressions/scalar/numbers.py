@@ -72,7 +72,7 @@ def double(value: Any) -> float:
 def check_length(value: Number) -> Number:
     """The value as a result: an error if an integer or decimal is too long to be written.
 
-    >>> fit(10**900) == 10**900
+    >>> check_length(10**900) == 10**900
     True
     """
     if isinstance(value, float):

@@ -44,7 +44,7 @@ class Regex:
     def search(self, texts: pl.Series, account: Account | None = None) -> pl.Series:
         """Whether the pattern matches somewhere in each text; null where that is not known in time.
 
-        >>> compile_("(a)b*$", "").found(pl.Series(["ba", "bc"])).to_list()
+        >>> compile_("(a)b*$", "").search(pl.Series(["ba", "bc"])).to_list()
         [True, False]
         """
         if self.linear is None:

@@ -34,7 +34,7 @@ class Members:
     of: Ints
     offsets: Longs
 
-    def between(self, low: Longs, high: Longs) -> tuple[Longs, Ints]:
+    def members_in_intervals(self, low: Longs, high: Longs) -> tuple[Longs, Ints]:
         """(interval, member) of those whose ranges are the ``low``-th up to before the ``high``-th
         of intervals.
         """
@@ -77,13 +77,13 @@ class Family:
             left, right = (left + 1) >> 1, right >> 1
         return np.concatenate(rows), self.first + np.concatenate(cells)
 
-    def having(self, cells: Longs) -> tuple[Longs, Ints]:
+    def members_of_cells(self, cells: Longs) -> tuple[Longs, Ints]:
         """(cell, member) of those that have these cells of the family."""
         at = cells - self.first
         _, level = np.frexp(at)
         wide = self.leaves >> (level.astype(np.int64) - 1)
         low = np.minimum(at * wide - self.leaves, len(self.ranges))
-        return self.members.between(low, np.minimum(low + wide, len(self.ranges)))
+        return self.members.members_in_intervals(low, np.minimum(low + wide, len(self.ranges)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -160,26 +160,28 @@ class RangeCells:
     first: int
     readers: FanOut
 
-    def here(self, cells: Ints) -> Ints:
+    def local_numbers(self, cells: Ints) -> Ints:
         """Their numbers here."""
         return cells + np.int32(self.first - self.below)
 
     def of(self, cells: Ints) -> Frame:
         """Who has these cells: members of the Emit (``op``), and which cell (``first``)."""
         ops, firsts = [np.empty(0, np.int32)], [cells[:0]]
-        for cell_rows, member in self._having(cells.astype(np.int64) - self.first + self.below):
+        for cell_rows, member in self._members_of_cells(
+            cells.astype(np.int64) - self.first + self.below
+        ):
             at, op = fan_out(member, self.readers)
             firsts.append(cells[cell_rows if at is None else cell_rows[at]])
             ops.append(op)
         op = np.concatenate(ops)
         return Frame({"op": op, "first": np.concatenate(firsts)}, len(op))
 
-    def _having(self, cells: Longs) -> Iterator[tuple[Longs, Ints]]:
+    def _members_of_cells(self, cells: Longs) -> Iterator[tuple[Longs, Ints]]:
         for family in self.families.each:
             family_rows = np.flatnonzero(
                 (cells > family.first) & (cells < family.first + 2 * family.leaves)
             )
-            row, member = family.having(cells[family_rows])
+            row, member = family.members_of_cells(cells[family_rows])
             yield family_rows[row], member
 
 

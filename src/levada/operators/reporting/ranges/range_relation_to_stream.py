@@ -256,7 +256,7 @@ def _as_cells(
 
 def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
     """Rows that are new, for each of some members that have their ranges."""
-    at, member = members.between(intervals.low, intervals.high)
+    at, member = members.members_in_intervals(intervals.low, intervals.high)
     return _report_rows(rows, intervals.row[at], member)
 
 

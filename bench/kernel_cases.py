@@ -69,7 +69,7 @@ def join_pairs(n: int) -> Case:
 def latest(n: int) -> Case:
     (k, h), ts, run = Rows(n).keys(), Rows(n).ts, _run(n)
     return Case(
-        lambda: previous_occurrence.latest(k, h, ts, run),
+        lambda: previous_occurrence.latest_before(k, h, ts, run),
         lambda: twins.latest_twin(k, h, ts, run),
         n,
     )
@@ -86,7 +86,7 @@ def previous_within(n: int) -> Case:
 
 def net(n: int) -> Case:
     c, w = Rows(n).codes, Rows(n).weights
-    return Case(lambda: group_sums.net(c, w, 1000), lambda: twins.net_twin(c, w, 1000), n)
+    return Case(lambda: group_sums.sum_weights(c, w, 1000), lambda: twins.net_twin(c, w, 1000), n)
 
 
 def sum_int(n: int) -> Case:
@@ -172,7 +172,7 @@ def beside(n: int) -> Case:
             np.uint64
         ) * bucket_layout._ODD_D
 
-    return Case(lambda: bucket_layout.beside(k, h, ts, ts), twin, n)
+    return Case(lambda: bucket_layout.combine_instants(k, h, ts, ts), twin, n)
 
 
 def group_of(n: int) -> Case:

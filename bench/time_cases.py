@@ -52,7 +52,7 @@ def intervals(n: int) -> Case:
 
 def expand_closes(n: int) -> Case:
     s, which, p = Rows(n).ts, np.zeros(n, np.int32), _params()
-    e, closes = s + 60_000, (p.range[:1], p.step[:1], p.t0[:1], p.given[:1])
+    e, closes = s + 60_000, (p.range[:1], p.step[:1], p.t0[:1], p.t0_given[:1])
     return Case(
         lambda: report_expansion.expand_closes(s, e, -1, n, closes, which),
         lambda: twins.expand_closes_twin(s, e, -1, n, closes, which),

@@ -161,20 +161,20 @@ def is_there(function: Callable[..., Any]) -> bool:
     """Whether a kernel can be called without being compiled before; without a cache there is
     nothing to be looked at, and it is taken as if.
     """
-    found = [one for one in _KERNELS if one._dispatcher is function]
-    return not CACHE or all(one.is_cached() for one in found)
+    kernels_ = [one for one in _KERNELS if one._dispatcher is function]
+    return not CACHE or all(one.is_cached() for one in kernels_)
 
 
 def inlined(function: F) -> F:
     """A part of a kernel, typed by the call; LLVM inlines it where it is small. It is not called
     from Python (``parts``).
     """
-    return inline_functions.made(function, OPTIONS)
+    return inline_functions.make_part(function, OPTIONS)
 
 
 def part(function: F) -> F:
     """A part of a kernel that LLVM always inlines into it; it is not called from Python."""
-    return inline_functions.made(function, {**OPTIONS, "forceinline": True})
+    return inline_functions.make_part(function, {**OPTIONS, "forceinline": True})
 
 
 def fused(function: F) -> F:

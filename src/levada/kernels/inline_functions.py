@@ -71,7 +71,7 @@ if KNOWN:
     _OPTIONS["pipeline_class"] = Part
 
 
-def made(function: F, options: dict[str, Any]) -> F:
+def make_part(function: F, options: dict[str, Any]) -> F:
     """A function as a part."""
     part = njit(**options, **_OPTIONS)(function)
     if part is function:  # NUMBA_DISABLE_JIT

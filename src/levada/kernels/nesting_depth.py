@@ -26,14 +26,14 @@ def descend(text: Bytes, kinds: Bytes, table: Ints, state: Longs, deepest: int) 
     ``state`` is mode and depth, from which the next piece of the text goes on.
     """
     mode, depth = state[0], state[1]
-    found = -1
+    too_deep = -1
     for at in range(len(text)):
         step = table[16 * mode + kinds[text[at]]]
         mode = step & 63
         if step >= 64:
             depth = max(depth - 1, 0) if step >= 128 else depth + 1
             if depth > deepest:
-                found = at
+                too_deep = at
                 break
     state[0], state[1] = mode, depth
-    return found
+    return too_deep

@@ -72,5 +72,5 @@ def test_keys_that_are_no_hashes_spread_over_the_slots(shape: str) -> None:
         "report times": (np.zeros(4096, np.uint64), counting * np.uint64(3_600_000)),
     }[shape]
     with np.errstate(over="ignore"):
-        slots = [int(hash_groups.spread(a, b)) >> 51 for a, b in zip(k, h, strict=True)]
+        slots = [int(hash_groups.mix_halves(a, b)) >> 51 for a, b in zip(k, h, strict=True)]
     assert len(set(slots)) > 2500  # 8192 slots: random words take about 3200

@@ -93,7 +93,7 @@ def test_beside_tells_instants_and_keys_apart() -> None:
         for c in np.meshgrid(np.arange(3), np.arange(3), np.arange(-4, 4), np.arange(4))
     )
     x, y = bucket_layout.mix(k.astype(np.uint64), h.astype(np.uint64), np.zeros(len(k), np.int32))
-    found = bucket_layout.beside(x, y, a, b)
+    found = bucket_layout.combine_instants(x, y, a, b)
     assert len(set(zip(*(half.tolist() for half in found), strict=True))) == len(k)
     plain = [
         (int(p) + int(q) * int(o)) % 2**64

@@ -162,7 +162,7 @@ def test_many_rows_equal_the_twin() -> None:
 def test_latest_is_the_definition_and_equals_its_twin(batch: list[Row], stored: list[Row]) -> None:
     k, h, ts, _ = columns(batch)
     _, run = hash_probe.arrange(*columns(stored))
-    found = previous_occurrence.latest(k, h, ts, run)
+    found = previous_occurrence.latest_before(k, h, ts, run)
     expected = [
         max([t for a, b, t, _ in stored if (a, b) == (pk, ph) and t < at], default=MIN)
         for pk, ph, at, _ in batch

@@ -41,7 +41,7 @@ def magnitude(codes: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.
 @given(rows=st.lists(st.tuples(CODE, st.just(0), WEIGHT), max_size=40), dtype=DTYPES)
 def test_net_equals_its_twin(rows: list[tuple], dtype: type) -> None:
     codes, _, weights = fold(rows, np.int64, dtype)
-    got = group_sums.net(codes, weights, G)
+    got = group_sums.sum_weights(codes, weights, G)
     assert got.tolist() == [sum(w for c, _, w in rows if c == g) for g in range(G)]
     assert got.tolist() == twins.net_twin(codes, weights, G).tolist()
 

@@ -18,7 +18,7 @@ from levada.connectors.ingest.parse.ntriples import Triples
 from levada.core.array_types import Ints, Longs
 from levada.core.rdf_terms import Kind
 from levada.kernels.keyed.hash_groups import group
-from levada.kernels.text.blank_node_reach import reached, subjects_of_cycles
+from levada.kernels.text.blank_node_reach import reachable_rows, subjects_of_cycles
 from levada.kernels.text.element_runs import number_alike
 
 TOO_MANY = "its subjects share so many blank nodes that their elements would have {:,} triples"
@@ -42,7 +42,7 @@ def described(triples: Triples) -> tuple[Triples, Ints]:
     own = np.flatnonzero((subject < 0) | about[subject])
     number, first = number_alike(triples.s.x[own], triples.s.y[own])
     most = max(10 * triples.n, _SHARED)
-    found, edges = reached(first, own, subject[own[first[:-1]]], object_, starts, rows, most)
+    found, edges = reachable_rows(first, own, subject[own[first[:-1]]], object_, starts, rows, most)
     if len(edges) < len(first):
         nothing = triples.take(found[:0])
         nothing.bad.append((0, f"Malformed document: {TOO_MANY.format(most)} or more", ""))

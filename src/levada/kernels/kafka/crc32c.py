@@ -22,16 +22,16 @@ LOW = W(255)
 
 def _tables() -> Words:
     """Entry 256 k + b: what the byte b, with k bytes behind it, adds."""
-    found = np.zeros(8 * 256, np.uint64)
+    entries = np.zeros(8 * 256, np.uint64)
     for b in range(256):
         value = b
         for _ in range(8):
             value = (value >> 1) ^ (POLYNOMIAL if value & 1 else 0)
-        found[b] = value
+        entries[b] = value
     for at in range(256, 8 * 256):
-        before = found[at - 256]
-        found[at] = found[before & LOW] ^ (before >> W(8))
-    return found
+        before = entries[at - 256]
+        entries[at] = entries[before & LOW] ^ (before >> W(8))
+    return entries
 
 
 TABLES = _tables()

@@ -76,7 +76,7 @@ def combine(k: Words, h: Words, x: Words, y: Words) -> tuple[Words, Words]:
 
 
 @kernel((U64, U64, I64, I64))
-def beside(k: Words, h: Words, a: Times, b: Times) -> tuple[Words, Words]:
+def combine_instants(k: Words, h: Words, a: Times, b: Times) -> tuple[Words, Words]:
     """The key ``(k, h)`` of well mixed halves with two instants added: what groups by them, for a
     sixth of ``combine``'s cost.
 
@@ -114,7 +114,7 @@ def bucket_order(k: Words, bits: int) -> tuple[Ints, Ints]:
 
 
 @fused
-def _running(counts: Ints) -> None:
+def _counts_to_starts(counts: Ints) -> None:
     """Counts, shifted by one place, become starts."""
     for b in range(1, counts.size):
         counts[b] += counts[b - 1]
@@ -127,7 +127,7 @@ def _one_pass(k: Words, bits: int) -> tuple[Ints, Ints]:
     directory = np.zeros((1 << bits) + 1, np.int32)
     for i in range(k.size):
         directory[np.int64(k[i] >> shift) + 1] += 1
-    _running(directory)
+    _counts_to_starts(directory)
     place = directory[:-1].copy()
     order = np.empty(k.size, np.int32)
     for i in range(k.size):
@@ -146,7 +146,7 @@ def _sort_part(low: Ints, row: Ints, start: int, order: Ints, directory: Ints) -
     directory[0] = start
     for q in range(low.size):
         directory[low[q] + 1] += 1
-    _running(directory)
+    _counts_to_starts(directory)
     # moves each start to its bucket's end, that is to the start of the next
     for q in range(low.size):
         order[directory[low[q]]] = row[q]
@@ -166,7 +166,7 @@ def _two_passes(k: Words, bits: int) -> tuple[Ints, Ints]:
     starts = np.zeros((1 << (bits - low_bits)) + 1, np.int32)
     for i in range(k.size):
         starts[(np.int64(k[i] >> shift) >> low_bits) + 1] += 1
-    _running(starts)
+    _counts_to_starts(starts)
     place = starts[:-1].copy()
     low = np.empty(k.size, np.int32)
     row = np.empty(k.size, np.int32)

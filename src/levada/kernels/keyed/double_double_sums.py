@@ -53,7 +53,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @fused
-def _halves(a: float) -> tuple[float, float]:
+def _split_double(a: float) -> tuple[float, float]:
     big = _SPLIT * a
     high = big - (big - a)
     return high, a - high
@@ -65,8 +65,8 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     p = a * b
     if b == 1.0 or b == -1.0 or abs(a) > _SPLITTABLE or abs(p) > _SPLITTABLE:
         return p, 0.0
-    a_high, a_low = _halves(a)
-    b_high, b_low = _halves(b)
+    a_high, a_low = _split_double(a)
+    b_high, b_low = _split_double(b)
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 

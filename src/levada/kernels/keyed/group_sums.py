@@ -28,7 +28,7 @@ _LOW = 0xFFFFFFFF
 
 
 @kernel((I32, I8, INT), (I32, I64, INT))
-def net(codes: Ints, weights: Weights, g: int) -> Longs:
+def sum_weights(codes: Ints, weights: Weights, g: int) -> Longs:
     """The sum of weights per group: COUNT, and what is left of equal rows (0: they cancel)."""
     out = np.zeros(g, np.int64)
     for i in range(codes.size):
@@ -87,7 +87,7 @@ def round_int(high: Longs, low: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
 
 
 @fused
-def _before(a: Any, b: Any) -> bool:
+def _ranks_below(a: Any, b: Any) -> bool:
     """Whether rank a is below rank b; NaN is above all numbers."""
     return bool(a < b or (b != b and a == a))
 
@@ -110,8 +110,8 @@ def winners(
         if j < 0:
             out[c] = i
             continue
-        ahead = _before(rank[j], rank[i]) if greatest else _before(rank[i], rank[j])
-        behind = _before(rank[i], rank[j]) if greatest else _before(rank[j], rank[i])
+        ahead = _ranks_below(rank[j], rank[i]) if greatest else _ranks_below(rank[i], rank[j])
+        behind = _ranks_below(rank[i], rank[j]) if greatest else _ranks_below(rank[j], rank[i])
         closer = tie_y[i] < tie_y[j] or (tie_y[i] == tie_y[j] and tie_x[i] < tie_x[j])
         if ahead or (not behind and closer):
             out[c] = i

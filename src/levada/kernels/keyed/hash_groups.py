@@ -30,7 +30,7 @@ def slots_for(n: int) -> int:
 
 
 @fused
-def spread(k: np.uint64, h: np.uint64) -> np.uint64:
+def mix_halves(k: np.uint64, h: np.uint64) -> np.uint64:
     """A word whose top bits depend on all bits of both halves."""
     z = k + h * _ODD_A
     return (z ^ (z >> _HALF)) * _ODD_B
@@ -43,7 +43,7 @@ def find_slot(
     """The slot of a key in a table of row numbers of the columns ``k, h``: its own, or the free one
     where it belongs.
     """
-    slot = int(np.int64(spread(key_k, key_h) >> np.uint64(64 - bits)))
+    slot = int(np.int64(mix_halves(key_k, key_h) >> np.uint64(64 - bits)))
     while True:
         row = table[slot]
         if row < 0 or (k[row] == key_k and h[row] == key_h):
@@ -52,7 +52,7 @@ def find_slot(
 
 
 @fused
-def _grown(first: npt.NDArray[np.int64], groups: int, bits: int, k: Words, h: Words) -> Ints:
+def _grow_table(first: npt.NDArray[np.int64], groups: int, bits: int, k: Words, h: Words) -> Ints:
     """A table of 2**bits slots that holds the first rows of the groups so far."""
     table = np.full(1 << bits, -1, np.int32)
     for g in range(groups):
@@ -119,5 +119,5 @@ def _group(k: Words, h: Words, bits: int) -> tuple[Ints, npt.NDArray[np.int64]]:
         groups += 1
         if 2 * groups > table.size:
             bits += 2
-            table = _grown(first, groups, bits, k, h)
+            table = _grow_table(first, groups, bits, k, h)
     return codes, first[:groups].copy()

@@ -94,8 +94,8 @@ def _latest_of(probe: Ints, ts: Times, stored: Ints, stored_ts: Times) -> Times:
     wanted, held = place[: len(ts)], np.sort(place[len(ts) :])
     before = np.searchsorted(held, wanted) - 1
     hit = held[np.maximum(before, 0)] if len(held) else np.full(len(ts), -1)
-    found = (before >= 0) & (hit // max(len(times), 1) == probe)
-    return np.where(found, times[hit % max(len(times), 1)] if len(times) else MIN, MIN)
+    is_equal = (before >= 0) & (hit // max(len(times), 1) == probe)
+    return np.where(is_equal, times[hit % max(len(times), 1)] if len(times) else MIN, MIN)
 
 
 def latest_twin(k: Words, h: Words, ts: Times, run: Buckets) -> Times:
@@ -123,10 +123,10 @@ def _by_window(
             range=int(width),
             step=int(step),
             t0=int(t0),
-            t0_given=bool(given),
+            t0_given=bool(t0_given),
             to=int(to),
         )
-        for kind, width, step, t0, given, to in zip(*params, strict=True)
+        for kind, width, step, t0, t0_given, to in zip(*params, strict=True)
     ]
     values = [function(windows[p], int(t)) for p, t in zip(row_param, ts, strict=True)]
     return np.array([min(max(v, MIN), MAX) for v in values], np.int64)
@@ -163,10 +163,10 @@ def expand_closes_twin(
     row_param: Ints,
 ) -> tuple[Longs, Times]:
     """Arithmetic on numbers of closes: k from ceiling and floor (finite, times below 2**61)."""
-    width, step, t0, given = (column[row_param] for column in closes)
+    width, step, t0, t0_given = (column[row_param] for column in closes)
     origin = t0 + width
     least = -((origin - np.maximum(s, low + 1)) // step)
-    least = np.where(given, np.maximum(least, 0), least)
+    least = np.where(t0_given, np.maximum(least, 0), least)
     greatest = (np.minimum(e - 1, high) - origin) // step
     row, number = _ranges(least, np.maximum(greatest + 1, least))
     return row, origin[row] + number * step[row]

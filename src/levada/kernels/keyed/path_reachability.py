@@ -49,12 +49,12 @@ def reach(
     """
     room, at = max(LEAST_OUTPUT, len(starts) + len(targets)), 0
     parts: list[tuple[Ints, Ints]] = []
-    found, enough = 0, max(most + 1, len(zero))  # which has room for what any start reaches
-    while at < len(starts) and found <= most:
+    pairs, enough = 0, max(most + 1, len(zero))  # which has room for what any start reaches
+    while at < len(starts) and pairs <= most:
         i, j = np.empty(room, np.int32), np.empty(room, np.int32)
         at, n = _reach(offsets, targets, starts, zero, many, at, i, j)
         parts.append((i[:n], j[:n]))
-        found, room = found + n, min(2 * room, max(room, enough))
+        pairs, room = pairs + n, min(2 * room, max(room, enough))
     none = np.empty(0, np.int32)
     return np.concatenate([none, *(i for i, _ in parts)]), np.concatenate(
         [none, *(j for _, j in parts)]
@@ -115,17 +115,17 @@ def reach_by_rounds(
     """
     nodes = len(zero)
     seen = starts[zero[starts]].astype(np.int64) * (nodes + 1)
-    new = _stepped(offsets, targets, starts, starts)
+    new = _next_pairs(offsets, targets, starts, starts)
     new = np.setdiff1d(new, seen)
     while len(new):
         seen = np.union1d(seen, new)
         i, j = new // nodes, new % nodes
-        new = np.setdiff1d(_stepped(offsets, targets, i, j), seen) if many else new[:0]
+        new = np.setdiff1d(_next_pairs(offsets, targets, i, j), seen) if many else new[:0]
     seen = np.sort(seen)
     return (seen // nodes).astype(np.int32), (seen % nodes).astype(np.int32)
 
 
-def _stepped(
+def _next_pairs(
     offsets: Ints, targets: Ints, i: npt.NDArray[np.integer], j: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.int64]:
     """The pairs one step on, as numbers ``start * nodes + node``."""

@@ -59,8 +59,8 @@ def _find(table: View, key: int, bits: int) -> int:
     """The word of the table where the key is, or where it would be put (that word is then 0)."""
     at = _home(key, bits)
     while True:
-        found = number(table, 2 * at)
-        if found == key or found == 0:
+        slot_key = number(table, 2 * at)
+        if slot_key == key or slot_key == 0:
             return 2 * at
         at = (at + 1) & ((1 << bits) - 1)
 
@@ -72,13 +72,13 @@ def _bit(identity: int, bits: int) -> int:
 
 
 @part
-def _known(filters: View, ids: Ids, bits: int) -> int:
+def _known_mask(filters: View, ids: Ids, bits: int) -> int:
     """The mask of positions whose term may be a constant of a pattern there."""
     mask, words = 0, 1 << (bits + _FILTER_BITS - 6)
     for k in range(3):
         bit = _bit(ids[2 * k], bits)
-        found = word(filters, 8 * (k * words + (bit >> 6))) >> W(bit & 63)
-        mask |= as_int(found & W(1)) << k
+        filter_bits = word(filters, 8 * (k * words + (bit >> 6))) >> W(bit & 63)
+        mask |= as_int(filter_bits & W(1)) << k
     return mask
 
 
@@ -156,7 +156,7 @@ def match_rows(
     bits: int,
     start: int,
     rows: _Ints,
-    found: _Ints32,
+    numbers: _Ints32,
 ) -> tuple[int, int]:
     """Fills (rows, found) with the pairs of triple, pattern from ``start`` on: (next row, pairs).
 
@@ -172,7 +172,7 @@ def match_rows(
             continue
         s, p, o = as_int(sx[row]), as_int(px[row]), as_int(ox[row])
         ids = (s, as_int(sy[row]), p, as_int(py[row]), o, as_int(oy[row]))
-        known = _known(maps, ids, bits)
+        known = _known_mask(maps, ids, bits)
         for k in range(masks.size):
             if masks[k] & ~known:
                 continue
@@ -180,24 +180,24 @@ def match_rows(
             i = number(places, at + 1) if number(places, at) != 0 else -1
             while i >= 0:
                 if _agrees(records, i, ids):
-                    rows[count], found[count] = row, i
+                    rows[count], numbers[count] = row, i
                     count += 1
                 i = number(records, RECORD * i + NEXT)
     return sx.size, count
 
 
 @kernel((I64, I32, INT, types.int64[::1]))
-def group_pairs(rows: _Ints, found: _Ints32, patterns: int, out: _Ints) -> _Ints:
+def group_pairs(rows: _Ints, numbers: _Ints32, patterns: int, out: _Ints) -> _Ints:
     """Orders the rows of pairs by pattern, stably, into ``out``; returns where each pattern's
     begin, and the end.
     """
     start = np.zeros(patterns + 2, np.int64)
-    for i in range(found.size):
-        start[found[i] + 2] += 1
+    for i in range(numbers.size):
+        start[numbers[i] + 2] += 1
     for p in range(patterns):
         start[p + 2] += start[p + 1]
-    for i in range(found.size):
-        at = start[found[i] + 1]
-        start[found[i] + 1] = at + 1
+    for i in range(numbers.size):
+        at = start[numbers[i] + 1]
+        start[numbers[i] + 1] = at + 1
         out[at] = rows[i]
     return start[: patterns + 1]

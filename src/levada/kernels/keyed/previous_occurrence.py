@@ -26,15 +26,15 @@ from levada.kernels.keyed.hash_probe import (
 )
 
 
-def latest(k: Words, h: Words, ts: Times, run: Buckets) -> Times:
+def latest_before(k: Words, h: Words, ts: Times, run: Buckets) -> Times:
     """For each probe row the greatest time ``run.s`` of a row of equal key that is strictly less
     than ts, else MIN.
     """
-    return _latest(k, h, ts, run.k, run.h, run.s, run.directory, run.bits)
+    return _latest_before(k, h, ts, run.k, run.h, run.s, run.directory, run.bits)
 
 
 @kernel((U64, U64, I64, U64, U64, I64, I32, INT))
-def _latest(
+def _latest_before(
     pk: Words, ph: Words, pts: Times, rk: Words, rh: Words, rts: Times, directory: Ints, bits: int
 ) -> npt.NDArray[np.int64]:
     out = np.full(pk.size, MIN, np.int64)

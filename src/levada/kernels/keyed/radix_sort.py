@@ -38,11 +38,11 @@ def in_order(*columns: npt.NDArray[Any]) -> Longs:
         return np.lexsort(columns)
     order = np.empty(0, np.int64)  # as they come
     for column in columns:
-        order = _ordered(column, order)
+        order = _sort_by_column(column, order)
     return order if len(order) else np.arange(n)
 
 
-def _ordered(column: npt.NDArray[Any], order: Longs) -> Longs:
+def _sort_by_column(column: npt.NDArray[Any], order: Longs) -> Longs:
     """Rows that are in an order, by this column."""
     if not len(order) and (column[1:] >= column[:-1]).all():
         return order
@@ -75,9 +75,9 @@ def _by_digits(words: Words, order: Longs, bits: int) -> Longs:
             place[digit] = before
             before += count
         for i in range(n):
-            own = np.int64((values[i] >> by) & _MASK)
-            at = place[own]
-            place[own] = at + 1
+            bucket = np.int64((values[i] >> by) & _MASK)
+            at = place[bucket]
+            place[bucket] = at + 1
             to_rows[at] = rows[i]
             to_values[at] = values[i]
         rows, to_rows = to_rows, rows

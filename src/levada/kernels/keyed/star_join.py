@@ -84,8 +84,8 @@ def meet_by_search(
     """All of it by NumPy: the twin."""
     pairs, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, (p, s) in enumerate(zip(pattern.tolist(), wanted.tolist(), strict=True)):
-        own = subject[starts[p] : starts[p + 1]]
-        low, high = np.searchsorted(own, s, "left"), np.searchsorted(own, s, "right")
+        subjects = subject[starts[p] : starts[p + 1]]
+        low, high = np.searchsorted(subjects, s, "left"), np.searchsorted(subjects, s, "right")
         places.append(starts[p] + np.arange(low, high))
         pairs.append(np.full(high - low, i, np.int64))
     return np.concatenate(pairs), np.concatenate(places)

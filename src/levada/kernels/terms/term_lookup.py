@@ -65,7 +65,7 @@ class TermLookup:
             self._first = len(older)
 
     @property
-    def made(self) -> int:
+    def table_count(self) -> int:
         """How many tables there are beside those of the state."""
         return len(self.tables) - self._first
 
@@ -77,12 +77,12 @@ class TermLookup:
         some, none = self.tables[start:], np.empty(0, np.uint64)
         x, y = (np.concatenate([none, *(pair[i] for pair in wanted)]) for i in (0, 1))
         x, y = _distinct(x, y)
-        found, parts = list[Terms](), list[Part]()
+        picked, parts = list[Terms](), list[Part]()
         for table in some:
-            if len(own := table.pick(x, y)):
-                found.append(own)
-                parts += self.spent.parts_of(table.data, own.nbytes)
-        kept = Terms.merge(found)
+            if len(terms := table.pick(x, y)):
+                picked.append(terms)
+                parts += self.spent.parts_of(table.data, terms.nbytes)
+        kept = Terms.merge(picked)
         if parts:
             self.spent.hold_texts(kept.data, kept.nbytes, parts)
         self.tables[start:] = [kept] if len(kept) else []
@@ -114,16 +114,16 @@ class TermLookup:
     def pick(self, x: Words, y: Words) -> Terms:
         """The table of exactly these identities, as far as they are known."""
         x, y = _distinct(x, y)
-        found: list[Terms] = []
+        picked: list[Terms] = []
         for table in self._search() if len(x) else ():
             rows = table.find(x, y)
             missing = rows < 0
             if not missing.all():
-                found.append(table.at(rows))
+                picked.append(table.at(rows))
                 x, y = x[missing], y[missing]
             if not len(x):
                 break  # before the state's tables are opened for nothing
-        return Terms.merge(found)
+        return Terms.merge(picked)
 
     def _search(self) -> Iterable[Terms]:
         yield from reversed(self.tables)

@@ -53,18 +53,20 @@ def subjects_of_cycles(
 
 
 @kernel((I64, I64, I64, I64, I64, I64, INT))
-def reached(
+def reachable_rows(
     first: Longs,
-    own: Longs,
+    subject_rows: Longs,
     node: Longs,
     object_: Longs,
     starts: Longs,
     rows: Longs,
     most: int,
 ) -> tuple[Longs, Longs]:
-    """The rows of each element (``own[first[e]:first[e + 1]]`` are about its subject ``node[e]``)
-    and of all nodes that they reach, and where elements begin, and the end. More than ``most``
-    rows: those of the elements before.
+    """Returns the rows of each element and of all nodes that they reach, and where each element
+    begins; the last place is the end.
+
+    ``subject_rows[first[e]:first[e + 1]]`` are the rows about subject ``node[e]`` of element e. If
+    there would be more than ``most`` rows, only those of the elements before are returned.
     """
     out = np.empty(max(2 * len(object_), 16), np.int64)
     edges = np.zeros(len(node) + 1, np.int64)
@@ -75,7 +77,7 @@ def reached(
             seen[node[e]] = e
         at = n
         begin, end = first[e], first[e + 1]
-        source = own
+        source = subject_rows
         while True:
             if n + end - begin > most:
                 return out[: edges[e]], edges[: e + 1]
@@ -86,16 +88,16 @@ def reached(
             for i in range(begin, end):
                 out[n] = source[i]
                 n += 1
-            found = -1
-            while at < n and found < 0:
+            next_node = -1
+            while at < n and next_node < 0:
                 other = object_[out[at]]
                 at += 1
                 if other >= 0 and seen[other] != e:
                     seen[other] = e
-                    found = other
-            if found < 0:
+                    next_node = other
+            if next_node < 0:
                 break
             source = rows
-            begin, end = starts[found], starts[found + 1]
+            begin, end = starts[next_node], starts[next_node + 1]
         edges[e + 1] = n
     return out[:n], edges

@@ -24,7 +24,7 @@ def blank_places(text: Bytes, start: Longs, size: Longs) -> int:
     beyond the arrays' ends.
     """
     n, room = len(text), len(start)
-    at, found = 0, 0
+    at, count = 0, 0
     while at < n:
         c = text[at]
         if c == 34:  # a literal, to its closing quote
@@ -41,13 +41,13 @@ def blank_places(text: Bytes, start: Longs, size: Longs) -> int:
             at = begin
             while at < n and text[at] != 32:
                 at += 1
-            if found < room:
-                start[found] = begin
-                size[found] = at - begin
-            found += 1
+            if count < room:
+                start[count] = begin
+                size[count] = at - begin
+            count += 1
         else:
             at += 1
-    return found
+    return count
 
 
 @kernel((U8, I64, I64, I64, _BYTES_OUT))

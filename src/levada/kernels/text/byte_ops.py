@@ -54,7 +54,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def routine(function: F) -> F:
     """A part of a kernel that is worth a call: bigger, or used in many places."""
-    return inline_functions.made(function, OPTIONS)
+    return inline_functions.make_part(function, OPTIONS)
 
 
 def _loader(bits: int) -> Any:
@@ -253,14 +253,14 @@ else:  # the same meaning in plain Python
         """Adds ``count`` stripes of 64 bytes from i to the eight sums of XXH3, the k-th with the
         64 bytes of the secret at s + 8 k.
         """
-        own = [_number(sums, 8 * lane, 8) for lane in range(8)]
+        lane_sums = [_number(sums, 8 * lane, 8) for lane in range(8)]
         for k in range(int(count)):
             for lane in range(8):
                 value = _number(a, i + 64 * k + 8 * lane, 8)
                 keyed = value ^ _number(secret, s + 8 * (k + lane), 8)
-                own[lane ^ 1] += value
-                own[lane] += (keyed & 0xFFFFFFFF) * (keyed >> 32)
-        for lane, total in enumerate(own):
+                lane_sums[lane ^ 1] += value
+                lane_sums[lane] += (keyed & 0xFFFFFFFF) * (keyed >> 32)
+        for lane, total in enumerate(lane_sums):
             ctypes.memmove(sums[0] + 8 * lane, (total % 2**64).to_bytes(8, "little"), 8)
 
 

@@ -102,7 +102,7 @@ def _record_end(buf: Bytes, begin: int, comma: int) -> tuple[int, int, int]:
 
 
 @inlined
-def _behind(buf: Bytes, end: int) -> int:
+def _next_record(buf: Bytes, end: int) -> int:
     """Where the record after one that ends at ``end`` begins."""
     n = len(buf)
     if end + 1 < n and buf[end] == 13 and buf[end + 1] == 10:
@@ -124,7 +124,7 @@ def cut_records(buf: Bytes, rows: int, last: bool, comma: int) -> tuple[int, int
             if records == rows:
                 break
             records += 1
-        at = _behind(buf, end)
+        at = _next_record(buf, end)
     return at, records
 
 
@@ -160,5 +160,5 @@ def _scan(buf: Bytes, comma: int, start: Longs, stop: Longs, fields: Longs, faul
             fields[k] = count
             fault[k] = min(wrong, OPEN_QUOTE)
             k += 1
-        at = _behind(buf, end)
+        at = _next_record(buf, end)
     return k

@@ -34,7 +34,7 @@ from levada.kernels.text.subject_descriptions import (
     RELEASED,
     SIZE,
     USED,
-    grown,
+    grow,
     new_walk,
     shift,
     step,
@@ -147,7 +147,7 @@ def _key(buf: Bytes, at: int, end: int, element: int) -> tuple[int, int]:
 
 
 @inlined
-def _alike(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
+def _has_equal_bytes(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     if a_end - a != b_end - b:
         return False
     for i in range(a_end - a):  # noqa: SIM110 (numba compiles no generators)
@@ -226,8 +226,8 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
         if not odd and 0 < lines <= rows - elements:
             at, elements = behind, elements + lines
         else:
-            at, found, more = _line_by_line(buf, at, stop, rows - elements, last)
-            elements += found
+            at, elements_, more = _line_by_line(buf, at, stop, rows - elements, last)
+            elements += elements_
     return at, elements
 
 
@@ -294,7 +294,7 @@ def cut_graphs(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
             break
         a, b = _key(buf, at, end, GRAPH)
         if a >= 0:
-            if begun == 0 or not _alike(buf, key, key_end, a, b):
+            if begun == 0 or not _has_equal_bytes(buf, key, key_end, a, b):
                 if begun == rows:
                     return at, begun
                 begun += 1
@@ -349,7 +349,7 @@ def cut_descriptions(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
         a, b = (at, at + key_end - key) if same else _key(buf, at, end, SUBJECT)
         if a >= 0:
             if 2 * state[USED] > len(walk.label):
-                walk = grown(walk)
+                walk = grow(walk)
             o, o_end = _blank_object(buf, b, end)
             step(walk, view, at, a, b, o, o_end)
             for part in range(0 if begun == 0 else 1, state[RELEASED] + 1):
@@ -456,13 +456,13 @@ def number_elements(buf: Bytes, line: Longs, element: int) -> npt.NDArray[np.int
         end = _line_end(buf, words, at)
         a, b = _key(buf, at, end, element)
         if a >= 0 and element == GRAPH:
-            if number < 0 or not _alike(buf, key, key_end, a, b):
+            if number < 0 or not _has_equal_bytes(buf, key, key_end, a, b):
                 number += 1
             key = a
             key_end = b
         elif a >= 0:
             if 2 * state[USED] > len(walk.label):
-                walk = grown(walk)
+                walk = grow(walk)
             o, o_end = _blank_object(buf, b, end)
             step(walk, view, at, a, b, o, o_end)
             number = max(number, 0)

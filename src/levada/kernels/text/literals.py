@@ -245,7 +245,7 @@ def boolean(view: View, start: int, stop: int) -> Facets:
 
 
 @part
-def _two(view: View, i: int) -> int:
+def _two_digits(view: View, i: int) -> int:
     """The number of two digits, or a large negative one."""
     if not (is_in(byte(view, i), DIGIT) and is_in(byte(view, i + 1), DIGIT)):
         return -1_000_000
@@ -292,7 +292,7 @@ def _zone(view: View, i: int, stop: int) -> tuple[int, int]:
         return i + 1, 0
     if (c != 43 and c != 45) or stop - i != 6:
         return 0, 0
-    hours, minutes = _two(view, i + 1), _two(view, i + 4)
+    hours, minutes = _two_digits(view, i + 1), _two_digits(view, i + 4)
     east = hours * 60 + minutes
     if byte(view, i + 3) != 58 or hours < 0 or minutes < 0 or minutes > 59 or east > 840:
         return 0, 0
@@ -302,7 +302,7 @@ def _zone(view: View, i: int, stop: int) -> tuple[int, int]:
 @fused
 def _clock(view: View, i: int) -> int:
     """hh:mm:ss at i in seconds, or negative."""
-    h, m, s = _two(view, i), _two(view, i + 3), _two(view, i + 6)
+    h, m, s = _two_digits(view, i), _two_digits(view, i + 3), _two_digits(view, i + 6)
     if byte(view, i + 2) != 58 or byte(view, i + 5) != 58 or h > 23 or m > 59 or s > 59:
         return -1
     return (h * 60 + m) * 60 + s if h >= 0 and m >= 0 and s >= 0 else -1
@@ -322,8 +322,12 @@ def date_time(view: View, start: int, stop: int) -> tuple[int, int]:
         or byte(view, start + 10) != 84
     ):
         return PENDING, 0
-    year = _two(view, start) * 100 + _two(view, start + 2)
-    month, day, seconds = _two(view, start + 5), _two(view, start + 8), _clock(view, start + 11)
+    year = _two_digits(view, start) * 100 + _two_digits(view, start + 2)
+    month, day, seconds = (
+        _two_digits(view, start + 5),
+        _two_digits(view, start + 8),
+        _clock(view, start + 11),
+    )
     if (
         year < 1
         or month < 1
@@ -358,14 +362,14 @@ def value_of(view: View, start: int, stop: int, code: int) -> Facets:
     if kind == DECIMAL_:
         return decimal(view, start, stop)
     if kind == DOUBLE_:
-        found, value = double(view, start, stop)
-        return found, value, 0, 0
+        kind_, value = double(view, start, stop)
+        return kind_, value, 0, 0
     if kind == FLOAT_:
-        found, value = float_(view, start, stop)
-        return found, value, 0, 0
+        kind_, value = float_(view, start, stop)
+        return kind_, value, 0, 0
     if kind == BOOLEAN_:
         return boolean(view, start, stop)
     if kind == DATETIME_:
-        found, ms = date_time(view, start, stop)
-        return found, 0.0, ms if found == DATETIME_ else 0, 0
+        kind_, ms = date_time(view, start, stop)
+        return kind_, 0.0, ms if kind_ == DATETIME_ else 0, 0
     return OTHER_, 0.0, 0, 0

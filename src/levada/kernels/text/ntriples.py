@@ -38,7 +38,7 @@ from levada.kernels.text.ntriples_terms import (
     Chunk,
     Term,
     graph,
-    nothing,
+    no_term,
     object_,
     predicate,
     skip,
@@ -108,7 +108,7 @@ def _line(
     after, time = _time(chunk, g[0], power)
     end = _stop(chunk, after)
     if end < 0:
-        none = nothing(0)
+        none = no_term(0)
         return end, none, none, none, none, (0, 0.0, 0, 0), MIN
     return end, s, p, o, g, value, time
 

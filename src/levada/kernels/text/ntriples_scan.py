@@ -59,7 +59,7 @@ def line_end(view: View, i: int) -> int:
 
 
 @part
-def _follows(view: View, i: int) -> int:
+def _continuation_bits(view: View, i: int) -> int:
     """The low six bits of a UTF-8 continuation byte, or a negative number that keeps every sum with
     it negative.
     """
@@ -72,11 +72,11 @@ def code_point(view: View, i: int) -> tuple[int, int]:
     """The character beyond ASCII at i: (end, code point); REFUSED if ill-formed, a surrogate or a
     noncharacter.
     """
-    c, second = byte(view, i), _follows(view, i + 1)
+    c, second = byte(view, i), _continuation_bits(view, i + 1)
     if c < 0xE0:
         point = ((c & 31) << 6) + second
         return (i + 2, point) if c >= 0xC2 and point >= 0x80 else (REFUSED, 0)
-    third = _follows(view, i + 2)
+    third = _continuation_bits(view, i + 2)
     if c < 0xF0:
         point = ((c & 15) << 12) + (second << 6) + third
         surrogate, no_character = (
@@ -88,7 +88,7 @@ def code_point(view: View, i: int) -> tuple[int, int]:
             if point >= 0x800 and not surrogate and not no_character
             else (REFUSED, 0)
         )
-    point = ((c & 7) << 18) + (second << 12) + (third << 6) + _follows(view, i + 3)
+    point = ((c & 7) << 18) + (second << 12) + (third << 6) + _continuation_bits(view, i + 3)
     well_formed = c <= 0xF4 and 0x10000 <= point <= 0x10FFFF and (point & 0xFFFE) != 0xFFFE
     return (i + 4, point) if well_formed else (REFUSED, 0)
 

@@ -74,7 +74,7 @@ Term = tuple[int, int, int, int, np.uint64, np.uint64]  # end, offset, size, kin
 
 
 @part
-def nothing(at: int) -> Term:
+def no_term(at: int) -> Term:
     """No term: an unbound position, or a refusal that is passed on."""
     return at, 0, 0, 0, W(0), W(0)
 
@@ -96,7 +96,7 @@ def _reserve(chunk: Chunk, size: int) -> int:
 
 
 @part
-def _remembered(chunk: Chunk, at: int, entry: int) -> bool:
+def _is_remembered(chunk: Chunk, at: int, entry: int) -> bool:
     """Whether the IRI of this entry stands at ``at``."""
     size = number(chunk.memo, entry + _SIZE)
     return size > 0 and equal(chunk.text, number(chunk.memo, entry + _OFFSET), at, size)
@@ -126,10 +126,10 @@ def _blank(chunk: Chunk, at: int) -> Term:
     """A blank node; its text goes to the side area."""
     end = scan_blank(chunk.text, at)
     if end < 0:
-        return nothing(end)
+        return no_term(end)
     side = _reserve(chunk, BLANK_SIZE + 8 + end - at)
     if side < 0:
-        return nothing(side)
+        return no_term(side)
     put_blank(chunk.text, at + 2, end, chunk.document, chunk.plain, side)
     set_number(chunk.memo, SIDE, side + BLANK_SIZE)
     x, y = identity(chunk.text, side, BLANK_SIZE, chunk.secret)
@@ -141,7 +141,7 @@ def _iri(chunk: Chunk, at: int) -> Term:
     """An IRI."""
     end = scan_iri(chunk.text, at)
     if end < 0:
-        return nothing(end)
+        return no_term(end)
     x, y = identity(chunk.text, at, end - at, chunk.secret)
     return end, at, end - at, _IRI, x, y
 
@@ -152,14 +152,14 @@ def _resource(chunk: Chunk, at: int) -> Term:
     c = byte(chunk.text, at)
     if c == 60:
         return _iri(chunk, at)
-    return _blank(chunk, at) if c == 95 else nothing(REFUSED)
+    return _blank(chunk, at) if c == 95 else no_term(REFUSED)
 
 
 @fused
 def subject(chunk: Chunk, at: int) -> Term:
     """An IRI or blank node, likely the IRI of the line before."""
     entry = _STATE + _ENTRY * _SUBJECT
-    if _remembered(chunk, at, entry):
+    if _is_remembered(chunk, at, entry):
         return _recall(chunk, at, entry)
     term = _resource(chunk, at)
     if term[3] == _IRI:
@@ -172,10 +172,10 @@ def predicate(chunk: Chunk, at: int) -> Term:
     """An IRI, likely the one that followed the predicate of the line before last time."""
     at = skip(chunk, at)
     if at < 0 or byte(chunk.text, at) != 60:
-        return nothing(min(at, REFUSED))
+        return no_term(min(at, REFUSED))
     last = number(chunk.memo, _LAST)
     guess = number(chunk.memo, last + _NEXT)
-    if _remembered(chunk, at, guess):
+    if _is_remembered(chunk, at, guess):
         set_number(chunk.memo, _LAST, guess)
         return _recall(chunk, at, guess)
     term = _iri(chunk, at)
@@ -188,7 +188,7 @@ def predicate(chunk: Chunk, at: int) -> Term:
 
 
 @fused
-def _copied(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
+def _copy_literal(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
     """A canonical copy of the literal from ``at`` in the side area: (offset or refusal, size)."""
     side = _reserve(chunk, 6 * (end - at))
     if side < 0:
@@ -227,13 +227,13 @@ def _literal(chunk: Chunk, at: int) -> tuple[Term, Facets]:
     """A literal with its value."""
     close, rewrite = scan_string(chunk.text, at)
     if close < 0:
-        return nothing(close), (0, 0.0, 0, 0)
+        return no_term(close), (0, 0.0, 0, 0)
     end, code, text_end, rewrite = _suffix(chunk, close, rewrite)
     if end < 0:
-        return nothing(end), (0, 0.0, 0, 0)
-    offset, size = (at, text_end - at) if not rewrite else _copied(chunk, at, close, text_end)
+        return no_term(end), (0, 0.0, 0, 0)
+    offset, size = (at, text_end - at) if not rewrite else _copy_literal(chunk, at, close, text_end)
     if offset < 0:
-        return nothing(offset), (0, 0.0, 0, 0)
+        return no_term(offset), (0, 0.0, 0, 0)
     facets = (STRING_ if code == STRING_CODE else _LANG, 0.0, 0, 0)
     if code < NO_VALUE and code != STRING_CODE:
         facets = value_of(chunk.text, at + 1, close, code)
@@ -248,12 +248,12 @@ def object_(chunk: Chunk, at: int) -> tuple[Term, Facets]:
     """Any term with its value."""
     at = skip(chunk, at)
     if at < 0:
-        return nothing(at), (0, 0.0, 0, 0)
+        return no_term(at), (0, 0.0, 0, 0)
     c = byte(chunk.text, at)
     if c == 34:
         return _literal(chunk, at)
     entry = number(chunk.memo, _LAST) + _OBJECTS
-    if c == 60 and _remembered(chunk, at, entry):
+    if c == 60 and _is_remembered(chunk, at, entry):
         return _recall(chunk, at, entry), (0, 0.0, 0, 0)
     term = _resource(chunk, at)
     if term[3] == _IRI:
@@ -266,9 +266,9 @@ def graph(chunk: Chunk, at: int, quads: int) -> Term:
     """The graph name of a quad, or nothing (the default graph)."""
     place = skip(chunk, at)
     if place < 0 or quads == 0:
-        return nothing(place)
+        return no_term(place)
     c = byte(chunk.text, place)
-    return _resource(chunk, place) if c == 60 or c == 95 else nothing(place)
+    return _resource(chunk, place) if c == 60 or c == 95 else no_term(place)
 
 
 def new_memo(side: int) -> _Ints:

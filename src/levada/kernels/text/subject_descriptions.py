@@ -63,7 +63,7 @@ def new_walk() -> Walk:
 
 
 @routine
-def grown(walk: Walk) -> Walk:
+def grow(walk: Walk) -> Walk:
     """The walk with room for more labels: those of the element and the branch are kept."""
     first = walk.first[0]
     kept = int((walk.named >= first).sum())
@@ -112,15 +112,15 @@ def _place(walk: Walk, view: View, at: int, end: int) -> int:
         hashed = (hashed ^ W(byte(view, i))) * W(1099511628211)
     hashed = (hashed ^ (hashed >> W(29))) * W(0xBF58476D1CE4E5B9)
     hashed = (hashed ^ (hashed >> W(32))) | W(1)
-    found = _slot(walk.label, hashed)
-    if walk.label[found] == W(0):
-        walk.label[found] = hashed
+    place = _slot(walk.label, hashed)
+    if walk.label[place] == W(0):
+        walk.label[place] = hashed
         walk.state[USED] += 1
-    return found
+    return place
 
 
 @routine
-def _alike(view: View, a: int, a_end: int, b: int, b_end: int) -> bool:
+def _has_equal_bytes(view: View, a: int, a_end: int, b: int, b_end: int) -> bool:
     if a_end - a != b_end - b:
         return False
     for i in range(a_end - a):  # noqa: SIM110 (numba compiles no generators)
@@ -138,7 +138,7 @@ def step(walk: Walk, view: View, line: int, key: int, key_end: int, o: int, o_en
     state[MERGED], state[RELEASED], state[BEGUN] = -1, 0, 0
     object_ = _place(walk, view, o, o_end)
     subject = _place(walk, view, key, key_end)
-    if not _alike(view, state[KEY], state[KEY_END], key, key_end):
+    if not _has_equal_bytes(view, state[KEY], state[KEY_END], key, key_end):
         if subject >= 0:
             _blank(walk, line, subject, object_)
         else:
@@ -219,12 +219,12 @@ def _iri(walk: Walk, view: View, line: int, key: int, key_end: int, object_: int
     """Goes on by a line about another IRI than the line before."""
     state = walk.state
     part = _part(walk, walk.described[object_]) if object_ >= 0 else -1
-    own = state[IRI_END] > 0
-    if own and _alike(view, state[IRI], state[IRI_END], key, key_end):
+    has_iri = state[IRI_END] > 0
+    if has_iri and _has_equal_bytes(view, state[IRI], state[IRI_END], key, key_end):
         if part > 0 or state[SIZE] == 1:
             _merge(walk, 0)
             return
-    elif part > 0 or (part == 0 and not own):
+    elif part > 0 or (part == 0 and not has_iri):
         _merge(walk, part)
         _release(walk, part)
         state[IRI], state[IRI_END] = key, key_end

@@ -60,7 +60,7 @@ _FORMS = np.array([*(_form(d[0], d[1]) for d in DATATYPES), 0], np.int64)
 
 
 @inlined
-def _is(view: View, at: int, end: int, c: int) -> bool:
+def _is_byte(view: View, at: int, end: int, c: int) -> bool:
     return at < end and byte(view, at) == c
 
 
@@ -88,10 +88,10 @@ def _pair(view: View, at: int, end: int) -> int:
 @inlined
 def _exponent(view: View, at: int, end: int) -> tuple[int, int]:
     """The exponent at ``at``: (value, end); without one (0, at). Large ones saturate."""
-    if not (_is(view, at, end, 101) or _is(view, at, end, 69)):
+    if not (_is_byte(view, at, end, 101) or _is_byte(view, at, end, 69)):
         return 0, at
-    minus = _is(view, at + 1, end, 45)
-    first = at + 1 + int(minus or _is(view, at + 1, end, 43))
+    minus = _is_byte(view, at + 1, end, 45)
+    first = at + 1 + int(minus or _is_byte(view, at + 1, end, 43))
     stop = _digits_end(view, first, end)
     if stop == first:
         return 0, at
@@ -107,12 +107,12 @@ def _number(view: View, at: int, end: int, power: int, signed: bool) -> tuple[in
     -1 if none begins here. ``signed``: it may have a sign and an exponent. A point is part of it
     if a digit follows, or nothing.
     """
-    minus = signed and _is(view, at, end, 45)
-    if minus or (signed and _is(view, at, end, 43)):
+    minus = signed and _is_byte(view, at, end, 45)
+    if minus or (signed and _is_byte(view, at, end, 43)):
         at += 1
     point = _digits_end(view, at, end)
     stop = point
-    if _is(view, point, end, 46) and (_digit(view, point + 1, end) or point + 1 == end):
+    if _is_byte(view, point, end, 46) and (_digit(view, point + 1, end) or point + 1 == end):
         stop = _digits_end(view, point + 1, end)
     if stop - at - int(stop > point) < 1:
         return MIN, -1
@@ -157,9 +157,9 @@ def _month_length(year: int, month: int) -> int:
 @inlined
 def _zone(view: View, at: int, end: int) -> tuple[int, int]:
     """The zone at ``at``: (its offset in ms, end); nothing is UTC; MIN if it is out of range."""
-    if _is(view, at, end, 90):
+    if _is_byte(view, at, end, 90):
         return 0, at + 1
-    if _is(view, at, end, 43) or _is(view, at, end, 45):
+    if _is_byte(view, at, end, 43) or _is_byte(view, at, end, 45):
         hours = _pair(view, at + 1, end)
         minutes = _pair(view, at + 4, end)
         if hours >= 0 and minutes >= 0 and byte(view, at + 3) == 58:
@@ -173,7 +173,7 @@ def _zone(view: View, at: int, end: int) -> tuple[int, int]:
 @inlined
 def _part_of_date(view: View, at: int, end: int) -> int:
     """The month or day behind the ``-`` at ``at``, or -1; a ``-05:00`` there is a zone."""
-    if _is(view, at, end, 45) and not _is(view, at + 3, end, 58):
+    if _is_byte(view, at, end, 45) and not _is_byte(view, at + 3, end, 58):
         return _pair(view, at + 1, end)
     return -1
 
@@ -181,7 +181,7 @@ def _part_of_date(view: View, at: int, end: int) -> int:
 @inlined
 def _year(view: View, at: int, end: int) -> tuple[int, int]:
     """The year at ``at``: (value, its end), an end of -1 if none is there."""
-    first = at + int(_is(view, at, end, 45))
+    first = at + int(_is_byte(view, at, end, 45))
     stop = _digits_end(view, first, end)
     if stop - first < 4 or stop - first > 9 or (stop - first > 4 and byte(view, first) == 48):
         return 0, -1
@@ -203,7 +203,7 @@ def _clock(view: View, at: int, end: int) -> tuple[int, int]:
         return 0, -1
     at += 9
     ms, scale, exact = 0, 100, True
-    if _is(view, at, end, 46) and _digit(view, at + 1, end):
+    if _is_byte(view, at, end, 46) and _digit(view, at + 1, end):
         at += 1
         while _digit(view, at, end):
             exact = exact and byte(view, at) == 48
@@ -217,7 +217,7 @@ def _clock(view: View, at: int, end: int) -> tuple[int, int]:
 
 
 @routine
-def _dated(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
+def _parse_date(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
     """The dateTime, date, month or year that begins at ``at``: (ms or MIN, its end), an end of -1
     if nothing of these ``forms`` begins here.
     """
@@ -225,13 +225,13 @@ def _dated(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
     if at < 0:
         return MIN, -1
     form, month, day, clock = YEAR, 1, 1, 0
-    found = _part_of_date(view, at, end)
-    if found >= 0:
-        form, month, at = MONTH, found, at + 3
-        found = _part_of_date(view, at, end)
-        if found >= 0:
-            form, day, at = DATE, found, at + 3
-            if _is(view, at, end, 84) or _is(view, at, end, 32):
+    part = _part_of_date(view, at, end)
+    if part >= 0:
+        form, month, at = MONTH, part, at + 3
+        part = _part_of_date(view, at, end)
+        if part >= 0:
+            form, day, at = DATE, part, at + 3
+            if _is_byte(view, at, end, 84) or _is_byte(view, at, end, 32):
                 ms, stop = _clock(view, at, end)
                 if stop >= 0:
                     form, clock, at = DATETIME, ms, stop
@@ -247,9 +247,9 @@ def _dated(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
 
 
 @inlined
-def _trimmed(view: View, at: int, end: int) -> tuple[int, int]:
+def _trim_blanks(view: View, at: int, end: int) -> tuple[int, int]:
     """The text without blanks around it."""
-    while _is(view, at, end, 32) or _is(view, at, end, 9):
+    while _is_byte(view, at, end, 32) or _is_byte(view, at, end, 9):
         at += 1
     while at < end and (byte(view, end - 1) == 32 or byte(view, end - 1) == 9):
         end -= 1
@@ -257,7 +257,7 @@ def _trimmed(view: View, at: int, end: int) -> tuple[int, int]:
 
 
 @routine
-def _whole(view: View, at: int, end: int, power: int, forms: int) -> int:
+def _parse_whole(view: View, at: int, end: int, power: int, forms: int) -> int:
     """The time that the whole text is."""
     if end - at > MOST_CHARACTERS:
         return MIN
@@ -265,14 +265,14 @@ def _whole(view: View, at: int, end: int, power: int, forms: int) -> int:
         ms, stop = _number(view, at, end, power, True)
         if stop == end:
             return ms
-    ms, stop = _dated(view, at, end, forms)
+    ms, stop = _parse_date(view, at, end, forms)
     return ms if stop == end else MIN
 
 
 @routine
 def bare_instant(view: View, at: int, end: int, power: int) -> tuple[int, int]:
     """The time that a number without quotes says: (ms or MIN, its end), an end of -1 without."""
-    first = at + int(_is(view, at, end, 45) or _is(view, at, end, 43))
+    first = at + int(_is_byte(view, at, end, 45) or _is_byte(view, at, end, 43))
     return _number(view, at, end, power, True) if _digit(view, first, end) else (MIN, -1)
 
 
@@ -280,16 +280,16 @@ def bare_instant(view: View, at: int, end: int, power: int) -> tuple[int, int]:
 def typed_instant(view: View, at: int, end: int, code: int, power: int) -> int:
     """The time that a literal says, by its lexical form and the code of its datatype."""
     forms = _FORMS[code]
-    at, end = _trimmed(view, at, end)
+    at, end = _trim_blanks(view, at, end)
     if forms == NUMBER and value_of(view, at, end, code)[0] == OTHER_:
         return MIN
-    return _whole(view, at, end, power, forms)
+    return _parse_whole(view, at, end, power, forms)
 
 
 @routine
 def _literal(view: View, at: int, end: int, power: int) -> int:
     """The time that a canonical term says; MIN if it is no literal."""
-    if not _is(view, at, end, 34):
+    if not _is_byte(view, at, end, 34):
         return MIN
     close = at + 1
     while close < end and byte(view, close) != 34:
@@ -308,8 +308,8 @@ def instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
     out = np.empty(len(off), np.int64)
     view = view_of(buf)
     for i in range(len(off)):
-        at, end = _trimmed(view, off[i], off[i] + length[i])
-        out[i] = _whole(view, at, end, power, TEXT)
+        at, end = _trim_blanks(view, off[i], off[i] + length[i])
+        out[i] = _parse_whole(view, at, end, power, TEXT)
     return out
 
 
@@ -335,17 +335,17 @@ def last_instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
     for i in range(len(off)):
         at = off[i]
         end = at + length[i]
-        found = MIN
+        instant = MIN
         while at < end:
             if not _digit(view, at, end):
                 at += 1
                 continue
-            ms, stop = _dated(view, at, end, DATETIME)
+            ms, stop = _parse_date(view, at, end, DATETIME)
             if stop < 0:
-                ms, stop = _dated(view, at, end, DATE)
+                ms, stop = _parse_date(view, at, end, DATE)
                 if stop < 0 or ms == MIN:  # such as a number of three parts
                     ms, stop = _number(view, at, end, power, False)
-            found = ms
+            instant = ms
             at = stop
-        out[i] = found
+        out[i] = instant
     return out

@@ -28,7 +28,7 @@ def expand_closes(
 ) -> tuple[Longs, Times]:
     """Closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high): (row, report).
 
-    ``closes`` is (range, step, t0, given) per parameter row, that is ``Params.closes``. ``low``
+    ``closes`` is (range, step, t0, t0_given) per parameter row, that is ``Params.closes``. ``low``
     (exclusive) and ``high`` (inclusive) are one time or one per row. Where a row has no end,
     ``high`` must be one.
     """
@@ -48,7 +48,7 @@ def _count_closes(
     width: Times,
     step: Times,
     t0: Times,
-    given: Bools,
+    t0_given: Bools,
     row_param: Ints,
 ) -> tuple[int, Times, Times]:
     """Per row the first close and how many; the total is -1 if a row has no bound."""
@@ -66,7 +66,7 @@ def _count_closes(
             continue
         if below <= MIN or last >= MAX:
             return -1, first, many
-        first[i] = next_close(below, width[p], step[p], t0[p], given[p])
+        first[i] = next_close(below, width[p], step[p], t0[p], t0_given[p])
         if first[i] <= last:
             many[i] = (last - first[i]) // step[p] + 1
             total += many[i]

@@ -49,7 +49,7 @@ def _carry(limbs: Longs) -> int:
 
 
 @inlined
-def _rounded(total: Longs, limbs: Longs) -> float:
+def _round_to_double(total: Longs, limbs: Longs) -> float:
     """The double that is nearest to a number, ties to even; ``limbs`` is room to work in."""
     for i in range(LIMBS):
         limbs[i] = total[i]
@@ -121,38 +121,44 @@ def running_sums(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
     )
-    found = 0
-    total, work, own = (
+    changes = 0
+    total, work, limb_changes = (
         np.zeros(LIMBS, np.int64),
         np.zeros(LIMBS, np.int64),
         np.zeros(LIMBS, np.int64),
     )
     for g in range(groups):
         for i in range(LIMBS):
-            total[i] = own[i] = 0
+            total[i] = limb_changes[i] = 0
         for i in range(base_starts[g], base_starts[g + 1]):
             total[base_limb[i]] += base[i]
         _carry_signed(total)
-        before[g] = _rounded(total, work)
+        before[g] = _round_to_double(total, work)
         for i in range(starts[g], starts[g + 1]):
             w = np.int64(weights[i])
             if w != 0 and bits[i] != 0:
                 if bits[i] < 0:
                     w = -w
                 limb, a, b, c = _place(bits[i])
-                own[limb] += w * a
-                own[limb + 1] += w * b
-                own[limb + 2] += w * c
+                limb_changes[limb] += w * a
+                limb_changes[limb + 1] += w * b
+                limb_changes[limb + 2] += w * c
                 total[limb] += w * a
                 total[limb + 1] += w * b
                 total[limb + 2] += w * c
             if i + 1 == starts[g + 1] or run[i + 1] != run[i]:
-                after[run[i]] = _rounded(total, work)
+                after[run[i]] = _round_to_double(total, work)
         for limb in range(LIMBS):
-            if own[limb] != 0:
-                of_group[found], of_limb[found], change[found] = g, limb, own[limb]
-                found += 1
-    return before, after, of_group[:found].copy(), of_limb[:found].copy(), change[:found].copy()
+            if limb_changes[limb] != 0:
+                of_group[changes], of_limb[changes], change[changes] = g, limb, limb_changes[limb]
+                changes += 1
+    return (
+        before,
+        after,
+        of_group[:changes].copy(),
+        of_limb[:changes].copy(),
+        change[:changes].copy(),
+    )
 
 
 @kernel((I64, I64, I64))
@@ -173,7 +179,7 @@ def points_of(of: Longs, base: Longs, changes: Longs) -> Longs:
 
 
 @inlined
-def _highest(counts: Longs, low: int, top: int) -> int:
+def _highest_limb(counts: Longs, low: int, top: int) -> int:
     while top >= low and counts[top] <= 0:
         top -= 1
     return top
@@ -200,7 +206,7 @@ def running_best(
     now = counts.copy()
     for g in range(starts.size - 1):
         low = value_starts[g]
-        top = _highest(now, low, value_starts[g + 1] - 1)
+        top = _highest_limb(now, low, value_starts[g + 1] - 1)
         before[g] = top if top >= low else -1
         for i in range(starts[g], starts[g + 1]):
             at = place[i]
@@ -209,7 +215,7 @@ def running_best(
                 if now[at] > 0 and at > top:
                     top = at
             if i + 1 == starts[g + 1] or run[i + 1] != run[i]:
-                top = _highest(now, low, top)
+                top = _highest_limb(now, low, top)
                 after[run[i]] = top if top >= low else -1
     return before, after
 

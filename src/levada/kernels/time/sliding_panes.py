@@ -41,7 +41,7 @@ def slide(
     """All closes r with low < r <= high of each group (numbers ``group``) and its panes with s <= r
     < e; panes have s < e.
 
-    ``low``, ``high`` and ``closes`` (range, step, t0, given) are by member (``op``). None if the
+    ``low``, ``high`` and ``closes`` (range, step, t0, t0_given) are by member (``op``). None if the
     panes of some group are not in order of time, or the reports have no end.
     """
     order, offsets = scatter_order(group, groups)
@@ -63,7 +63,7 @@ def slide(
 @kernel((I32, I64, I32, I64, I64, I64, I64, I64, I64, I64, BOOL, _OUT, OUT_I32, _OUT, _OUT, FLAG))
 def _slide(
     order: Ints, offsets: Longs, op: Ints, s: Times, e: Times, low: Times, high: Times,
-    width: Times, step: Times, t0: Times, given: Bools,
+    width: Times, step: Times, t0: Times, t0_given: Bools,
     row: Longs, code: Ints, first: Longs, report: Times, fill: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Counts, or with ``fill`` writes; (pairs, reports), or (-1, -1) where ``slide`` is None."""
@@ -78,7 +78,7 @@ def _slide(
         below = max(low[p], s[order[a]] - 1)
         if below <= MIN or last >= MAX - 1:
             return -1, -1
-        r = next_close(below, width[p], step[p], t0[p], given[p])
+        r = next_close(below, width[p], step[p], t0[p], t0_given[p])
         b = a
         while r <= last:
             while b < stop and s[order[b]] <= r:
@@ -86,7 +86,7 @@ def _slide(
             while a < b and e[order[a]] <= r:
                 a += 1
             if a == b:  # nothing counts before the next pane does
-                r = next_close(s[order[b]] - 1, width[p], step[p], t0[p], given[p])
+                r = next_close(s[order[b]] - 1, width[p], step[p], t0[p], t0_given[p])
                 continue
             if fill:
                 first[reports], report[reports] = order[a], r

@@ -1,7 +1,7 @@
 """Event times to intervals: the compiled twin of ``levada.core.event_time.Window`` over columns
 (docs/semantics.md#windows).
 
-A row's window is a parameter row: ``kind, range, step, t0, given, to`` (``Params``), chosen by
+A row's window is a parameter row: ``kind, range, step, t0, t0_given, to`` (``Params``), chosen by
 ``row_param``, so one call serves the rows of any number of queries. All times are int64 ms in [MIN,
 MAX] and the results saturate there; ranges, steps and t0 are below 2**61 in magnitude, so that no
 sum leaves int64.
@@ -43,13 +43,13 @@ class Params(NamedTuple):
     range: Times
     step: Times
     t0: Times
-    given: Bools
+    t0_given: Bools
     to: Times
 
     @property
     def closes(self) -> tuple[Times, Times, Times, Bools]:
-        """What says where the closes are: (range, step, t0, given)."""
-        return self.range, self.step, self.t0, self.given
+        """What says where the closes are: (range, step, t0, t0_given)."""
+        return self.range, self.step, self.t0, self.t0_given
 
     @classmethod
     def of(cls, windows: Sequence[Window]) -> Params:
@@ -77,7 +77,7 @@ def starts_of(windows: Sequence[Window]) -> Times:
 
 
 @part
-def next_close(x: int, width: int, step: int, t0: int, given: bool) -> int:
+def next_close(x: int, width: int, step: int, t0: int, t0_given: bool) -> int:
     """The smallest close > x; MIN and MAX map to themselves."""
     if x <= MIN:
         return MIN
@@ -85,7 +85,7 @@ def next_close(x: int, width: int, step: int, t0: int, given: bool) -> int:
         return MAX
     first = t0 + width
     close = first + ((x - first) // step + 1) * step
-    if given and close < first:
+    if t0_given and close < first:
         return first
     return min(close, MAX)
 
@@ -97,30 +97,30 @@ def _plus(ts: int, span: int) -> int:
 
 
 @part
-def enter_one(kind: int, width: int, step: int, t0: int, given: bool, to: int, ts: int) -> int:
+def enter_one(kind: int, width: int, step: int, t0: int, t0_given: bool, to: int, ts: int) -> int:
     """The first instant at which an element of time ts is in the window."""
     if ts <= MIN:
         return MIN
     since = _plus(ts, to)
     if kind == _CLOSE_OPEN:
-        return next_close(since, width, step, t0, given)
+        return next_close(since, width, step, t0, t0_given)
     if kind == _CLOSE_CLOSED:
-        return MAX if since >= MAX else next_close(since - 1, width, step, t0, given)
+        return MAX if since >= MAX else next_close(since - 1, width, step, t0, t0_given)
     return since
 
 
 @part
-def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -> int:
+def leave_one(kind: int, width: int, step: int, t0: int, t0_given: bool, ts: int) -> int:
     """The first instant at which it no longer is; MIN for MIN."""
     if ts <= MIN:
         return MIN
     if ts >= MAX:
         return MAX
     if kind == _CLOSE_OPEN:
-        return next_close(_plus(ts, width), width, step, t0, given)
+        return next_close(_plus(ts, width), width, step, t0, t0_given)
     if kind == _CLOSE_CLOSED:
         last = _plus(ts, width)
-        return MAX if last >= MAX else next_close(last - 1, width, step, t0, given)
+        return MAX if last >= MAX else next_close(last - 1, width, step, t0, t0_given)
     if kind == _CHANGE:
         return max(MIN, _plus(t0 + step * ((ts - t0) // step), width))
     if kind == _RANGE:
@@ -142,7 +142,7 @@ def enter(
     width: Times,
     step: Times,
     t0: Times,
-    given: Bools,
+    t0_given: Bools,
     to: Times,
     row_param: Ints,
     ts: Times,
@@ -154,7 +154,7 @@ def enter(
         p = row_param[i]
         if p != before or ts[i] < since or ts[i] >= close - to[p]:
             before, since = p, ts[i]
-            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], ts[i])
+            close = enter_one(kind[p], width[p], step[p], t0[p], t0_given[p], to[p], ts[i])
         out[i] = close
     return out
 
@@ -165,7 +165,7 @@ def leave(
     width: Times,
     step: Times,
     t0: Times,
-    given: Bools,
+    t0_given: Bools,
     to: Times,
     row_param: Ints,
     ts: Times,
@@ -177,7 +177,7 @@ def leave(
         p = row_param[i]
         if p != before or ts[i] < since or ts[i] >= until:
             before, since = p, ts[i]
-            left = leave_one(kind[p], width[p], step[p], t0[p], given[p], ts[i])
+            left = leave_one(kind[p], width[p], step[p], t0[p], t0_given[p], ts[i])
             until = stays_until(kind[p], width[p], left)
         out[i] = left
     return out
@@ -189,7 +189,7 @@ def interval(
     width: Times,
     step: Times,
     t0: Times,
-    given: Bools,
+    t0_given: Bools,
     to: Times,
     start: Times,
     row_param: Ints,
@@ -215,14 +215,14 @@ def interval(
         # else it is the close of the row before
         if p != before or hi[i] < entered or hi[i] >= close - to[p]:
             entered = hi[i]
-            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], hi[i])
+            close = enter_one(kind[p], width[p], step[p], t0[p], t0_given[p], to[p], hi[i])
         if p != before or lo[i] < since or lo[i] >= until:
             since = lo[i]
-            left = leave_one(kind[p], width[p], step[p], t0[p], given[p], lo[i])
+            left = leave_one(kind[p], width[p], step[p], t0[p], t0_given[p], lo[i])
             until = stays_until(kind[p], width[p], left)
         before = p
         s[i] = close
         e[i] = left
         if prev.size and prev[i] >= start[p]:
-            s[i] = max(s[i], leave_one(kind[p], width[p], step[p], t0[p], given[p], prev[i]))
+            s[i] = max(s[i], leave_one(kind[p], width[p], step[p], t0[p], t0_given[p], prev[i]))
     return s, e

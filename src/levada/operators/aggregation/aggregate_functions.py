@@ -29,7 +29,7 @@ from levada.core.frame import Column, Frame
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Kind
 from levada.kernels.keyed.double_double_sums import Sums, merge_dd, round_dd, sum_dd
-from levada.kernels.keyed.group_sums import merge_int, net, round_int, sum_int, winners
+from levada.kernels.keyed.group_sums import merge_int, round_int, sum_int, sum_weights, winners
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import bignum_sums, decimal_sums
 from levada.operators.rows.route_rows import bind, value
@@ -72,7 +72,7 @@ def fold(
                     if spec.slot < 0
                     else bind(rows, spec.slot).astype(np.int64)
                 )
-                columns[f"a{j}.n"] = net(codes, ones, g)
+                columns[f"a{j}.n"] = sum_weights(codes, ones, g)
             case _A.SUM | _A.AVG:
                 columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", pool=terms.pool))
             case _:
@@ -91,7 +91,10 @@ def _fold_sum(
     types[exact.integers] = 0
     ones = np.ones(rows.n, np.int64)
     error = (types < 0) | exact.unknown
-    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _count(codes, error, g)}
+    out: dict[str, Column] = {
+        p + "n": sum_weights(codes, ones, g),
+        p + "err": _count(codes, error, g),
+    }
     out[p + "t"] = _greatest_type(codes, types, g)
     integer = kind == Kind.INTEGER
     out[p + "ih"], out[p + "il"] = np.zeros(g, np.int64), np.zeros(g, np.int64)
@@ -109,7 +112,7 @@ def _fold_sum(
 
 
 def _count(codes: Ints, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
-    return net(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
+    return sum_weights(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
 
 
 def _select_codes(mask: npt.NDArray[np.bool_], codes: Ints) -> Ints:
@@ -182,7 +185,7 @@ class _Partials:
     def net(self, name: str) -> npt.NDArray[np.int64]:
         """The sums of a column; most columns of most sums are zero throughout, and cost nothing."""
         return (
-            net(self.codes, self.column(name), self.g)
+            sum_weights(self.codes, self.column(name), self.g)
             if self.parts[name].any()
             else np.zeros(self.g, np.int64)
         )

@@ -19,7 +19,7 @@ from levada.core.array_types import Ints, Longs
 from levada.core.frame import Column, Frame
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Kind
-from levada.kernels.keyed.group_sums import net
+from levada.kernels.keyed.group_sums import sum_weights
 from levada.operators.aggregation import bignum_sums
 from levada.operators.expressions.scalar.numbers import EXACT, cut, double
 from levada.operators.rows.route_rows import value
@@ -133,7 +133,7 @@ def halves(limbs: Sequence[Longs]) -> list[Longs]:
 
 def _add(limbs: Sequence[Longs], codes: Ints, g: int) -> list[Longs]:
     """The limbs of the groups' sums: added up by halves, carried once."""
-    return carry([net(codes, half, g) for half in halves(limbs)])
+    return carry([sum_weights(codes, half, g) for half in halves(limbs)])
 
 
 def carry(sums: Sequence[Longs]) -> list[Longs]:

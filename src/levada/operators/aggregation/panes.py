@@ -23,7 +23,7 @@ from levada.core.array_types import Bools, Ints
 from levada.core.expressions import AggregateFunction
 from levada.core.frame import Column as Array
 from levada.core.frame import Frame, concat
-from levada.kernels.keyed.bucket_layout import beside
+from levada.kernels.keyed.bucket_layout import combine_instants
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import aggregate_functions, bignum_sums
@@ -148,7 +148,9 @@ def _in_panes(node: PlanNode[s.Panes], frame: Frame) -> tuple[Frame, Ints, npt.N
     rows = report_buffer.timed(
         frame, *exact_interval(frame, node.input_layouts[0], node.windows, step.rows)
     )
-    codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
+    codes, first = group(
+        *combine_instants(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END])
+    )
     return rows, codes, first
 
 

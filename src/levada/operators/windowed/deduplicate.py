@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from levada.core import column_names as col
 from levada.core.frame import Frame
-from levada.kernels.keyed.previous_occurrence import latest, previous_within
+from levada.kernels.keyed.previous_occurrence import latest_before, previous_within
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.route_rows import Key, key_of
@@ -40,10 +40,10 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[lsm_runs.Run]) -> tuple
     prev, duplicate = previous_within(key[0], whole[1], ts)
     for run in old:
         if not run.range.depth:
-            np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
+            np.maximum(prev, latest_before(key[0], whole[1], ts, run.occurrences()), out=prev)
             continue
         at = np.flatnonzero(run.range.contains(key[0]))
-        mine = latest(run.range.rest(key[0][at]), whole[1][at], ts[at], run.occurrences())
+        mine = latest_before(run.range.rest(key[0][at]), whole[1][at], ts[at], run.occurrences())
         prev[at] = np.maximum(prev[at], mine)
     occurrences = frame.with_(prev0=prev)
     if not duplicate.any():

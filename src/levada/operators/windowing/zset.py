@@ -23,7 +23,7 @@ import numpy.typing as npt
 from levada.core.array_types import Ints, Longs, Words
 from levada.core.frame import Frame
 from levada.core.row_ranges import ends_segment
-from levada.kernels.keyed.group_sums import net
+from levada.kernels.keyed.group_sums import sum_weights
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.radix_sort import in_order
 
@@ -48,7 +48,7 @@ def consolidate(k: Words, h: Words, weights: Weights) -> Consolidated:
     [0, 1]
     """
     codes, first = group(k, h)
-    return Consolidated(codes, first, net(codes, weights, len(first)))
+    return Consolidated(codes, first, sum_weights(codes, weights, len(first)))
 
 
 class Steps(NamedTuple):

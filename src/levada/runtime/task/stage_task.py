@@ -166,7 +166,7 @@ class StageTask:
         for i, step in enumerate(steps):
             partials = self.partials if i == 0 else {}  # of panes: the first step takes them
             partials.update(arrived.take(step, self.nodes.closing, self.inputs))
-            before = self.pool.made, len(self.made)
+            before = self.pool.table_count, len(self.made)
             self.env = replace(env, progress=step.progress, partials=partials)
             self._evaluate(nodes, exchange)
             if len(steps) > 1:

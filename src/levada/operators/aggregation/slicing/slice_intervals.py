@@ -17,7 +17,7 @@ import numpy as np
 from levada.core.array_types import Bools, Ints, Longs
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame
-from levada.kernels.keyed.bucket_layout import beside
+from levada.kernels.keyed.bucket_layout import combine_instants
 from levada.kernels.keyed.hash_groups import group
 from levada.operators.rows.route_rows import fan_out, key_of, project_for_consumer
 from levada.operators.windowing.window_intervals import exact_interval
@@ -69,7 +69,7 @@ def _intervals(reader: Reader, frame: Frame) -> Intervals:
     there = np.flatnonzero(begin < end)
     op, begin, end = frame["op"][there], begin[there], end[there]
     member_key = key_of(Frame({"op": op}, len(op)), ())
-    codes, first = group(*beside(*member_key, begin, end))
+    codes, first = group(*combine_instants(*member_key, begin, end))
     order = np.argsort(begin[first], kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

@@ -36,7 +36,7 @@ from levada.core.array_types import Ints, Longs, Words
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame, concat
 from levada.core.row_ranges import ranges
-from levada.kernels.keyed.bucket_layout import beside, combine
+from levada.kernels.keyed.bucket_layout import combine, combine_instants
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.key_partitioner import scatter_order
 from levada.operators.aggregation import bignum_sums
@@ -250,7 +250,7 @@ class SliceState:
         there = np.flatnonzero(begin < entries.end)
         of, op, end = entries.of[there], entries.op[there], entries.end[there]
         begin = begin[there]
-        said = mix_words(*beside(*_of_members(op), begin, end))
+        said = mix_words(*combine_instants(*_of_members(op), begin, end))
         sums = [sum_words(of, len(classes.first), half) for half in said]
         alike, first = group(*combine(*_of_members(rows["op"][classes.first]), *sums))
         wanted = np.zeros(len(classes.first), np.bool_)

@@ -1,14 +1,14 @@
-"""Aggregates that add up: partial sums of rows, sums of partials, the value at the end (SPARQL 1.1,
+"""Decomposable aggregates: partial sums of rows, sums of partials, and the final value (SPARQL 1.1,
 18.5.1).
 
-Each aggregate j keeps columns ``a{j}.*``; ``fold`` makes them from rows, ``merge`` from other
-partials, ``finish`` turns them into a slot. Sums are exact and independent of order: integers in
-two words, decimals in three limbs at 18 digits behind the point, floats and doubles as
-double-double pairs with NaN and infinities counted apart, rounded once at the end; what none of
-these holds is a literal beside them (``large_sums``), if the slot's terms have identities. A row
-whose value is unbound or, for SUM and AVG, not a number, is an error: the group's value is unbound.
-COUNT ignores such rows, and all aggregates of tuples do (SQL's NULL): a group without values has
-an unbound value there.
+Each aggregate j keeps columns ``a{j}.*``: ``fold`` computes them from rows, ``merge`` from other
+partials, and ``finish`` turns them into a slot. Sums are exact and independent of order. Integers
+use two words, decimals three limbs at 18 digits behind the point, floats and doubles double-double
+pairs with NaN and infinities counted apart; a double sum is rounded once at the end. A number that
+does not fit is kept as a literal next to these columns (``large_sums``), if the slot's terms have
+identities. A row whose value is unbound or, for SUM and AVG, not a number, is an error: the group's
+value is unbound. COUNT ignores such rows, and all aggregates of tuples do (SQL's NULL): a group
+without values has an unbound value there.
 
     COUNT           n              SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf (x y k)
     MIN MAX SAMPLE  err + the slot's columns of the row that wins
@@ -41,7 +41,7 @@ Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
 
 @frozen
 class Lookup:
-    """What aggregates ask of terms: the rank of a slot's values, and texts."""
+    """Term functions that aggregates need: the rank of a slot's values, and texts."""
 
     rank: Rank
     pool: TermLookup
@@ -121,7 +121,9 @@ def _select_codes(mask: npt.NDArray[np.bool_], codes: Ints) -> Ints:
 
 
 def _greatest_type(codes: Ints, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
-    """The greatest type of each group, at least 0; a group has rows, or there are none at all."""
+    """Returns the greatest type of each group, at least 0. Either every group has rows, or there
+    are no groups.
+    """
     if len(types) and types.min() == types.max() >= 0:
         return np.full(g, types[0])
     out = np.zeros(g, np.int8)
@@ -140,10 +142,10 @@ def _fold_winner(
     rank: Rank,
     chosen: Longs | None = None,
 ) -> dict[str, Column]:
-    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least
-    identity stands for all.
+    """Selects the row with the least or greatest value of each group. All rows of SAMPLE have equal
+    ranks, so the least identity wins.
 
-    ``chosen``: which rows ``codes`` speaks of (None: all).
+    ``chosen``: the rows that ``codes`` describes (None: all).
     """
     there = bind(rows, i)
     ranks = np.zeros(rows.n, np.int64) if spec.function is _A.SAMPLE else rank(rows, i)
@@ -171,7 +173,7 @@ def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
 
 @frozen
 class _Partials:
-    """Partials to be added up: those ``chosen`` (None: all) of a frame, for the groups by code."""
+    """Partials to add up by group code: the ``chosen`` rows of a frame (None: all)."""
 
     parts: Frame
     chosen: Longs | None
@@ -200,8 +202,8 @@ def merge(
     *,
     chosen: Longs | None = None,
 ) -> dict[str, Column]:
-    """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in
-    several groups.
+    """Adds up partials into the partials of g groups. ``chosen`` selects partials (None: all); a
+    partial may be in several groups.
     """
     columns: dict[str, Column] = {}
     partials = _Partials(parts, chosen, codes, g)
@@ -250,7 +252,7 @@ def _merge_sum(partials: _Partials, p: str, pool: TermLookup) -> dict[str, Colum
 
 
 def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> dict[str, Column]:
-    """As folding: the winners of the parts are rows again."""
+    """Selects the winner among the winners of the parts, as ``fold`` does among rows."""
     parts = partials.parts
     names = [n for n in ("x", "y", "k", "d", "m", "c") if p + n in parts]
     rows = Frame({f"{n}0": parts[p + n] for n in names}, parts.n)
@@ -300,8 +302,8 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _finish_sum(
     parts: Frame, p: str, large: bignum_sums.Sums, *, average: bool, tuples: bool
 ) -> tuple[dict[str, Column], dict[int, str]]:
-    """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a
-    decimal.
+    """Returns the sum in the greatest type of the group: integer, decimal, float, double. AVG of
+    integers is a decimal.
     """
     n, types = parts[p + "n"] - parts[p + "err"] * tuples, parts[p + "t"]
     ints = (parts[p + "ih"], parts[p + "il"])

@@ -1,9 +1,9 @@
-"""Sums of numbers that limbs do not hold: of more than 18 fraction digits, or beyond 127 bits.
+"""Sums of numbers that do not fit in limbs: more than 18 fraction digits, or beyond 127 bits.
 
 Such numbers are few, so they are added up one by one, exactly. A partial sum of them is a literal
-like any other: its identity stands in the columns ``x y`` of the aggregate, ``k`` says that there
-is one, and its text is in the pool, travels with partials and is kept with them as those of input
-terms are. Cost: none where there is no such number.
+like any other: columns ``x y`` of the aggregate contain its identity, and ``k`` flags its presence.
+Its text is in the pool, travels with partials and is kept with them like the text of an input term.
+Without such numbers there is no cost.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Exact sums of decimals: 18 digits behind the point, in three signed limbs of 48 bits.
 
-Mantissas become limbs by schoolbook multiplication of 24-bit digits; limbs are added up by halves,
-so that no number of rows overflows an int64. HARD numbers (more than 18 digits) are read from their
-texts by ``hard``; those of more than 18 fraction digits, or beyond 127 bits, are added up one by
-one (``large_sums``).
+Mantissas become limbs by schoolbook multiplication of 24-bit digits. Limbs are added up by halves,
+so no number of rows overflows an int64. HARD numbers (more than 18 digits) are read from their
+texts by ``hard``. Numbers with more than 18 fraction digits, or beyond 127 bits, are added up one
+by one (``large_sums``).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _POWERS = np.array([10 ** (SCALE - scale) for scale in range(SCALE + 1)], np.int
 
 @frozen
 class Folded:
-    """Decimals and HARD numbers by group: the limbs of the sums, and what limbs do not hold; the
-    rows that are HARD integers; where (of all rows) a number is too long to have a value.
+    """Decimals and HARD numbers by group: the limbs of the sums, the sums that do not fit in limbs,
+    the rows of HARD integers, and a flag for each row whose number is too long to have a value.
     """
 
     limbs: list[Longs]
@@ -125,8 +125,8 @@ def _split(values: Sequence[int]) -> list[Longs]:
 
 
 def halves(limbs: Sequence[Longs]) -> list[Longs]:
-    """Each limb's lower 24 bits and what is above them: sums of these over any number of rows stay
-    within int64.
+    """Splits each limb into its lower 24 bits and the bits above. Sums of the halves over any
+    number of rows stay within int64.
     """
     return [half for limb in limbs for half in (limb & HALF_MASK, limb >> HALF)]
 
@@ -165,8 +165,8 @@ def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
 
 @frozen
 class Totals:
-    """The exact parts of groups' sums: decimals in limbs, integers in two words, and what is in
-    neither.
+    """The exact parts of groups' sums: decimals in limbs, integers in two words, and all other
+    numbers.
     """
 
     limbs: Sequence[Longs]
@@ -186,8 +186,8 @@ class Totals:
         return EXACT.add(exact, self.large[at]) if at in self.large else exact
 
     def doubles(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """The exact part of groups whose sum is a double: whole numbers by columns, others one by
-        one.
+        """Returns the exact part of groups whose sum is a double: whole numbers by columns, others
+        one by one.
         """
         high, low = self.ints
         if not self.has_non_integers[at].any():
@@ -198,8 +198,8 @@ class Totals:
 def finish(
     columns: dict[str, Column], at: npt.NDArray[np.int64], totals: Totals, divisors: Longs | None
 ) -> dict[int, str]:
-    """Writes the decimal results of the groups ``at``, as averages if there are ``divisors``;
-    returns the texts of those that no mantissa holds.
+    """Writes the decimal results of the groups ``at``, as averages if there are ``divisors``.
+    Returns the texts of the results that do not fit in a mantissa.
     """
     hard: dict[int, str] = {}
     for i in at.tolist():
@@ -213,8 +213,8 @@ def finish(
 def write_integer_sums(
     columns: dict[str, Column], at: npt.NDArray[np.int64], totals: Totals, *, bounded: bool
 ) -> dict[int, str]:
-    """Writes the sums of integers of the groups ``at``, and returns texts as ``finish`` does;
-    ``bounded``: beyond 64 bits there is no value.
+    """Writes the sums of integers of the groups ``at``. Returns texts as ``finish`` does.
+    ``bounded``: a sum beyond 64 bits has no value.
     """
     hard: dict[int, str] = {}
     for i in at.tolist():

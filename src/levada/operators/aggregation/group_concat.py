@@ -47,7 +47,9 @@ def concatenate(
 
 
 def _bounded(parts: pl.DataFrame, g: int, between: int, account: Account) -> pl.DataFrame:
-    """The parts, null in the groups whose text would be too long. Raises ``ExcessError``."""
+    """Returns the parts, null in the groups whose text would be too long. Raises
+    ``ExcessError``.
+    """
     group = parts["group"].to_numpy()
     sizes = parts["part"].str.len_bytes().fill_null(0).to_numpy().astype(np.int64) + between
     if (total := int(sizes.sum())) <= query_limits.LONGEST_TEXT:
@@ -58,7 +60,7 @@ def _bounded(parts: pl.DataFrame, g: int, between: int, account: Account) -> pl.
 
 
 def _literals(bodies: pl.Series, pool: TermLookup) -> dict[str, Column]:
-    """Simple literals from what stands between their quotes; null is unbound."""
+    """Returns simple literals from the texts between their quotes; null is unbound."""
     x, y = pool.identify(pl.select(pl.lit('"') + pl.lit(bodies) + pl.lit('"')).to_series())
     kind = np.where(bodies.is_null().to_numpy(), np.uint8(Kind.UNBOUND), np.uint8(Kind.STRING))
     n = len(bodies)

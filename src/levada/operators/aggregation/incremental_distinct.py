@@ -1,9 +1,9 @@
-"""Aggregates of distinct values by changes: a value comes in with its first row in the group, and
+"""Incremental aggregates of distinct values: a value enters with its first row in the group, and
 leaves with its last.
 
-So each change of a row becomes a change of the values: +1 where the count of its value rises from
-0, -1 where it falls back, 0 elsewhere. Where a count falls and rises at one report the two make up
-for each other. The state is a count per group and value. Cost: the changes.
+Each change of a row becomes a change of its value: +1 where the count of the value rises from 0, -1
+where the count falls back to 0, 0 elsewhere. If a count falls and rises at one report, the two
+changes cancel. The state is a count for each group and value. Cost: the changes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def distinct_weights(
     w: npt.NDArray[np.int8],
     of: Frame,
 ) -> npt.NDArray[np.int8]:
-    """What changes of rows are of values in ``slot``: ``at`` are rows in order of group and report
-    (-1: none), ``of`` their groups, as ``Runs.columns`` has them.
+    """Returns the change of distinct values in ``slot`` for each change of a row. ``at``: rows in
+    order of group and report (-1: no row). ``of``: their groups, as for ``Runs.columns``.
 
     A row without a value counts for itself.
     """

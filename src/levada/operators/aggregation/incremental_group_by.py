@@ -1,19 +1,20 @@
-"""GROUP BY by changes: at each report at which a group's rows change, its row before out and its
-row after in (docs/architecture.md#a-triples-way).
+"""Incremental GROUP BY: at each report that changes a group's rows, its old row is retracted and
+its new row is added (docs/architecture.md#a-triples-way).
 
-What a group stood at before, and its runs of changes one after the other
-(``operators/group/group_changes``), give its aggregates at every report at once:
+The previous state of a group and its consecutive runs of changes
+(``operators/aggregation/ordered_changes``) determine its aggregates at all reports at once:
 
     COUNT              cumulative sums
-    SUM, AVG           the same of integers and decimals; doubles exactly (``sums_by_changes``)
-    MIN, MAX, SAMPLE   how often each value stands, and the best one (``best_by_changes``)
-    DISTINCT           the same of values, which come and go with rows (``distinct_by_changes``)
+    SUM, AVG           cumulative sums of integers and decimals; doubles exactly
+                       (``incremental_sums``)
+    MIN, MAX, SAMPLE   the count of each value, and the best value (``incremental_min_max``)
+    DISTINCT           the count of each value, by its rows (``incremental_distinct``)
 
-The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an
-epoch is its changes. Without keys there is one group, which is there as long as some window holds
-something, at one home; counts and sums that are no doubles come there added up, a row a report
-(``partials``; ``plan/execution``). Of values of tuple streams one beyond 64 bits, like none,
-leaves the aggregate without a value; those of RDF are as in ``operators/group/aggregates``.
+The state consists of tallies by group: sums, limbs of double sums, counts of values. So the work of
+an epoch is its changes. Without keys there is one group with one home; the group exists while some
+window is not empty. Counts and sums other than doubles arrive there already added up, a row a
+report (``partials``; ``plan/execution``). In tuple streams a value beyond 64 bits, like a missing
+value, leaves the aggregate without a value; RDF values follow ``aggregate_functions``.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ _A = AggregateFunction
 
 
 def running(node: PlanNode[s.Running], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """The changes of the groups' rows, from those of the input and, without keys, of non-empty
-    marks.
+    """Returns the changes of the groups' rows, from the changes of the input and, without keys, of
+    non-empty marks.
     """
     step, state, pool = node.step, env.state, env.pool
     rows = inputs[0] if inputs[0] is not None else empty(node.input_layouts[0])
@@ -94,10 +95,12 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: OperatorContext) -> 
 def partials(
     node: PlanNode[s.Running], rows: Frame, pool: TermLookup, most: float
 ) -> Frame | None:  # fmt: skip
-    """By how much each count and sum changes at each report, of changes of the one group of each
-    member; None if these are more than ``most`` of the changes, or some sum is not kept as words.
+    """Returns the change of each count and sum at each report, from changes of the one group of
+    each member. Returns None if the result would be more than ``most`` of the changes, or if some
+    sum is not kept as words.
 
-    Sums of words add up wherever they are made; doubles are added one by one, without rounding.
+    Sums of words are added up wherever they are computed; doubles are added one by one, without
+    rounding.
     """
     step = node.step
     runs = _runs(step, rows, ())
@@ -111,8 +114,8 @@ def partials(
 
 
 def _is_in_words(rows: Frame, spec: s.Aggregate, pool: TermLookup | None) -> bool:
-    """Whether what rows add to an aggregate are counts and sums in words alone; ``pool``: where
-    numbers of any length are (None: in no tuple).
+    """Whether the contributions of rows to an aggregate are only counts and sums in words.
+    ``pool``: contains numbers of any length (None: tuples do not have such numbers).
     """
     if spec.function is _A.COUNT:
         return True
@@ -128,12 +131,12 @@ def _is_marked(node: PlanNode[s.Running]) -> bool:
 
 
 def _as_partial(marks: Frame) -> Frame:
-    """Marks as what they change: how many keep the group there."""
+    """Converts marks to changes of the number of rows that keep the group alive."""
     return marks.drop("w").with_(**{col.STANDING: marks["w"].astype(np.int64)})
 
 
 def _add(sums: dict[str, Longs], folded: Sequence[Frame], runs: Runs) -> None:
-    """Adds partials to what rows change per run."""
+    """Adds partials to the changes of each run."""
     there = runs.rows < 0
     at = -1 - runs.rows[there]
     for name, changes in sums.items():
@@ -143,8 +146,8 @@ def _add(sums: dict[str, Longs], folded: Sequence[Frame], runs: Runs) -> None:
 
 
 def _marks(node: PlanNode, step: s.Running, env: OperatorContext) -> list[Frame]:
-    """Of the one group of each member at home here, where the windows begin to hold something and
-    where they end, if their reports are listed.
+    """Returns, for the one group of each local member, when its windows become non-empty and when
+    they become empty, if their reports are listed.
     """
     if not step.enumerated:
         return []
@@ -183,8 +186,8 @@ def _runs(step: s.Running, rows: Frame, folded: Sequence[Frame]) -> Runs:
 def _weights(
     node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs
 ) -> list[npt.NDArray[np.int8]]:
-    """Of each aggregate the weight of each change; of DISTINCT ones by the values. The best of
-    distinct ones is the best of all.
+    """Returns the weight of each change for each aggregate; for DISTINCT aggregates by the values.
+    The best distinct value is the best of all values.
     """
     adds = [a.distinct and a.function not in (_A.MIN, _A.MAX, _A.SAMPLE) for a in step.aggregates]
     of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))
@@ -213,7 +216,9 @@ def _sums(
     *,
     marked: bool,
 ) -> dict[str, Longs]:
-    """Per run, by how much each count and sum changes. ``STANDING``: what keeps the group there."""
+    """Returns the change of each count and sum by run. ``STANDING``: the number of rows that keep
+    the group alive.
+    """
     there = runs.rows >= 0
     at, w = runs.rows[there], runs.w[there].astype(np.int64)
     out = {col.STANDING: runs.total(w * (not marked), there)}

@@ -1,14 +1,14 @@
-"""MIN, MAX and SAMPLE by changes: how often each value of a group stands, and the best of these.
+"""Incremental MIN, MAX and SAMPLE: the count of each value of a group, and the best value.
 
 ``kernels.time.running_aggregates.running_best`` follows the changes of a group's values. It needs
-what stood before only from the best value down to one that stands throughout: nothing below that is
-ever the best. So the state is in order of the values (``windows/state/ordered``), and of each group
-that changes so many of the best are read that one of them is sure to stay. Where the best values
-leave, as many are read as leave, and taken out of the state with what has gone; where they stay,
-one or two.
+the previous values only from the best down to one that remains throughout: no value below that one
+is ever the best. So the state is ordered by value (``state/ordered_counts``), and for each changed
+group it reads as many of the best values as are needed to find one that remains. Where the best
+values leave, as many values are read as leave, and they are removed from the state with those that
+left. Where the best values stay, one or two are read.
 
-Cost: the changes, whatever the groups hold; values move between pieces of state as in
-``windows/state/ordered``.
+Cost: the changes, whatever the size of the groups. Values move between state parts as in
+``state/ordered_counts``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ _FIRST = 2  # values of a group that are read at first
 
 @frozen
 class _Values:
-    """The distinct values that are known of the groups that change, by group, each group's from the
-    worst to the best.
+    """The known distinct values of the groups that change, ordered by group and from the worst to
+    the best.
 
-    ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place``
-    of each row of ``stored`` and of each new one. From the place ``sure`` of its group on all is
-    known; of the groups that are ``whole`` there is no more.
+    ``base``: the previous count of each value, as far as it is known. ``starts``: the first value
+    of each group. ``place``: the value of each row of ``stored`` and of each new row. From the
+    place ``sure`` of its group on, all values are known; of the groups that are ``whole`` the state
+    has no more values.
     """
 
     rows: Frame
@@ -65,7 +66,9 @@ class _Values:
         return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
 
     def groups_with_remaining(self, w: npt.NDArray[np.int8]) -> Bools:
-        """The groups of which something is sure to stand at every report: not all can leave."""
+        """Returns the groups that certainly have a value at every report, because not all values
+        can leave.
+        """
         groups = len(self.starts) - 1
         leaving = np.zeros(self.rows.n, np.bool_)
         leaving[self.place[w < 0]] = True
@@ -79,7 +82,9 @@ def best_values(
     key: str, state: State, rows: Frame, runs: Runs, *, spec: s.Aggregate, prefix: str, pool:
     TermLookup
 ) -> dict[str, Column]:  # fmt: skip
-    """The columns of the best value of each group at every point; zeros where none stands."""
+    """Returns the columns of the best value of each group at every point; zeros for an empty
+    group.
+    """
     there = np.flatnonzero(runs.rows >= 0)
     there = there[bind(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
     of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
@@ -116,7 +121,7 @@ def best_values(
 
 
 def _slot(rows: Frame, i: int) -> Frame:
-    """The columns of slot ``i`` as those of slot 0."""
+    """Renames the columns of slot ``i`` to slot 0."""
     return Frame(
         {f"{name}0": rows[f"{name}{i}"] for name in _FACETS if f"{name}{i}" in rows}, rows.n
     )
@@ -129,7 +134,7 @@ def _values(
     best: AggregateFunction,
     pool: TermLookup,
 ) -> _Values:
-    """What has been found of the state and the new values, as one."""
+    """Combines the values read from the state with the new values."""
     n = 0 if stored is None else stored.rows.n
     every = (
         new
@@ -196,8 +201,8 @@ def _remember(
     best: AggregateFunction,
     pool: TermLookup,
 ) -> None:
-    """Adds what each value's count has changed by; where some of the best are gone, takes these and
-    writes anew what stands.
+    """Adds the change of each value's count to the state. Where some of the best values are gone,
+    takes the best values out of the state and writes the remaining ones anew.
     """
     change = np.zeros(values.rows.n, np.int64)
     np.add.at(change, values.place, w.astype(np.int64))
@@ -227,8 +232,8 @@ def _remember(
         return _rank(some.with_(**{col.GROUP: codes}), best, pool)[::-1]
 
     def texts(some: Frame) -> Mapping[str, Frame]:
-        """Kept with the values: they may stay in order for longer than the rows that they came from
-        are there.
+        """Returns the texts to keep with the values: values may stay in order for longer than their
+        rows stay in a window.
         """
         return pool.pick(some[col.x(0)], some[col.y(0)]).frames("") if col.x(0) in some else {}
 

@@ -1,14 +1,14 @@
-"""SUM and AVG by changes: what each row adds, what stands at each point (as
-``operators/group/aggregates`` has it), exactly.
+"""Incremental SUM and AVG: the contribution of each row, and the exact sum at each point (with the
+columns of ``aggregate_functions``).
 
-Integers are two words, decimals six halves of the limbs of ``operators/group/decimals``: these sums
-are exact in int64 for any number of rows, and are carried where they are read. Floats and doubles
-are sums without rounding (``kernels.time.running_aggregates``), rounded at each point. Numbers that
-limbs do not hold are kept as digits to the base 10^9, by their place, and added up one by one. How
-many rows have each type says which type the sum has; one row that is no number leaves the group
+Integers use two words, decimals six halves of the limbs of ``decimal_sums``: these sums are exact
+in int64 for any number of rows, and are carried when they are read. Floats and doubles are summed
+without rounding (``kernels.time.running_aggregates``) and rounded at each point. Numbers that do
+not fit in limbs are kept as digits to the base 10^9, by place, and added up one by one. The number
+of rows of each type determines the type of the sum; one row that is not a number leaves the group
 without a value.
 
-Values of tuple streams are integers and doubles alone, and an average of these is a double.
+Values of tuple streams are only integers and doubles, and their average is a double.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PLACE = 9  # decimal digits of a kept one
 
 
 def sum_changes(rows: Frame, slot: int, pool: TermLookup, *, tuples: bool) -> Changes:
-    """What each row adds to the counts and sums of its group."""
+    """Returns the contribution of each row to the counts and sums of its group."""
     kind, doubles = rows[col.kind(slot)], value(rows, "d", slot)
     integer, double = kind == Kind.INTEGER, kind == Kind.DOUBLE
     number, out = integer | double, {}
@@ -71,8 +71,8 @@ def sum_changes(rows: Frame, slot: int, pool: TermLookup, *, tuples: bool) -> Ch
 def _decimal_changes(
     rows: Frame, slot: int, pool: TermLookup
 ) -> tuple[Changes, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """The halves of each row's decimal or HARD number (0 of one that these do not hold), whether it
-    is no integer, and whether it is too long to have a value.
+    """Returns for each row the halves of its decimal or HARD number (0 if it does not fit), whether
+    it is not an integer, and whether it is too long to have a value.
     """
     each = np.arange(rows.n, dtype=np.int32)
     folded = decimal_sums.fold(rows, slot, each, rows.n, partial(texts_of, pool))
@@ -83,7 +83,7 @@ def _decimal_changes(
 
 
 def sums_at(points: dict[str, Column], *, average: bool, tuples: bool) -> dict[str, Column]:
-    """The partial sums at every point but for doubles, from what its rows add up to."""
+    """Returns the partial sums at every point, without doubles, from the sums of the rows."""
     n = points["n"]
     out = {name: points[name] for name in ("n", "err", "nan", "pinf", "ninf")}
     out["ih"], out["il"] = points["ih"] + (points["il"] >> 32), points["il"] & 0xFFFFFFFF
@@ -163,7 +163,9 @@ def large_at(
 def _sums_at_points(
     base: bignum_sums.Sums, changes: bignum_sums.Sums, runs: Runs
 ) -> bignum_sums.Sums:
-    """The sums at the points of the groups that have any, from those before and those of runs."""
+    """Returns the sums at the points of the groups that have any, from the previous sums and those
+    of runs.
+    """
     sums: bignum_sums.Sums = {}
     before, after = runs.before, runs.after
     first = np.searchsorted(runs.of, np.arange(runs.groups + 1))
@@ -176,7 +178,7 @@ def _sums_at_points(
 
 
 def _digits(changes: bignum_sums.Sums, runs: Runs) -> Frame:
-    """What each run changes, as digits to the base 10^9 of its group."""
+    """Returns the change of each run as digits to the base 10^9 of its group."""
     groups: list[int] = []
     places: list[int] = []
     digits: list[int] = []

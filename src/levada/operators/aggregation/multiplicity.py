@@ -1,12 +1,12 @@
-"""DISTINCT, Except and relations by changes: how often equal rows stand, and what follows from it
-(CQL's bags; docs/semantics.md#results).
+"""Incremental DISTINCT, Except and relations: the multiplicity of equal rows, and the rows that
+follow from it (CQL's bags; docs/semantics.md#results).
 
-Of n equal rows DISTINCT shows one if n > 0; Except shows as many as stand on the left more than on
-the right. Both are functions of one count (on the right it goes down), so a change of the count at
-a report is a change of what is shown. The state is a count per row, by the row's identity; the rows
-themselves come with the changes. What a relation is told to delete although it does not hold it is
-passed over: its counts never fall below 0 (at a report; insertions and deletions of one instant are
-added up first).
+For n equal rows DISTINCT shows one if n > 0; Except shows as many as there are more on the left
+than on the right. Both are functions of one count (rows on the right decrease it), so a change of
+the count at a report is a change of the output. The state is a count for each row, by the row's
+identity; the rows themselves come with the changes. A deletion of a row that a relation does not
+contain is ignored: counts never fall below 0 (at a report; insertions and deletions of one instant
+are added up first).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from levada.plan.execution.plan import PlanNode
 
 
 def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """The changes of what is shown, from the changes of the inputs."""
+    """Returns the changes of the output, from the changes of the inputs."""
     step, state = node.step, env.state
     sides = [f.with_(w=_signed_weights(f, i)) for i, f in enumerate(inputs) if f is not None]
     if not sides:

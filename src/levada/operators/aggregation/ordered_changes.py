@@ -1,8 +1,8 @@
-"""Changes of groups in order: what groups by changes (``operators/aggregation``) compute on.
+"""Ordered changes of groups: the input of all incremental groupings in ``operators/aggregation``.
 
 The changes of an epoch are put in order of (group, report). Each report of a group is a *run* of
-changes; a group has a *point* before its first run and one after each. What holds at a point is
-what held before, and the runs up to there.
+changes; a group has a *point* before its first run and one after each run. The value at a point
+follows from the previous value and the runs up to that point.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Runs:
         return len(self.k)
 
     def columns(self, of: Longs) -> dict[str, Column]:
-        """The keys and places of these groups, as state has them."""
+        """Returns the keys and places of these groups, as the state has them."""
         return {col.KEY: self.k[of], col.CHECK: self.h[of], col.PLACE: self.place[of]}
 
     @cached_property
@@ -75,7 +75,7 @@ class Runs:
         return np.flatnonzero(starts_segment(self.run))
 
     def placed(self, base: Column, values: Column) -> Column:
-        """Values at each point, those before and those after each run."""
+        """Puts values at points: previous values and the values after each run."""
         out = np.empty(self.groups + len(self.of), values.dtype)
         out[self.before], out[self.after] = base, values
         return out
@@ -83,7 +83,9 @@ class Runs:
     def total(
         self, changes: npt.NDArray[Any], among: npt.NDArray[np.bool_] | slice = slice(None)
     ) -> Longs:
-        """Per run the sum of what its changes (those ``among`` all) change."""
+        """Returns the sum of changes of each run; ``among`` flags the changes within all
+        changes.
+        """
         if len(changes) == len(self.run) and len(changes):
             return np.add.reduceat(changes, self.first_of_run, dtype=np.int64)
         out = np.zeros(len(self.of), np.int64)

@@ -44,8 +44,8 @@ from levada.plan.execution.row_layout import slot_columns
 
 
 def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """New rows, and partials that were folded before they came, into panes; at the due reports,
-    the groups' values.
+    """Adds new rows and received partials to panes. At the due reports, returns the groups'
+    values.
     """
     step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
     calendar = env.calendar(node, step.kinds)
@@ -103,11 +103,11 @@ def _by_ranges(
 
 
 def fold(node: PlanNode[s.Panes], frame: Frame, pool: TermLookup, most: float) -> Frame | None:
-    """One partial per (member, group, s, e) of rows with event times; None if they are more than
-    ``most`` of the rows.
+    """Folds rows with event times into one partial for each (member, group, s, e). Returns None if
+    the partials are more than ``most`` of the rows.
 
     Panes are the same wherever rows are folded: also before an exchange, and before the watermark
-    has reached the rows, because a row that is ahead of it counts at no report that is due.
+    has reached the rows, because a row that is ahead of the watermark counts at no due report.
     """
     step = node.step
     rows, codes, first = _in_panes(node, frame)
@@ -132,8 +132,8 @@ def at_once(node: PlanNode[s.Panes], frame: Frame, pool: TermLookup) -> Frame | 
 
 
 def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
-    """Of each partial that ``fold`` makes of these rows, whether all of its rows were of the one
-    partition-group that it says.
+    """Whether, for each partial that ``fold`` makes of these rows, all of its rows are in the
+    partial's key group.
     """
     rows, codes, first = _in_panes(node, frame)
     place = rows[col.PLACE]
@@ -264,7 +264,7 @@ def _no_slot() -> dict[str, Array]:
 def finish_groups(
     node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: TermLookup
 ) -> Frame:
-    """The output slots: keys, then aggregates, those that are kept."""
+    """Returns the output slots: keys, then aggregates, without unused slots."""
     columns = dict(merged.select(("op", col.PLACE, "r")).columns)
     for i, at in enumerate(step.kept):
         facets = node.layout.slots[i]
@@ -285,7 +285,7 @@ def finish_groups(
 
 
 def _compute(values: dict[str, Array], hard: dict[int, str], n: int) -> Column:
-    """A computed aggregate; values that no mantissa holds come with their texts."""
+    """Returns a computed aggregate; values that do not fit in a mantissa come with their texts."""
     texts = None
     if hard:
         shown = [hard.get(i) for i in range(n)]

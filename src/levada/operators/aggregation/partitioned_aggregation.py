@@ -1,10 +1,10 @@
-"""Rows of groups, range by range of their keys, where memory is bounded: what is made of a range
-needs about as much as two theta (``windows/state/ranges``; Parallel windowed joins, W23 to W26).
+"""Aggregation of one key range after another, where memory is bounded: the work of a range needs
+about as much memory as two theta (``state/key_ranges``; Parallel windowed joins, W23 to W26).
 
-A group is in one range, with all of its rows, so what is added up by group can be added up range by
-range. Ranges are all of one depth, since hashes spread groups evenly; a group that is larger than
-theta by itself stays whole. Parts are read as maps: of one that is within a range nothing is
-copied, one that is of several is ordered by them once, for 4 bytes a row.
+A group is in one range, with all of its rows, so sums by group can be computed range by range. All
+ranges have one depth, since hashes spread groups evenly; a group that is larger than theta by
+itself is not divided. Parts are read as maps. A part within one range is not copied; a part of
+several ranges is ordered by range once, for 4 bytes a row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Part:
     _order: tuple[Ints, Longs] | None = None
 
     def of(self, some: Range, slots: range) -> Frame:
-        """The rows whose keys are in a range."""
+        """Returns the rows whose keys are in a range."""
         if self.cut.within(some):
             return self._rows_of_groups(self.rows)
         if not some.within(self.cut):

@@ -1,11 +1,11 @@
-"""GROUP BY of report rows. All rows of a report come in one epoch, so they fold straight into
-values, and nothing is remembered.
+"""GROUP BY of report rows. All rows of a report arrive in one epoch, so they fold straight into
+values, without state.
 
-Without keys there is one group, and one partition that has it. So what adds up is folded where the
-rows are, and only added up there (``partials``; ``plan/execution``): the same sums, since they
-are exact and independent of order (``operators/group/aggregates``). DISTINCT adds up where equal
-values come from one task; where all aggregates are of the same distinct values, these alone are
-sent.
+Without keys there is one group, in one partition. So aggregates that are sums are folded where the
+rows are, and the group's home only adds the sums up (``partials``; ``plan/execution``). The sums
+are the same, since they are exact and independent of order (``aggregate_functions``). A DISTINCT
+aggregate is a sum if equal values come from one task. If all aggregates are of the same distinct
+values, only these values are sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from levada.plan.execution.plan import PlanNode
 
 
 def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """The groups of these rows at their reports, and of partials folded before they came."""
+    """Groups these rows, and partials that other tasks folded, at their reports."""
     step, pool, (frame,) = node.step, env.pool, inputs
     arrived = parts = [part for part in env.partials.get(node.id, ()) if part.n]
     if frame is not None and frame.n:

@@ -1,20 +1,22 @@
-"""What GROUP BYs over the same rows have in common: rows are folded once, whatever the windows,
+"""Shared slices of GROUP BYs over the same rows: rows are folded once, whatever the windows,
 functions and conditions (STREAMREUSE; On-the-Fly Sharing for Streamed Aggregation, SIGMOD 2006;
 Scotty, TODS).
 
 The times of rows are cut at the union of the borders of all members' windows: where a row that is a
 little later would enter or leave at another close, or is after another start. A *slice* is the rows
-of a group that lie alike in this, in all their times; for each member all of them count in the same
-[s, e), or none ever does. Where members are of a pick with conditions, all rows of a slice are of
-one cell, too (``cells``). So one row stands for its slice, and what it brings to a pane is the
-partial aggregate of the slice. Partials are exact and independent of order, so no result changes.
+of a group with the same cut times; for each member all of them count in the same [s, e), or none
+ever does. Where members belong to a pick with conditions, all rows of a slice are also of one cell
+(``slicing/condition_cells``). So one row represents its slice, and its contribution to a pane is
+the partial aggregate of the slice. Partials are exact and independent of order, so no result
+changes.
 
     today   rows x members                     n rows at M members: n M rows are made and folded
     slices  rows, then slices x members        n rows are folded, R M partials are made and added up
 
-Where borders are so dense, or groups so many, that slices hold few rows there are none (``None``).
-Cost: a search among the borders for each row and time, one grouping; when a slice counts for a
-member is asked once for all groups (``intervals``), so a slice costs a member some 50 ns.
+If borders are so dense, or groups so many, that slices contain few rows, slices are not used
+(``None``). Cost: a search among the borders for each row and time, and one grouping. The interval
+of a slice for a member is computed once for all groups (``slicing/slice_intervals``), so a slice
+costs a member some 50 ns.
 """
 
 from __future__ import annotations
@@ -56,11 +58,11 @@ from levada.plan.execution.slice_readers import Cuts, Reader, Readers
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Slices:
-    """Rows that somebody wants, and the slice of each; a row of each slice.
+    """Rows that some member wants, the slice of each row, and a row of each slice.
 
-    ``cut``: the slices' times, of which each is the border at or before those of its rows.
-    ``groups``, ``times``: the slices' groups by number, and how they lie in time, with a slice of
-    each. ``cells``: what is made of slices where these differ in who wants them, too.
+    ``cut``: the slices' times, each the border at or before the times of its rows. ``groups``,
+    ``times``: the slices' groups by number, and their time classes, with a slice of each.
+    ``cells``: the cell partials, where slices differ in the members that want them.
     """
 
     rows: Frame
@@ -125,13 +127,13 @@ class _Folded:
 
 
 def _kind(spec: s.Aggregate) -> AggregateFunction:
-    """What partials depend on: AVG's are those of SUM."""
+    """Returns the key that determines partials: the partials of AVG are those of SUM."""
     average = spec.function is AggregateFunction.AVG
     return AggregateFunction.SUM if average else spec.function
 
 
 class Sliced(NamedTuple):
-    """The readers whose rows are folded, and their partials by their edges."""
+    """The readers whose rows are folded, and their partials by edge."""
 
     readers: Sequence[Reader]
     partials: Iterator[tuple[Consumer, Frame]]
@@ -140,8 +142,8 @@ class Sliced(NamedTuple):
 def slice_for_readers(
     node: PlanNode, readers: Readers, out: Frame, pool: TermLookup, most: float
 ) -> Sliced | None:
-    """A producer's rows as partials for readers that want the same groups of them; None if slices
-    are more than ``most`` of what would be folded one by one.
+    """Returns a producer's rows as partials for readers that want the same groups of them. Returns
+    None if the slices are more than ``most`` of the rows that would be folded one by one.
     """
     matched, leaf, wanted = None, None, float(out.n)
     if readers.form is not None:
@@ -189,8 +191,8 @@ def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slic
 
 
 def cut(times: Times, cuts: Cuts, most: int) -> Times | None:
-    """Of each time the last border at or before it; None if there are more than ``most``. The least
-    time is one, too.
+    """Returns for each time the last border at or before it, or None if there are more than
+    ``most`` borders. The least time is also a border.
 
     >>> cuts = Cuts(np.array([0, 1]), np.array([5, 10]), np.array([3]))
     >>> cut(np.array([0, 2, 4, 6, 8, 11]), cuts, 9).tolist()
@@ -220,7 +222,7 @@ def _partials(readers: Sequence[Reader], folded: _Folded) -> Iterator[tuple[Cons
 
 
 def _as_slices(reader: Reader, folded: _Folded) -> Frame:
-    """The slices that count for some member, with their times: what state keeps of them."""
+    """Returns the slices that count for some member, with their times, as the state keeps them."""
     slices, node = folded.slices, folded.node
     cells = _cells(reader, slices)
     at, begin, end = _spans(reader, folded, cells)
@@ -238,15 +240,15 @@ def _as_slices(reader: Reader, folded: _Folded) -> Frame:
 
 
 def _cells(reader: Reader, slices: Slices) -> Frame | None:
-    """What the cells of slices are told by, if they have such."""
+    """Returns the columns that identify the cells of slices, if the slices have cells."""
     if reader.pick is None:
         return None
     return cells_of(reader, slices.rows, slices.first)
 
 
 def _spans(reader: Reader, folded: _Folded, cells: Frame | None) -> tuple[Ints, Times, Times]:
-    """How each slice lies in time, and when what lies so counts; where cells differ in who wants
-    them also by that.
+    """Returns the time class of each slice, and the interval of each class; where cells differ in
+    the members that want them, classes also differ by cell.
     """
     slices, node = folded.slices, folded.node
     if reader.pick is None or cells is None:

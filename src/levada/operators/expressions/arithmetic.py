@@ -112,7 +112,7 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
 
 
 def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
-    """A decimal by long division; a zero divisor is an error, whose row is like an unbound one."""
+    """Divides decimals by long division; a zero divisor is an error, and its row is unbound."""
     assert operator is Function.DIVIDE, "a quotient is a division"
     x, y, _, over = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)
@@ -173,7 +173,7 @@ def _long_decimals(negative: Bools, whole: Longs, fraction: Longs) -> pl.Series:
 
 
 def bound_integers(column: Column) -> Column:
-    """CQL's integers: those that 64 bits hold are plain ones, others have no value."""
+    """Returns CQL's integers: an integer within 64 bits is a plain one, others have no value."""
     hard = np.flatnonzero(column.kinds() == Kind.HARD_NUMBER)
     texts = column.texts().gather(hard).to_list() if len(hard) else []
     numbers = [value_of(term_of(text)) for text in texts]
@@ -193,7 +193,7 @@ def bound_integers(column: Column) -> Column:
 
 
 def unary(operator: Function, a: Column) -> Column:
-    """``+a``, ``-a``, ABS, ROUND, CEIL, FLOOR; of what is no number: unbound."""
+    """``+a``, ``-a``, ABS, ROUND, CEIL, FLOOR; unbound if the argument is not a number."""
     result = Result(a.n)
     for block in blocks(a):
         (kind,), (column,) = block.kinds, block.columns

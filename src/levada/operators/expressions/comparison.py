@@ -1,6 +1,6 @@
 """``= != < > <= >=`` and sameTerm on columns (SPARQL 1.1, 17.3, 17.4.1.7, 17.4.1.8).
 
-What two kinds are to each other decides how a block is compared:
+The two kinds of a block decide the comparison:
 
     numbers               in integers of one scale, or promoted to float or double; exact or left to
                           the general path
@@ -8,7 +8,7 @@ What two kinds are to each other decides how a block is compared:
     two strings           ``=`` by identity; ``<`` by the code points of their lexical forms
     IRIs and blank nodes  ``=`` by identity, ``<`` is an error
     different classes     ``=`` is false, ``<`` is an error
-    a hard number         by its nearest double unless that is too close to tell
+    a hard number         by its nearest double unless that is too close to decide
     anything with a hard time or a literal of another datatype: the general path
     (``operators.expressions.scalar.order``), but a number against another datatype is an error at
     once
@@ -172,8 +172,8 @@ def comparable_operands(block: Block) -> tuple[Any, Any, Undecided] | None:
 
 
 def _nearest_doubles(a: Column, b: Column, target: Kind) -> tuple[Any, Any, Undecided]:
-    """Numbers of which some are hard, by their nearest doubles: undecided where these are too close
-    to tell.
+    """Compares numbers, some of them hard, by their nearest doubles; undecided where these are too
+    close.
     """
     (x, lost), (y, too) = numeric.nearest_doubles(a), numeric.nearest_doubles(b)
     close = 1e-6 if target == Kind.FLOAT else 1e-14

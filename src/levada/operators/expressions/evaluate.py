@@ -1,9 +1,9 @@
 """Evaluation of expressions over columns (SPARQL 1.1, section 17).
 
-``evaluate`` gives a column, ``truth`` the rows on which a condition holds. Constants and what is
-made of constants only are computed once (columns of length 1). Conditions stay three-valued truth
-between operators and become columns only where a value is wanted. Errors are unbound rows, or error
-in truth.
+``evaluate`` returns a column, ``truth`` the rows on which a condition is true. Constants and
+expressions of constants are computed once (columns of length 1). Conditions stay three-valued truth
+between operators and become columns only where a value is needed. An error is an unbound row, or
+the third truth value.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from levada.operators.expressions.term_values import Column, Identify, broadcast
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression is evaluated over: ``n`` rows.
+    """The inputs of an expression, for ``n`` rows.
 
-    ``columns``: the variables by name (one that is not there is unbound). ``params``: the lifted
-    constants, gathered to the rows (or of length 1). ``now``: the report time of each row or of all
-    (ms). ``seeds``: one for each row, derived from query, report and solution; needed by RAND,
-    UUID, STRUUID and BNODE. ``identify``: the hash of texts with the checkpoint's seed. ``place``:
-    the place of the expression in its query, so that two of them draw different values.
-    ``times``: the event time of each row (ms), where rows are of one triple. ``tuples``: of rows
-    of tuple streams, whose integers have 64 bits. ``account``: what the operator has taken.
+    ``columns``: the variables by name (a missing one is unbound). ``params``: the lifted constants,
+    gathered to the rows (or of length 1). ``now``: the report time of each row or of all (ms).
+    ``seeds``: one for each row, derived from query, report and solution; needed by RAND, UUID,
+    STRUUID and BNODE. ``identify``: the hash of texts with the checkpoint's seed. ``place``: the
+    place of the expression in its query, so that two expressions draw different values. ``times``:
+    the event time of each row (ms), where rows are of one triple. ``tuples``: whether rows are of
+    tuple streams, whose integers have 64 bits. ``account``: the resource use of the operator.
     """
 
     n: int

@@ -30,7 +30,8 @@ _SUFFIX = {
 
 
 def texts(kind: Array, dbl: Array, man: Array, scale: Array) -> pl.Series:
-    """The canonical text of each row whose value facets are its value; null for other kinds.
+    """Returns the canonical text of each row whose value facets are its value; null for other
+    kinds.
 
     >>> texts(*(np.array([v]) for v in (Kind.DECIMAL, 0.0, -250, 2))).to_list()
     ['"-2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>']

@@ -103,8 +103,8 @@ def doubles(man: Longs, scale: Longs | Bytes) -> Doubles:
 
 
 def nearest_doubles(column: Column) -> tuple[Doubles, Bools]:
-    """The nearest doubles of a block of any numeric kind, and where they tell nothing: out of
-    range, or not shipped.
+    """Returns the nearest doubles of a block of any numeric kind, and where they are unusable: out
+    of range, or not shipped.
     """
     kinds, dbl, man, scale = column.values()
     if kinds[0] in EXACT:

@@ -72,7 +72,7 @@ def _evaluate_plain_texts(
 def _by_pattern(
     function: Function, columns: Sequence[Column], rows: Longs, result: Result, account: Account
 ) -> None:
-    """Writes the values at these rows: those of the distinct arguments, pattern by pattern."""
+    """Writes the values at these rows: evaluates distinct arguments, pattern by pattern."""
     codes, distinct = combinations(columns, rows)
     values: list[Term | None] = [None] * len(distinct)
     by_pattern: dict[tuple[Term | None, ...], list[int]] = {}
@@ -102,8 +102,8 @@ def _text(term: Term | None) -> Text | None:
 def _run(
     function: Function, texts: pl.Series, arguments: tuple[Term | None, ...], account: Account
 ) -> pl.Series | None:
-    """The engine's values of these texts (null: an error) for the arguments behind the first; None
-    if one of those is an error.
+    """Returns the engine's values of these texts (null: an error), with all arguments after the
+    first. Returns None if one of these arguments is an error.
     """
     try:
         said = [simple_text(t) for t in arguments if t is not None]

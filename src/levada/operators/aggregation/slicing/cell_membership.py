@@ -1,14 +1,14 @@
-"""Who wants slices in state, where what the members of a GROUP BY differ in are conditions on a
-number: cells (``cells``) that stay.
+"""Members that want slices in state, where the members of a GROUP BY differ in conditions on a
+number: persistent cells.
 
-A slice in state says what its cell is told by: the key of its rows' terms and member, and the
-number of one of them. So its cell is looked up in the index of those who are there *now*
-(``Wants``): whoever has gone cuts nothing any more, and cells grow together; whoever has come
-begins after all that is in state, so that nothing there has to be cut at his borders.
+A slice in state contains the columns that identify its cell: the key of its rows' terms and member,
+and the number of one term. Its cell is looked up in the index of the *current* members (``Wants``).
+A removed member no longer cuts cells, so cells merge. A new member begins after all slices in
+state, so no slice has to be cut at its borders.
 
-    mask    the windows in which a cell is wanted, by bits: a cell that a short window alone wants
-            is kept no longer than this one
-    wish    what of an index a member wants; members that want the same have the same
+    mask    the windows in which a cell is wanted, by bits: a cell that only a short window wants
+            is kept no longer than this window
+    wish    the part of an index that a member wants; members with equal wants have equal wishes
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _BITS = 62
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Wants:
-    """The index of the conditions of those who are there. ``masks``: of each leaf; ``bits``,
-    ``wish``: of each member of the GROUP BY. The wishes that have node i are ``wishes[offsets[i] :
-    offsets[i + 1]]``.
+    """The index of the conditions of the current members. ``masks``: by leaf. ``bits``, ``wish``:
+    by member of the GROUP BY. The wishes that contain node i are ``wishes[offsets[i] : offsets[i +
+    1]]``.
     """
 
     index: Index
@@ -49,12 +49,12 @@ class Wants:
     wishes: Longs
 
     def leaves(self, slices: Frame) -> Longs:
-        """The leaf of each slice, -1: nobody wants it."""
+        """Returns the leaf of each slice; -1: no member wants it."""
         return self.index.leaves_of(slices[col.KEY], slices[col.CHECK], slices[col.VALUE])
 
     def select_wanted(self, slices: Frame) -> Frame:
-        """The slices that somebody wants, with their leaves and masks instead of what tells
-        these.
+        """Returns the slices that some member wants; their leaves and masks replace the columns
+        that identify cells.
         """
         leaf = self.leaves(slices)
         mask = np.where(leaf < 0, 0, self.masks[leaf])
@@ -66,22 +66,24 @@ class Wants:
         return is_wanted
 
     def above(self, nodes: Longs) -> tuple[Longs, Longs]:
-        """(place, wish): which of these nodes are of which wishes."""
+        """Returns (place, wish): the wishes that contain these nodes."""
         first = self.offsets[nodes]
         counts = self.offsets[nodes + 1] - first
         return np.repeat(np.arange(len(nodes)), counts), self.wishes[ranges(first, counts)]
 
 
 def wants_of(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants:
-    """What the members of a GROUP BY want through a pick, worked out once for all versions of the
-    plan that have the same of both.
+    """Returns the wants of the members of a GROUP BY through a pick. They are computed once for all
+    plan versions with the same members and pick.
     """
     place = f"wants {pick.id} {seed}"
     return panes.kept(place, (pick.members,), lambda: _find_wants(panes, pick, seed))
 
 
 def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:
-    """What the cells of a producer's rows are told by, as slices in state say it."""
+    """Returns the columns that identify the cells of a producer's rows, as slices in state contain
+    them.
+    """
     assert reader.pick is not None, "it reads through a pick"
     step, slots = reader.pick.step, reader.way[0].edge.slots
     keys, number = [slots[key.slot] for key in step.keys], slots[step.tests[0].slot]

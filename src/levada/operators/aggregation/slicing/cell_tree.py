@@ -1,5 +1,5 @@
-"""Cells added up over the tree of an index (``rows/wanting``): each node that somebody wants is the
-sum of the two below it, made once for each group.
+"""Cells added up over the tree of an index (``rows/predicate_index``): each wanted node is the sum
+of its two children, computed once for each group.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Merge = Callable[[Columns, Ints, int], Columns]
 
 
 class _Level(NamedTuple):
-    """Nodes of one height: the number here of each one below (None: the same), how many there are,
-    and those that some member wants.
+    """Nodes of one height: the number here of each child (None: the same), the number of nodes, and
+    the nodes that some member wants.
     """
 
     codes: Ints | None
@@ -40,8 +40,8 @@ class Nodes:
 
     @staticmethod
     def over(index: Index, leaf: Longs, beside: Longs) -> Nodes:
-        """Those above slices, by their leaves and by what else tells slices apart: ``beside``.
-        Slices in the order of both are the cheapest.
+        """Returns the ancestors of slices, by their leaves and by ``beside``, the other key of
+        slices. Slices in the order of both are the cheapest.
         """
         inner = np.flatnonzero(np.diff(index.offsets))
         least = int(inner[0]) if len(inner) else 0
@@ -61,8 +61,8 @@ class Nodes:
         return Nodes(tuple(levels), np.concatenate(slices), np.concatenate(nodes))
 
     def partials(self, slices: Columns, merge: Merge) -> Columns:
-        """The partials of all nodes that are wanted, from those of the slices; a column without
-        anything stays so, as most of a sum are.
+        """Returns the partials of all wanted nodes, from those of the slices. An all-zero column is
+        not added up; most columns of a sum are all zero.
         """
         some = [name for name, column in slices.items() if column.any()]
         sums = {name: np.zeros(len(self.nodes), c.dtype) for name, c in slices.items()}
@@ -77,7 +77,9 @@ class Nodes:
 
 
 def _number_pairs(beside: Longs, node: Longs) -> tuple[Ints, Longs]:
-    """The number of each pair, and a place of each; what is in order is not looked up."""
+    """Returns the number of each pair, and one place for each pair. Ordered pairs need no
+    look-up.
+    """
     after = (beside[1:] > beside[:-1]) | ((beside[1:] == beside[:-1]) & (node[1:] > node[:-1]))
     same = (beside[1:] == beside[:-1]) & (node[1:] == node[:-1])
     if not (after | same).all():

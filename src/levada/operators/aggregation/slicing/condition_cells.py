@@ -1,16 +1,15 @@
-"""Who wants a slice: *cells*, where what queries differ in are conditions (STREAMREUSE, aggregates
-below relaxed selections; Krishnamurthy, Wu and Franklin, SIGMOD 2006, whose fragments carry
-signatures).
+"""*Cells* of slices, where queries differ in conditions (STREAMREUSE, aggregates below relaxed
+selections; Krishnamurthy, Wu and Franklin, SIGMOD 2006, whose fragments carry signatures).
 
-The conditions of a pick's members are the entries of an index (``rows/wanting``): the terms of its
-keys, and an interval of numbers or texts each. A cell is a leaf of it: all of its rows are the same
-members'. So rows are folded by cell, once, and the tree over the leaves of an index by numbers adds
-the cells up: each node is the sum of the two below it, and a member wants those few nodes that
-together are its interval. n rows that reach M members each cost n and, of each slice of time, twice
-its cells and M log M partials; one by one they cost n M.
+The conditions of a pick's members are the entries of an index (``rows/predicate_index``): the terms
+of its keys, and an interval of numbers or texts each. A cell is a leaf of the index: all of its
+rows belong to the same members. So rows are folded by cell, once. In an index by numbers the tree
+over the leaves adds the cells up: each node is the sum of its two children, and a member wants the
+few nodes that together are its interval. For n rows that reach M members each, the cost is n and,
+for each slice of time, twice its cells and M log M partials; without cells it is n M.
 
-A number that is not told by its double, a condition on two variables, and constants that are not
-told: none has cells (``None``), and rows are picked one by one.
+There are no cells (``None``) for a number that its double does not identify, for a condition on two
+variables, and for constants that the index cannot order. Rows are then picked one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from levada.plan.execution.slice_readers import Reader, Readers
 
 
 class Told(NamedTuple):
-    """Of each row its leaf of an index, -1: nobody wants it."""
+    """The leaf of each row in an index; -1: no member wants it."""
 
     wanting: CellIndex
     leaf: Longs
@@ -46,8 +45,8 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CellIndex:
-    """What all picks want by which readers read; of each leaf how many owners it has. The owners
-    are members, those of a pick from a number on (``first``).
+    """The wants of all picks through which readers read, and the number of owners of each leaf. The
+    owners are members; those of a pick begin at a number (``first``).
     """
 
     finder: PredicateIndexReader
@@ -76,13 +75,13 @@ class CellIndex:
 
     @property
     def index(self) -> Index:
-        """By numbers, if there are such."""
+        """Returns the index by numbers, if there is one."""
         return self.finder.numbered or self.finder.plain
 
 
 def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> Told | None:
-    """Who wants these rows of a producer; None if that does not follow from terms and one range
-    alone.
+    """Returns the members that want these rows of a producer, or None if terms and one range alone
+    do not decide it.
     """
     if readers.form is None or len(readers.form.ranges) > 1:
         return None
@@ -99,7 +98,9 @@ def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> Told | 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """The nodes that members want; ``owners``: (place, owner) of who wants them."""
+    """The nodes that members want; ``owners``: (place, owner) pairs of the members that want
+    them.
+    """
 
     wanting: CellIndex
     nodes: Nodes
@@ -107,7 +108,7 @@ class Cells:
 
     @staticmethod
     def over(wanting: CellIndex, leaf: Longs, beside: Longs) -> Cells:
-        """Those above slices, as nodes are (``Nodes.over``)."""
+        """Returns the ancestors of slices (see ``Nodes.over``)."""
         index = wanting.index
         nodes = Nodes.over(index, leaf, beside)
         first = index.offsets[nodes.nodes]
@@ -116,7 +117,7 @@ class Cells:
         return Cells(wanting, nodes, (np.repeat(np.arange(len(nodes.nodes)), counts), owner))
 
     def of(self, reader: Reader) -> tuple[Longs, Ints]:
-        """(place, member of the reader's pick): who wants which of the nodes."""
+        """Returns (place, member of the reader's pick) for the nodes that each member wants."""
         assert reader.pick is not None, "it reads through a pick"
         place, owner = self.owners
         member = owner - self.wanting.first[reader.pick.id]

@@ -1,4 +1,4 @@
-"""Partials of groups by number: their keys, what ranks their terms, and how they are added up."""
+"""Partials of groups by number: their keys, the ranks of their terms, and their sums."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def group_columns(rows: Frame, keys: Sequence[int], first: Longs) -> dict[str, C
 
 
 def lookup(pool: TermLookup) -> aggregate_functions.Lookup:
-    """What aggregates ask of the terms in a pool."""
+    """Returns the functions that aggregates need for the terms in a pool."""
     return aggregate_functions.Lookup(partial(_rank, pool), pool)
 
 
@@ -70,7 +70,9 @@ def merge_partials(
 
 
 def mix_words(k: Words, h: Words) -> tuple[Words, Words]:
-    """Words whose sums tell sets of them apart: none of them is 0, as a mixture of zeros is."""
+    """Mixes words so that their sums distinguish sets of them. No mixed word is 0, because zeros
+    are mixed, too.
+    """
     one = np.ones(len(k), np.uint64)
     return combine(one, one, k, h)
 

@@ -1,10 +1,10 @@
-"""Sets of slices as few partials: a tree over slices in the order of time, each node the sum of the
-two below it (a segment tree; Scotty's, without its pointers).
+"""Sets of slices as few partials: a tree over slices in the order of time, each node the sum of its
+two children (a segment tree; Scotty's, without its pointers).
 
-What counts at a report is a set of slices, mostly one after another. Such a run is at most two
-nodes of each height, so a window of n slices is put together from about 2 log n partials, whatever
-else is put together of the same; and a node is added up once for all sets that have it. No function
-needs an inverse, so MIN and MAX go the same way as SUM.
+A report needs a set of slices, mostly consecutive ones. Such a run is at most two nodes of each
+height, so a window of n slices is composed of about 2 log n partials, whatever other windows there
+are; and a node is added up once for all sets that contain it. No function needs an inverse, so MIN
+and MAX are computed in the same way as SUM.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from levada.core.array_types import Longs
 
 
 class Sets(NamedTuple):
-    """Sets of places, each as runs [begin, end) of them: ``of`` which set each run is."""
+    """Sets of places, each as runs [begin, end) of them; ``of``: the set of each run."""
 
     of: Longs
     begin: Longs
@@ -25,7 +25,7 @@ class Sets(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """Which nodes of a height make up which sets."""
+    """The nodes of one height that compose each set."""
 
     sets: Longs
     nodes: Longs
@@ -64,7 +64,9 @@ def covers(sets: Sets) -> list[Uses]:
 
 
 def needed_nodes(uses: list[Uses], places: int) -> list[Longs]:
-    """Of each height the nodes that some set has, and those below which are such: sorted."""
+    """Returns for each height, in order, the nodes that some set has and the ancestors of needed
+    nodes.
+    """
     levels = list[Longs]()
     below = np.empty(0, np.int64)
     for height in reversed(range(len(uses))):
@@ -75,7 +77,7 @@ def needed_nodes(uses: list[Uses], places: int) -> list[Longs]:
 
 
 def numbers(nodes: Longs, wanted: Longs) -> Longs:
-    """Of each node its place among the wanted ones, which are sorted; -1: it is none.
+    """Returns the place of each node among the sorted wanted nodes; -1: the node is not wanted.
 
     >>> numbers(np.array([4, 9, 6]), np.array([4, 6])).tolist()
     [0, -1, 1]

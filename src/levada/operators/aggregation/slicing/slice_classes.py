@@ -1,5 +1,5 @@
-"""How slices lie in time: those that count for the same members at the same reports are a class,
-and what counts at a report is a set of classes.
+"""Time classes of slices: slices that count for the same members at the same reports are a class,
+and a report counts a set of classes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def in_time(rows: Frame) -> Classes:
 
 
 def _words(rows: Frame, names: Sequence[str]) -> tuple[Words, Words]:
-    """Words that tell rows apart by these columns: the columns themselves, if one or two differ."""
+    """Returns words that distinguish rows by these columns: the columns themselves, if one or two
+    differ.
+    """
     columns = [rows[name].astype(np.int64, copy=False) for name in names]
     varying = [column for column in columns if rows.n and (column != column[0]).any()]
     words = [np.ascontiguousarray(column).view(np.uint64) for column in varying]

@@ -1,10 +1,11 @@
-"""When slices count for members: asked once for all groups whose slices lie alike in time.
+"""Intervals in which slices count for members, computed once for all groups whose slices have the
+same times.
 
-The rows of a time go along the edges of a reader to its members, in the order of these edges; each
-of these *entries* says in which interval rows of that time count for that member, by its number.
-Where conditions tell who wants which slice, only the pairs of a time and a member are asked that
-some slice has: of ten thousand members most want none of them. Intervals are numbered in order of
-time, so partials that are made by number are in the order in which windows slide over them.
+The rows of one time follow the edges of a reader to its members, in the order of these edges. Each
+of these *entries* has the number of the interval in which rows of that time count for that member.
+Where conditions decide the members that want a slice, only the pairs of a time and a member that
+some slice has are computed: of ten thousand members most want no slice. Intervals are numbered in
+order of time, so partials in order of number are in the order in which windows slide over them.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Wanted = Callable[[Longs, Ints], Bools]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Intervals:
-    """The interval of each entry; -1: rows never count there. Of each interval the member, its
-    begin and end.
+    """The interval number of each entry (-1: rows never count there), and the member, begin and end
+    of each interval.
     """
 
     number: Longs
@@ -56,14 +57,16 @@ class Intervals:
     def of_some(
         reader: Reader, times: Frame, node: PlanNode, at: Longs, op: Ints
     ) -> tuple[Ints, Intervals]:
-        """When of these rows those at ``at`` count for the members ``op``; the entry of each."""
+        """Returns the intervals of the rows ``at`` for the members ``op``, and the entry of
+        each.
+        """
         entry, first = group(at.view(np.uint64), op.astype(np.uint64))
         rows = project_once(reader.way, times.take(at[first]), node)
         return entry, _intervals(reader, rows.with_(op=op[first]))
 
 
 def _intervals(reader: Reader, frame: Frame) -> Intervals:
-    """The intervals of these rows of members."""
+    """Returns the intervals of these rows of members."""
     panes = reader.panes
     begin, end = exact_interval(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = np.flatnonzero(begin < end)
@@ -82,9 +85,9 @@ def _intervals(reader: Reader, frame: Frame) -> Intervals:
 def spans(
     reader: Reader, times: Frame, node: PlanNode, wanted: Wanted | None = None
 ) -> tuple[Times, Times]:
-    """Of each of these rows of a producer when it counts first for some member of a reader, and
-    from when on for none; the end is before the begin where it never does. ``wanted``: whether a
-    member wants such a row at all.
+    """Returns for each of these rows of a producer when it first counts for some member of a
+    reader, and from when on for no member. The end is before the begin if the row never counts.
+    ``wanted``: whether a member wants such a row at all.
     """
     frame, at = _project_along(reader, times, node)
     panes = reader.panes
@@ -99,7 +102,9 @@ def spans(
 
 
 def _project_along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
-    """Rows as the reader's members have them, and which of these each is."""
+    """Projects rows to the reader's members. Returns the rows and the number of the original row of
+    each.
+    """
     at = np.arange(rows.n, dtype=np.int64)
     layout = node.layout
     for edge in reader.way:

@@ -1,24 +1,25 @@
-"""Slices in state: windows over the same rows are put together from them at their reports
-(Krishnamurthy, Wu and Franklin, SIGMOD 2006; Scotty, TODS; the state that panes by window are).
+"""Slices in state: windows over the same rows are composed of slices at their reports
+(Krishnamurthy, Wu and Franklin, SIGMOD 2006; Scotty, TODS).
 
-A slice is one row for all windows of its GROUP BY, with the times of its rows, as cut
-(``group/slices``). So state is (groups x slices), whatever the number of windows, and an epoch in
-which nothing is reported costs the slices that are new. At the reports that are due:
+A slice is one row for all windows of its GROUP BY, with the cut times of its rows
+(``aggregation/shared_slices``). So the state has (groups x slices) rows, whatever the number of
+windows, and an epoch without a report costs only its new slices. At the due reports:
 
-    classes   slices that lie alike in time: a class counts at a report, or not, for all groups
+    classes   slices with the same times: a class counts at a report, or not, for all groups
     sets      the classes that count at a report; reports of several windows often have the same
-    sums      the slices of each set and group, added up over a tree (``tree``) and finished once;
-              the report of a window is a copy
+    sums      the slices of each set and group, added up over a tree (``segment_tree``) and
+              finished once; the report of a window is a copy
 
-What lies alike for each window that still wants it is one slice from there on (``_coarsen``): where
-a short window beside a long one had rows cut finely, the long one keeps its own borders' slices.
+Slices with the same times for each window that still wants them are merged (``_coarsen``): where a
+short window and a long one had rows cut finely, the long one keeps the slices of its own borders.
 
-Exact: whoever comes later begins after all that is in state, so a slice that nobody cut at its
-borders counts for it nowhere. A slice goes when the last window has left it that it counts for.
-Slices and panes are added up together where a group has both: who reads alone folds panes.
+The result is exact: a query that is added later begins after all slices in state, so a slice that
+is not cut at its borders never counts for it. A slice is dropped when the last window for which it
+counts has left it. Slices and panes are added up together where a group has both: a reader that
+does not share its rows folds panes.
 
-Where memory is bounded both is done range by range of the groups (``group/in_ranges``), and what is
-put together is a piece for each range.
+Where memory is bounded, reports and merges run range by range of the groups
+(``partitioned_aggregation``), and a merge writes one part for each range.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def is_cut(partials: Frame) -> bool:
 
 
 class Sums(NamedTuple):
-    """The slices of sets, added up by set and group: those of a set are ``parts[offsets[i] :
-    offsets[i + 1]]``. Of each report its member, its time and its set.
+    """The sums of slices by set and group: the rows of set i are ``parts[offsets[i] : offsets[i +
+    1]]``. Each report has its member, its time and its set.
     """
 
     parts: Frame
@@ -87,7 +88,7 @@ class Sums(NamedTuple):
     sets: Ints
 
     def of_reports(self, parts: Frame) -> Frame:
-        """What was made of each of the ``parts`` as rows of the reports."""
+        """Copies the rows made of each of the ``parts`` to the reports."""
         first = self.offsets[self.sets]
         counts = self.offsets[self.sets + 1] - first
         rows = parts.take(ranges(first, counts))
@@ -95,8 +96,8 @@ class Sums(NamedTuple):
 
 
 class _Above(NamedTuple):
-    """The members that read each of a producer's: ``members[offsets[i] : offsets[i + 1]]``; of
-    each of these what it reads.
+    """The members that read each member of a producer: ``members[offsets[i] : offsets[i + 1]]``;
+    for each of these the producer's member that it reads.
     """
 
     offsets: Longs
@@ -180,7 +181,7 @@ class SliceState:
         return sums if self._wants is None else self._by_wishes(sums, self._wants)
 
     def _by_wishes(self, sums: Sums, wants: Wants) -> Sums:
-        """Cells that count at reports as what members want of these."""
+        """Converts cells that count at reports to the sums that members want."""
         parts, aggregates_ = sums.parts, self.node.step.aggregates
         sets = np.repeat(np.arange(len(sums.offsets) - 1), np.diff(sums.offsets))
         group_codes = group(*key_of(parts, range(len(self.node.step.keys))))[0].astype(np.int64)
@@ -202,8 +203,8 @@ class SliceState:
         return Sums(made, offsets, sums.op, sums.time, of.astype(np.int32))
 
     def _with_wants(self, rows: Frame) -> Frame:
-        """Slices with what tells who wants them, if that is not everybody, and none that nobody
-        wants.
+        """Returns the wanted slices, with the columns that decide which members want them, unless
+        every member wants every slice.
         """
         return rows if self._wants is None else self._wants.select_wanted(rows)
 
@@ -216,7 +217,9 @@ class SliceState:
         return np.bincount(of, minlength=len(classes.first))
 
     def forget(self) -> None:
-        """Drops what has left its last window, and puts together what lies alike from now on."""
+        """Drops slices that have left their last window, and merges slices whose remaining times
+        are equal.
+        """
         state = self.env.state
         if not (there := state.pieces(self.key)):
             return
@@ -243,7 +246,9 @@ class SliceState:
                 yield self.env.state.put(frames, coarser.n, span, **some._asdict())
 
     def _coarsen(self, rows: Frame) -> Frame:
-        """Slices as far as they can still count: those that lie alike in this are one."""
+        """Merges slices that count alike from now on, and limits their times to the ones that still
+        matter.
+        """
         classes = in_time(rows)
         entries = self._entries(rows, classes)
         begin = np.maximum(entries.begin, self.calendar.last_made[entries.op] + 1)
@@ -268,8 +273,8 @@ class SliceState:
         return merged_rows.drop(col.AT, col.GROUP, col.LEAF).with_(**times)
 
     def _grouped(self, rows: Frame) -> Frame:
-        """Slices with the number of the group of each; those of a group in other cells are apart,
-        too, in the order of their leaves.
+        """Adds the group number to each slice. Slices of a group in different cells are kept apart,
+        in the order of their leaves.
         """
         codes = group(*key_of(rows, range(len(self.node.step.keys))))[0].astype(np.int64)
         if self._wants is not None:
@@ -342,7 +347,7 @@ class SliceState:
 
     @cached_property
     def _wants(self) -> Wants | None:
-        """Who wants which cells, where members differ in conditions."""
+        """Returns the wants of the members, where members differ in conditions."""
         assert self.env.shares is not None, "slices are kept by tasks of a plan"
         plan = self.env.shares.plan
         pick = plan.nodes[self.node.inputs[0]].of(s.Pick)
@@ -356,14 +361,14 @@ class SliceState:
         return self.node.known(_above, self.env.shares)
 
     def _of_producers(self, instants: Times) -> Times:
-        """Of each of the producer's members the least of its members' instants."""
+        """Returns for each of the producer's members the least instant of its members."""
         least = np.full(len(self._above.offsets) - 1, MAX, np.int64)
         np.minimum.at(least, self._above.below, instants[self._above.members])
         return least
 
 
 def _above(node: PlanNode[s.Panes], shares: SharingDemand) -> _Above:
-    """Who reads whom, through a pick or not."""
+    """Returns the readers of each producer's member, through a pick or directly."""
     nodes = shares.plan.nodes
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]

@@ -1,9 +1,9 @@
-"""Rows that go to one place, and what of them is enough there (``plan/execution``): made where
-they are, if it is much less.
+"""Local combine: reduces rows that go to one place, before they are sent, if that saves much
+(``plan/execution/local_reduction``).
 
-Each report and member for itself; what is left out changes no result. A task that sends all of its
-rows is as right, so it does where there is little to spare. Cost: a look at the rows, and what is
-done with them here is not done at home.
+Each report and member is reduced by itself; rows that are left out change no result. A task may
+always send all of its rows, so it does where there is little to save. Cost: a look at the rows; the
+work done here is not repeated at home.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ FEWER = 0.5
 
 
 class Sent(NamedTuple):
-    """What is sent; ``folded``: partials, and not rows."""
+    """The rows to send; ``folded``: they are partials instead of rows."""
 
     frame: Frame
     folded: bool
 
 
 def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> Sent | None:
-    """What of the rows of a node's input ``at`` is enough; None: they are sent as they are."""
+    """Reduces the rows of a node's input ``at`` to the ones that its home needs. Returns None if
+    the rows are sent unchanged.
+    """
     reduction = node.known(less_of, at)
     if reduction is None or reduction.what is What.WHOLE or not frame.n:
         return None
@@ -45,7 +47,7 @@ def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> 
 
 
 def less_of(node: PlanNode, at: int) -> Any:
-    """What a node's step says of input ``at``."""
+    """Returns the reduction that a node's step allows for input ``at``."""
     return less(node.step, at)
 
 

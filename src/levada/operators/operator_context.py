@@ -1,10 +1,10 @@
-"""What an operator may ask beside its rows: one value for all operators of a task and epoch.
+"""The context of operators beside their rows: one value for all operators of a task and epoch.
 
-    (node, inputs, env) -> rows | None       the signature of every operator (``operators/table``)
+    (node, inputs, env) -> rows | None       the signature of every operator (``operator_registry``)
 
-``inputs`` are the new rows of each input, None where there are none. What follows from the node
-alone is kept with the node (``PlanNode.known``); what must last is in the state. The value is
-frozen; beside rows an operator leaves something in four places alone: the state, ``shown``,
+``inputs`` are the new rows of each input, None for an input without rows. Values that follow from
+the node alone are kept with the node (``PlanNode.known``); lasting data is in the state. The
+context is frozen. Except for rows, an operator writes to only four places: the state, ``shown``,
 ``forms``, and ``arrived``.
 """
 
@@ -38,8 +38,8 @@ Inputs = Sequence[Frame | None]
 
 
 class PartitionInfo(NamedTuple):
-    """Which partition this is; ``groups``: the partition of each group of keys; ``division``: which
-    groups are in several.
+    """The number of this partition; ``groups``: the partition of each key group; ``division``: the
+    groups that are divided among several partitions.
     """
 
     partition: int
@@ -48,16 +48,16 @@ class PartitionInfo(NamedTuple):
 
 
 class Home(NamedTuple):
-    """Of each member of a node: whether it is at home ``here``, and the group of its home."""
+    """For each member of a node, whether it is at home ``here``, and the key group of its home."""
 
     here: Bools
     group: Places
 
 
 class Statics(NamedTuple):
-    """What an epoch reads of static data: ``first``: all that is new in its plan; the graphs that
-    it replaces, and since which ``instant`` they are what they are now (ms; None: it replaces
-    none).
+    """The static data that an epoch reads. ``first``: the epoch reads everything new in its plan.
+    Also the graphs that the epoch replaces, and the ``instant`` since which they are current (ms;
+    None: no replacement).
     """
 
     first: bool = False
@@ -70,11 +70,11 @@ _NONE = Statics()
 
 @frozen
 class OperatorContext:
-    """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
-    query the due reports (ms) of those that show empty ones, as far as they are known here.
-    ``forms``: of joins whose form is chosen what they tell of it (``plan/sealed/joins``).
-    ``arrived``: by node the new rows of what is kept for several joins (``interval/shared/side``).
-    ``limits``: of one query. ``shares``: what picks want, of the whole plan.
+    """``partials``: by node the panes that other tasks folded. ``shown``: by query the due reports
+    (ms) of those that show empty ones, as far as they are known here. ``forms``: the measurements
+    of joins that choose their form (``plan/execution/joins``). ``arrived``: by node the new rows of
+    arrangements for several joins (``windowed/shared_join_side``). ``limits``: of one query.
+    ``shares``: the wants of picks, for the whole plan.
     """
 
     state: State
@@ -100,7 +100,7 @@ class OperatorContext:
         )
 
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
-        """The due reports of a node whose schedules have windows of these kinds."""
+        """Returns the due reports of a node whose schedules have windows of these kinds."""
         answered = None if kinds else self.answered(node)
         return Calendar(
             node, kinds, self.progress, self.element_times, answered, limits=self.limits
@@ -111,14 +111,17 @@ class OperatorContext:
         return node.read_whole(self.statics.first, self.statics.replaced)
 
     def home(self, node: PlanNode) -> Home:
-        """Which members of a node are at home in this partition, and the groups of all homes."""
+        """Returns the members of a node that are at home in this partition, and the groups of all
+        homes.
+        """
         group, at = group_and_partition(node.known(_home_hash), self.place.groups)
         return Home(np.equal(at, self.place.partition) & (node.home >= 0), group)
 
     def horizons(self, node: PlanNode) -> Horizons:
-        """The least instants that rows of any member can still have, in this epoch and after it.
+        """Returns the least instants that rows of any member can still have, in this epoch and
+        after it.
 
-        Rows of static graphs that may be replaced meet those of any stream.
+        Rows of static graphs that may be replaced are joined with those of any stream.
         """
         streams = node.known(_streams)
         of = streams if len(streams) else slice(None)

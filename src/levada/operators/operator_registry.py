@@ -1,6 +1,6 @@
-"""Which operator evaluates which step: the one table between plan and operators.
+"""The operator function of each step: the one table between plan and operators.
 
-Steps that are not in it are evaluated where rows are read (``plan/sealed/leaves``).
+Steps that are not in the table are evaluated where rows are read (``plan/execution/leaves``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What an operator must not exceed in an epoch, so that one query cannot take the memory of all.
+"""The limits of an operator in an epoch, so that one query cannot take the memory of all.
 
-An operator that would make more, or have more in a report, raises ``ExcessError``, which names a
-member; the driver suspends the queries that it serves and runs the epoch without them. The
-bounds follow from the data alone:
-an epoch that is run again exceeds them again.
+An operator that would make more rows, or more in a report, raises ``ExcessError``, which names a
+member. The driver suspends the queries that the operator serves and runs the epoch without them.
+The limits depend on the data alone: if the epoch is run again, it exceeds them again.
 """
 
 from __future__ import annotations
@@ -62,9 +61,10 @@ def check_reports(
     spent: ExpressionBudget,
     same: Frame | None = None,
 ) -> None:
-    """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
-    reads it has to hold all of it; or more in all reports of an epoch than texts may be computed.
-    ``terms``: the texts that the rows show; ``same``: which queries have rows of others, too.
+    """Raises ``ExcessError`` for a query with more rows in one report of this partition than its
+    limit, because its reader has to keep all of them, or with more text in all reports of an epoch
+    than may be computed. ``terms``: the texts that the rows show; ``same``: the queries that have
+    rows of others, too.
 
     Rows are looked at only if all together, each with the longest text, would be too much for the
     query with the lowest limits.
@@ -93,15 +93,15 @@ def check_reports(
 
 
 def _with_others(by_op: Longs, same: Frame, members: int) -> Longs:
-    """How many rows each member has, also of those of others, and of cells."""
+    """Returns the number of rows of each member, including rows of others and of cells."""
     others = np.bincount(same["op"], by_op[same["first"]], members)
     whole: Longs = by_op[:members] + others.astype(np.int64)
     return whole
 
 
 def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
-    """A limit of each member's query; the greatest number where there is none. Queries with limits
-    of their own cost a look-up each.
+    """Returns a limit for each member's query; the greatest number means no limit. Queries with
+    limits of their own cost a look-up each.
     """
     maxima = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
     if limits.by_query:
@@ -112,7 +112,7 @@ def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
 
 
 def _members(node: PlanNode) -> dict[str, list[int]]:
-    """The members of each query: two while it goes over to other operators."""
+    """Returns the members of each query: two while the query migrates to other operators."""
     by_query: dict[str, list[int]] = {}
     for i, member in enumerate(node.members):
         if node.alive[i]:

@@ -1,9 +1,9 @@
 """Rows by kinds, and the general path.
 
-An operator is vectorised over *blocks*: the rows whose arguments have the same kinds. What a block
-cannot decide (hard numbers, overflow, texts) goes to the *general path*: each distinct combination
-of arguments is evaluated once by a Python function on terms (``scalar``), and the results are
-scattered back. ``Result`` collects what both make of a column.
+An operator is vectorised over *blocks*: the rows whose arguments have the same kinds. Rows that a
+block cannot decide (hard numbers, overflow, texts) take the *general path*: a Python function on
+terms (``scalar``) evaluates each distinct combination of arguments once, and the results are
+scattered back. ``Result`` collects the values of both paths into a column.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def general(
     """Writes the function's values at rows (None: all) by the general path; an argument without
     value is an error.
 
-    ``place``: the rows of ``result`` that all rows of the columns are, if those are a block.
+    ``place``: the rows of ``result`` for all rows of the columns, if the columns are a block.
     """
     codes, distinct = combinations(columns, rows)
     if distinct:

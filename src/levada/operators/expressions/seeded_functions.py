@@ -1,8 +1,8 @@
 """RAND, UUID, STRUUID, BNODE and NOW: values that derive from seeds and the report time, never from
 a clock or a generator.
 
-A row's seed stands for its query, report and solution; the place of the call within the query tells
-calls apart. So a value is the same wherever and however often it is computed
+The seed of a row represents its query, report and solution; the place of the call within the query
+distinguishes calls. So a value is the same wherever and however often it is computed
 (docs/semantics.md#results). ``BNODE(s)`` derives from the seed and the string: one solution has one
 node for equal strings.
 """

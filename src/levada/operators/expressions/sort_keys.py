@@ -1,10 +1,10 @@
 """The order of ORDER BY, MIN and MAX as ranks (SPARQL 1.1, 15.1 and 18.5.1.5).
 
-Unbound < blank nodes < IRIs < literals. Among literals numbers come first, then booleans, then
+Unbound < blank nodes < IRIs < literals. Among literals numbers are first, then booleans, then
 dates, times and durations (each type apart), then strings and all other literals by lexical form
 (code points), datatype and language. Numbers compare by value: as doubles, and where more than 15
-digits make doubles too coarse by the rest, of any length; NaN is below all numbers. Equal ranks are
-values that SPARQL's order does not tell apart, so 1 and 1.0 tie.
+digits make doubles too coarse by the rest, of any length; NaN is below all numbers. Values that
+SPARQL's order does not distinguish have equal ranks, so 1 and 1.0 tie.
 
 A row's key is (class, number, rest, text, tail). All numeric columns need one sort of a float64
 column.
@@ -53,10 +53,11 @@ class _Keys:
 
 
 def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """A number for each row, ordered as SPARQL orders their terms: for MIN, MAX and sorting.
+    """Returns a number for each row, ordered as SPARQL orders their terms: for MIN, MAX and
+    sorting.
 
-    Equal numbers are equal in order. Unbound rows come first. int64, or float64 for columns of
-    plain numbers.
+    Equal numbers are equal in order. Unbound rows are first. The result is int64, or float64 for
+    columns of plain numbers.
     """
     kinds = column.kinds()
     if (kinds == Kind.INTEGER).all():
@@ -110,7 +111,7 @@ def _keys(column: Column) -> _Keys:
 
 
 def _plain(kind: Kind, column: Column, rows: Longs, keys: _Keys) -> bool:
-    """The keys of a block whose facets or texts have them as they are; False if its terms must be
+    """Writes the keys of a block from its facets or texts. Returns False if its terms must be
     read.
     """
     match kind:
@@ -188,8 +189,8 @@ def _key(term: Term | None) -> _Key:
 
 
 def _number_key(number: int | Decimal | float) -> tuple[float, float, str]:
-    """(the nearest double, what the number is more than that, and what is left beyond a double);
-    NaN is below minus infinity, told by the rest.
+    """Returns (nearest double, the rest above that double, the rest beyond a double). NaN is below
+    minus infinity, and the rest distinguishes the two.
     """
     if number != number:
         return -np.inf, -1.0, ""
@@ -204,8 +205,8 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float, str]:
 
 
 def _middle(value: float) -> Decimal:
-    """The number among those with this nearest double that equals it for SPARQL: the one of at most
-    15 digits, if there is one.
+    """Returns the number with this nearest double that equals it for SPARQL, the one of at most 15
+    digits, if it exists.
     """
     short = Decimal(format(value, ".15g"))
     return short if double(short) == value else Decimal(value)
@@ -250,8 +251,8 @@ def _dense(keys: _Keys) -> Longs:
 
 
 def _text_rank(n: int, parts: list[tuple[Longs, pl.Series]]) -> npt.NDArray[Any]:
-    """The rank by code points of texts at some rows; 0 where there is none, or an empty one
-    (numbers as terms have those).
+    """Returns the rank by code points of the texts of some rows; 0 for a missing or empty text (as
+    numeric terms have).
     """
     rows = np.concatenate([rows for rows, _ in parts])
     texts = pl.concat([texts for _, texts in parts])

@@ -1,10 +1,10 @@
 """Functions on strings over whole columns (SPARQL 1.1, 17.4.3), where the texts are plain.
 
-A *plain* text is a simple literal without escapes: what stands between its quotes are its
-characters, so a function is one Polars expression over them. All other rows (language tags,
-escapes, errors) take the general path of ``rows``, which is also the oracle of this module; so do
-columns of a few rows, which that path is quicker for. STR needs no plain text: it keeps what stands
-between the quotes as it is. Cost: some ten nanoseconds a row and argument, whatever the number of
+A *plain* text is a simple literal without escapes: its characters are the bytes between its quotes,
+so a function is one Polars expression over them. All other rows (language tags, escapes, errors)
+take the general path of ``row_blocks``, which is also the oracle of this module. Columns of a few
+rows take the general path, too, because it is quicker for them. STR needs no plain text: it copies
+the bytes between the quotes. Cost: some ten nanoseconds a row and argument, whatever the number of
 distinct values.
 """
 
@@ -29,7 +29,9 @@ Bodies = Sequence[pl.Expr]
 
 @frozen
 class _Form:
-    """What a function makes of the characters of its string arguments: a value of this kind."""
+    """The value that a function computes from the characters of its string arguments, with its
+    kind.
+    """
 
     kind: Kind
     of: Callable[[Bodies], pl.Expr]
@@ -133,7 +135,7 @@ def _write(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def _put(function: Function, texts: pl.DataFrame, rows: Longs | None, result: Result) -> None:
-    """Writes the function's values of these texts, which suit it, at ``rows`` (None: all)."""
+    """Writes the function's values of these plain texts at ``rows`` (None: all)."""
     if function is Function.STR:
         result.put_texts(rows, Kind.STRING, texts.select(_as_string(pl.col("0"))).to_series())
         return
@@ -152,7 +154,7 @@ def _put(function: Function, texts: pl.DataFrame, rows: Longs | None, result: Re
 
 
 def _as_string(text: pl.Expr) -> pl.Expr:
-    """What stands between the quotes, or angle brackets, as a simple literal."""
+    """Returns the bytes between the quotes, or angle brackets, as a simple literal."""
     literal = text.str.replace('"[^"]*$', '"')
     iri = pl.lit('"') + text.str.slice(1).str.head(-1) + pl.lit('"')
     return pl.when(text.str.starts_with("<")).then(iri).otherwise(literal)

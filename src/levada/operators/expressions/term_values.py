@@ -1,16 +1,16 @@
 """Columns: the values of a variable or subexpression for n rows, as facets
 (``core.rdf_terms.Kind``, ``core.frame``).
 
-A column has what was shipped: identities ``x, y``; the kind with the value facets ``dbl, man,
-scale``; the canonical N-Triples texts, fetched when first asked for. What is missing is derived
-from the rest where that is possible:
+A column has the facets that were shipped: identities ``x, y``; the kind with the value facets
+``dbl, man, scale``; the canonical N-Triples texts, fetched at the first request. Missing facets are
+derived from the others where that is possible:
 
 * the text of a number, boolean or dateTime from its value facets (canonical form: right for
   computed values, and equal in value for input whose own text was not shipped);
 * kind and value facets from the text, once per distinct text;
 * the identity from the text, by the injected hash.
 
-A column of length 1 stands for any number of rows (constants). Columns are immutable but for these
+A column of length 1 represents any number of rows (constants). Columns are immutable but for these
 caches.
 """
 
@@ -57,7 +57,9 @@ class Column:
             assert facet is None or facet.size == self.n, "the facets of a column have its length"
 
     def shipped_texts(self) -> pl.Series | None:
-        """The texts as they came: null may also mean that this row's text did not."""
+        """Returns the texts as they were received: null may also mean that this row's text was not
+        shipped.
+        """
         if self._shipped is None and self.text is not None:
             self._shipped = self.text()
             assert len(self._shipped) == self.n, "a column has a text for each row"
@@ -125,7 +127,7 @@ class Column:
 
 
 def constant(term: Term | None) -> Column:
-    """A term as a column of length 1, which stands for any number of rows; None is unbound."""
+    """Returns a term as a column of length 1, for any number of rows; None is unbound."""
     kind, dbl, man, scale = facets(term)
     zero = np.zeros(1, np.uint64)
     return Column(
@@ -146,9 +148,7 @@ def from_texts(texts: pl.Series) -> Column:
 
 
 def gather(column: Column, rows: Longs | None) -> Column:
-    """The rows at these positions; None is all rows. A column of length 1 stays one: it stands for
-    any rows.
-    """
+    """Returns the rows at these positions (None: all). A column of length 1 keeps its length."""
     if rows is None or column.n == 1:
         return column
     if column.kind is None and column.x is None and column.n < len(rows):

@@ -1,15 +1,15 @@
-"""Entailed patterns at the intake: rows of a pattern from the matches of its alternatives, by
+"""Entailed patterns at ingest: the rows of a pattern from the matches of its alternatives, by
 tables (``plan.logical.entailment_alternatives``).
 
     matched rows by pattern  --ways: pattern, member, form-->  slots from positions or from terms
                              --alike-->  rows
 
-A way is an alternative of a member. All ways of a node are one table, in order of their forms: how
-an alternative becomes a row is the same for all of a form, so a form is a gather. A value of a
-subject or an object that is one of several terms that are the same (owl:sameAs) is then repeated
-for each of them. Rows may be equal: a triple that several entail. They become a set where those of
-a plain pattern do. Cost: 10 to 50 ns a matched row and slot, whatever the number of alternatives;
-ways that match nothing cost a look each per chunk.
+A way is an alternative of a member. All ways of a node are one table, in order of their forms. All
+alternatives of one form become rows in the same way, so a form is a gather. If the subject or
+object is one of several equal terms (owl:sameAs), the row is then repeated for each of these terms.
+A triple with several entailments gives equal rows; they become a set where the rows of a plain
+pattern do. Cost: 10 to 50 ns a matched row and slot, whatever the number of alternatives; a way
+without matches costs a look per chunk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from levada.plan.execution.plan import PlanNode
 
 
 def table_of(terms: Sequence[Term], seed: int) -> tuple[Resources, Longs]:
-    """The table of these terms, and the row of each of them in it."""
+    """Returns the table of these terms, and the row of each term in it."""
     distinct = {term: i for i, term in enumerate(dict.fromkeys(terms))}
     array = pa.array([str(term) for term in distinct], pa.large_string())
     x, y = identify(array, seed)
@@ -63,13 +63,15 @@ class Alike:
 
     @staticmethod
     def of(groups: Sequence[Sequence[Term]], seed: int) -> Alike:
-        """The table of these classes, which are disjoint."""
+        """Builds the table of these classes, which are disjoint."""
         table, _ = table_of([term for group in groups for term in group], seed)
         sizes = np.array([len(group) for group in groups], np.int64)
         return Alike(table, np.repeat(np.cumsum(sizes) - sizes, sizes), np.repeat(sizes, sizes))
 
     def expand_rows(self, frame: Frame, i: int, node: PlanNode, pool: TermLookup) -> Frame:
-        """Each row whose slot i holds one of the terms, once for each term of its class."""
+        """Repeats each row whose slot i contains one of the terms, once for each term of its
+        class.
+        """
         table_rows = self.table.terms.find(frame[col.x(i)], frame[col.y(i)])
         known = table_rows >= 0
         if not known.any():
@@ -188,8 +190,8 @@ class AlternativeTable:
 
 
 def frame_of(ways: AlternativeTable, chunk: Chunk, matched: Longs, starts: Longs) -> Frame | None:
-    """All rows of a node; None if there is none. ``chunk.hits`` gets how many each member has, by
-    its pattern, also 0.
+    """Returns all rows of a node, or None without rows. ``chunk.hits`` receives the number of rows
+    of each member, by its pattern, also 0.
     """
     if chunk.hits is not None:
         chunk.hits.update(dict.fromkeys(ways.texts.values(), 0))

@@ -1,9 +1,9 @@
-"""Which triples match which registered patterns: the patterns as one table, built once per plan and
+"""Matches triples with registered patterns: the patterns are one table, built once per plan and
 shipped to the tasks.
 
 A pattern has a constant or nothing at each of its three positions, and may require two positions to
-be equal (a variable that occurs twice). The patterns of a table are distinct; which operators want
-a pattern's triples is the plan's affair.
+be equal (a variable that occurs twice). The patterns of a table are distinct; the plan maps each
+pattern to the operators that want its triples.
 
 Cost: building 1 to 2 us a pattern, matching 8 to 120 ns a triple (``kernels.keyed.pattern_match``).
 Twin: ``match_by_comparison``.
@@ -77,9 +77,10 @@ class PatternTable:
         return len(self.patterns)
 
     def match(self, triples: Triples, keep: Bools | None = None) -> tuple[Longs, Longs]:
-        """The rows of triples (that ``keep`` keeps) that each pattern matches: (rows, starts).
+        """Returns (rows, starts): the rows of triples (of those that ``keep`` flags) that each
+        pattern matches.
 
-        Those of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
+        The rows of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
         """
         s, p, o = triples.s, triples.p, triples.o
         kept = np.zeros(0, np.bool_) if keep is None else keep
@@ -127,7 +128,7 @@ def records_of(
 
 
 def distinct_records(records: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Longs]:
-    """The distinct ones of records, and which of them each one is."""
+    """Returns the distinct records, and the number of each record among them."""
     _, first, number = np.unique(mix_record(records), return_index=True, return_inverse=True)
     distinct = records[first]
     if np.array_equal(distinct[number], records):
@@ -160,7 +161,9 @@ def _group(pieces: list[tuple[Longs, npt.NDArray[np.int32]]], patterns: int) -> 
 def match_by_comparison(
     table: PatternTable, triples: Triples, keep: Bools | None = None
 ) -> tuple[Longs, Longs]:
-    """What ``PatternTable.match`` gives, by comparing whole columns for each pattern: its twin."""
+    """Returns the result of ``PatternTable.match``, by comparing whole columns for each pattern:
+    its twin.
+    """
     columns = [
         half.view(np.int64) for c in (triples.s, triples.p, triples.o) for half in (c.x, c.y)
     ]

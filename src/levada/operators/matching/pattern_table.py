@@ -1,8 +1,8 @@
-"""The patterns of many members as one table, and which node and member each of them stands for.
+"""The patterns of many members as one table, with the node and member of each pattern.
 
-Every pattern of the plan over one stream is matched at once. What is another in each version of the
-plan and what stays are apart: nodes that have been full before (``plan/topology/members``) take no
-new members, so their table lasts from version to version, and the others have one that is small.
+Every pattern of the plan over one stream is matched at once. Stable and changing patterns are kept
+apart: full nodes (``plan/topology/members``) take no new members, so their table lasts from version
+to version of the plan, and the other nodes have a small table.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MANY = 2048  # members; patterns of so many are not counted one by one
 
 @dataclass(frozen=True)
 class Patterns:
-    """The distinct patterns of some members, as one table, and which of them each node reads.
+    """The distinct patterns of some members, as one table, and the patterns that each node reads.
 
-    ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``:
-    Star nodes, each with the pattern of each (leg, member), -1 for members that are not chosen.
-    ``entailed``: the ways of Entailed nodes. ``texts``: the patterns of Match and Star nodes, which
-    come first in the table, for people; none if they are many. ``lasting``: those of other nodes,
+    ``nodes``: Match nodes, each with its patterns and the member of each pattern. ``stars``: Star
+    nodes, each with the pattern of each (leg, member), -1 for members that are not chosen.
+    ``entailed``: the ways of Entailed nodes. ``texts``: the patterns of Match and Star nodes for
+    display, first in the table; empty if there are many. ``lasting``: the patterns of full nodes,
     in a table of their own, which the next version of the plan has, too.
     """
 
@@ -46,7 +46,7 @@ class Patterns:
     lasting: Patterns | None = None
 
     def each(self) -> Iterator[Patterns]:
-        """These, and those that last."""
+        """Yields this table and the lasting one."""
         yield self
         if self.lasting is not None:
             yield from self.lasting.each()
@@ -77,13 +77,13 @@ def patterns_of(
     seed: int,
     wanted: DemandedTerms = NOTHING,
 ) -> Patterns | None:
-    """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none.
-    ``wanted``: the terms that relaxed ones stand for.
+    """Returns the patterns of chosen members of Match, Star and Entailed nodes, or None without
+    patterns. ``wanted``: the terms that relaxed patterns represent.
 
-    Where members are very many, they are taken by columns. Those of full nodes are a table of their
-    own, which is kept as long as these have the same members, in whichever version of the plan, and
-    so are those of the terms that last: so a version costs what is another in it, and a triple is
-    looked up twice.
+    Where members are very many, they are processed by columns. The patterns of full nodes are a
+    table of their own, which is kept in all versions of the plan as long as these nodes have the
+    same members; so are the patterns of the lasting terms. So a version costs only its differences,
+    and a triple is looked up twice.
     """
     large = tuple([_Large(m, c) for n, c in zip(nodes, chosen, strict=True) if (m := _large(n, c))])
     if large and (lasting := _lasting_patterns(large, seed)).table.n > MOST_COUNTED:
@@ -101,13 +101,13 @@ def patterns_of(
 
 
 def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | None:
-    """The node, if it is full, stands for no terms, and some of its members are chosen."""
+    """Whether the node is full, represents no terms, and has chosen members."""
     match = node.of(s.Match)
     return match if match and node.is_full and not match.step.lifted and mask.any() else None
 
 
 def _append_lasting(rest: Patterns | None, lasting: Patterns) -> Patterns:
-    """What lasts behind the others, none of which are counted then."""
+    """Appends the lasting patterns to the others; the lasting ones are then not counted."""
     if rest is None:
         return lasting
     if rest.lasting is not None:
@@ -243,8 +243,8 @@ def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
 
 
 def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str | None]]:
-    """The texts of the constants of a member's patterns: once, or for each term that a relaxed one
-    stands for.
+    """Returns the texts of the constants of a member's patterns: once, or for each term that a
+    relaxed pattern represents.
     """
     constants = [None if t is None else str(t) for t in node.members[member].constants]
     match = node.of(s.Match)
@@ -288,6 +288,6 @@ def _legs(step: s.Step) -> tuple[tuple[int, int, int], ...]:
 
 
 def _repeats(positions: tuple[int, int, int]) -> int:
-    """Which positions hold the same variable: 1 s = o, 2 s = p, 4 p = o."""
+    """Returns the positions with the same variable: 1 s = o, 2 s = p, 4 p = o."""
     a, b, c = positions
     return (a >= 0 and a == c) * 1 + (a >= 0 and a == b) * 2 + (b >= 0 and b == c) * 4

@@ -1,9 +1,9 @@
 """Matched triples, tuples and constants as rows of the plan's first nodes
 (docs/architecture.md#a-triples-way).
 
-Every pattern of the plan over one stream is matched at once by one table; ``Patterns`` says which
-node and member each pattern stands for. Slots are gathered from the parsed columns; texts that
-travel are made known to the pool here, where their bytes are.
+One table matches every pattern of the plan over one stream at once; ``Patterns`` has the node and
+member of each pattern. Slots are gathered from the parsed columns. Texts that travel are added to
+the pool here, because their bytes are here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def match_(
 def _pattern_rows(
     rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], patterns: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The rows of these patterns, which mostly have numbers in sequence, each once."""
+    """Returns the rows of these patterns, which are distinct and mostly have consecutive
+    numbers.
+    """
     low, high = int(patterns[0]), int(patterns[-1])
     if high - low + 1 == len(patterns) and (np.diff(patterns) == 1).all():
         return rows[starts[low] : starts[high + 1]]

@@ -20,9 +20,10 @@ from levada.plan.execution.row_layout import Facet
 
 @frozen
 class Chunk:
-    """Parsed triples with the event time (ms) of each, and the pool that their texts go to.
+    """Parsed triples with the event time (ms) of each, and the pool for their texts.
 
-    ``hits`` gets the number of triples that matched each pattern, by its text; None: nobody asks.
+    ``hits`` receives the number of triples that matched each pattern, by its text; None: not
+    counted.
     """
 
     triples: Triples
@@ -42,7 +43,9 @@ class Resources:
 def term_slot(
     term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, chunk: Chunk
 ) -> dict[str, Column]:
-    """The columns of slot i from a position of these triples; its texts where they are wanted."""
+    """Returns the columns of slot i from a position of these triples, and adds wanted texts to the
+    pool.
+    """
     buffer, pool = chunk.triples.buffer, chunk.pool
     out: dict[str, Column] = {}
     x, y = term.x.take(rows), term.y.take(rows)

@@ -1,17 +1,17 @@
 """Star patterns inside one element, before any exchange
 (docs/decisions/0010-stars-inside-closed-elements.md).
 
-Of a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples
-that could meet are in one element and have one time: the patterns that share a subject are joined
-where the triples are read. What leaves are rows of the whole star.
+In a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples
+that could be joined are in one element and have one time: the patterns that share a subject are
+joined where the triples are read. The output is rows of the whole star.
 
     matched rows by pattern  --numbers of subjects-->  legs
                              --member by member-->  rows of triples, one per leg
 
 A member of the node is one query's star; its legs are patterns of the stream's table. The leg with
-the fewest rows comes first and is the only one that is multiplied by members; the others are looked
-up by (pattern, subject). Equal triples of an element are one. Cost: 10 to 30 ns a row and leg,
-whatever the number of members that have the other constants.
+the fewest rows is processed first and is the only one that is multiplied by members; the others are
+looked up by (pattern, subject). Equal triples of an element are one. Cost: 10 to 30 ns a row and
+leg, whatever the number of members with other constants.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Legs:
 
     @staticmethod
     def of(rows: Longs, starts: Longs, subjects: Ints, triples: Triples) -> Legs:
-        """Legs of what ``PatternTable.match`` found; ``subjects`` numbers each triple's subject."""
+        """Returns the legs of a result of ``PatternTable.match``; ``subjects`` numbers each
+        triple's subject.
+        """
         subject = subjects.take(rows)
         pattern = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         key = (pattern << 32) | subject
@@ -58,7 +60,9 @@ class Legs:
 
 
 def _repeat(rows: Longs, key: Longs, triples: Triples) -> Bools | None:
-    """Which places hold a triple that its element had before, for its pattern; None: none do."""
+    """Returns the places of triples that their element already had for the same pattern; None: no
+    repeats.
+    """
     same = key[1:] == key[:-1]
     if not same.any():
         return None
@@ -77,10 +81,10 @@ def _repeat(rows: Longs, key: Longs, triples: Triples) -> Bools | None:
 
 
 def subject_numbers(triples: Triples, element: Ints, kind: str) -> Ints:
-    """A number for the subject of each triple within its element: that of the element where that is
-    all lines of one subject and no blank node has any.
+    """Numbers the subject of each triple within its element. Uses the number of the element where
+    each element is all lines of one subject and contains no blank node.
 
-    A subject may come again in an element that no window holds together with this one; their
+    A subject may come again in an element that no window contains together with this one; their
     triples are never one star.
     """
     if kind == "subject" and not (triples.s.kind == Kind.BLANK).any():
@@ -128,7 +132,7 @@ def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
 
 
 def _meet_subjects(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:
-    """Pairs of these and the places of their pattern with the same subject."""
+    """Returns pairs of these rows and places of their pattern with the same subject."""
     room = max(len(wanted), 1024)
     parts: list[tuple[Longs, Longs]] = []
     start = 0
@@ -148,7 +152,9 @@ def _concatenate(parts: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:
 
 
 def _has_equal_bindings(step: s.Star, rows: Sequence[Longs], triples: Triples) -> Bools | None:
-    """Which rows bind all that several legs share alike; None: all (only the subject is shared)."""
+    """Flags the rows that bind all variables shared by several legs alike; None: all rows (only the
+    subject is shared).
+    """
     keep: Bools | None = None
     for first, others in step.shared():
         a = term_at(first, triples), rows[first[0]]

@@ -1,12 +1,12 @@
-"""What picks above relaxed operators take of the rows of a task, and what is counted of it.
+"""Routes rows of relaxed operators to picks, and counts them.
 
     to a pick          the rows of each of its members
-    to a report        of which there are picks: those that any of these wants, once
-    to IStreams        of windows that differ in ranges: all, once
-    to a relaxed join  those that any pick above wants
+    to a report        with picks above it: the rows that any of these wants, once
+    to IStreams        of windows that differ in ranges: all rows, once
+    to a relaxed join  the rows that any pick above wants
 
-No query may take more than its limit; what relaxed joins make is counted for who decides whether
-sharing them pays (``rows/met``).
+No query may take more than its limit. The pairs that relaxed joins make are counted, to decide
+whether sharing them pays (``rows/shared_join_counters``).
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ class CompensationRouter:
         self._reports: dict[int, int] = {}  # of rows by reports of which there are picks
 
     def cells(self, after: Consumer) -> Cells | None:
-        """Those in which results go to a reader of picks."""
+        """Returns the cells in which results go to a reader of picks."""
         cells = cells_of(self.plan, after.node, self.pool.seed)
         return cells if isinstance(cells, Cells) else None
 
     def route_ranges(
         self, node: PlanNode, out: Frame, edges: tuple[Consumer, Consumer]
     ) -> Frame | None:  # fmt: skip
-        """The rows of a join for readers whose windows differ in ranges, once for all of these;
-        None: they are none. ``edges``: to the picks, and from there. Raises ``ExcessError``.
+        """Returns the rows of a join for readers whose windows differ in ranges, once for all of
+        these; None if there are no such readers. ``edges``: to the picks, and from there. Raises
+        ``ExcessError``.
         """
         consumer, after = edges
         target = self.plan.nodes[after.node].of(s.RangedChanges)
@@ -77,7 +78,9 @@ class CompensationRouter:
         )
 
     def in_ranges(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
-        """What has been said to intervals of ranges as results; None: it is something else."""
+        """Returns the result rows of intervals of ranges; None if the consumer is something
+        else.
+        """
         cells = cells_of(self.plan, consumer.node, self.pool.seed)
         if not isinstance(cells, RangeCells):
             return None
@@ -92,8 +95,8 @@ class CompensationRouter:
     def route_to_picks(
         self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
     ) -> Frame:
-        """The rows of each pick, which are counted: those that nobody wants are gone by then.
-        Raises ``ExcessError``.
+        """Returns and counts the rows of each pick, without the rows that no pick wants. Raises
+        ``ExcessError``.
         """
         mixed = picks.known(_has_mixed_windows, shares_of(self.plan))
         met = None if node.of(s.Join) is None else self.met
@@ -108,8 +111,8 @@ class CompensationRouter:
         return picked
 
     def route_to_report(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
-        """The rows for a report of which there are picks, which are counted; None: it is none.
-        Raises ``ExcessError``.
+        """Returns and counts the rows for a report with picks above it; None if the consumer is not
+        such a report. Raises ``ExcessError``.
         """
         report = self.plan.nodes[consumer.node].of(s.Report)
         if report is None or not is_picked(self.plan, report):
@@ -124,7 +127,9 @@ class CompensationRouter:
         return report_rows
 
     def drop_unwanted_rows(self, frame: Frame, consumer: Consumer) -> Frame:
-        """The rows that a relaxed join or set has any use for, or what keeps a side of several."""
+        """Drops the rows that the consumer, a relaxed join or set or a shared join side, does not
+        need.
+        """
         target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
         join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
         if (static := target.of(s.RelaxedStatic)) is not None:

@@ -1,16 +1,15 @@
-"""The rows of a relaxed join for a report of which there are picks: each once, if any of these
-wants it, however many do (``plan/physical/shared/late_picks``).
+"""The rows of a relaxed join for a report with picks above it: each row that some pick wants, once
+(``plan/physical``, late picks).
 
-Members of a report differ in windows, starts and policies. A row goes to those of which some pick
-wants it by its range and terms; whether it counts there the report says itself. What no index tells
-is kept, and told by the pick.
+Members of a report differ in windows, starts and policies. A row goes to the members with a pick
+that wants it by its range and terms; the report itself decides whether the row counts there. Rows
+that the index cannot decide are kept, and the pick decides.
 
-What is alike for all picks of a report is bounded for all of them: the rows that they are given.
-What one query may have is counted for each by itself, as soon as all of them together could be too
-much for one.
+The rows that are equal for all picks of a report are limited for all picks together. The limit of
+one query is checked for each query by itself, as soon as all of them together could exceed it.
 
-Cost: a look-up for a row and a set of slots; where picks stand above more than ``CLASSES`` members
-that read the same rows, one for each pick that wants it.
+Cost: a look-up for a row and a set of slots; where picks are above more than ``CLASSES`` members
+that read the same rows, a look-up for each pick that wants the row.
 """
 
 from __future__ import annotations
@@ -51,16 +50,16 @@ CLASSES = register(f"{__name__}.CLASSES", 62)
 
 
 def is_picked(plan: Plan, node: PlanNode) -> bool:
-    """Whether there are picks of the rows of a report, and nobody else reads them."""
+    """Whether picks, and nothing else, read the rows of a report."""
     every = [plan.nodes[each.node].step for each in node.consumers]
     return isinstance(node.step, s.Report) and all(isinstance(step, s.Pick) for step in every)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Readers:
-    """Who wants what of the rows for a report. The members of it that read the ``i``-th member
-    below are ``members[offsets[i] : offsets[i + 1]]``, by their classes; ``class_of``: that of each
-    owner.
+    """The wants of readers of a report's rows. The members of the report that read the ``i``-th
+    member below are ``members[offsets[i] : offsets[i + 1]]``, by their classes; ``class_of``: the
+    class of each owner.
     """
 
     predicates: tuple[PredicateGroup, ...]
@@ -90,7 +89,7 @@ class Readers:
         return row, of
 
     def count_picks(self, rows: Frame, pool: TermLookup) -> Longs:
-        """How many picks want each row, as far as indexes tell."""
+        """Returns the number of picks that want each row, as far as indexes decide it."""
         counts = np.zeros(rows.n, np.int64)
         for predicates in self.predicates:
             finder = predicates.finders[0]
@@ -102,7 +101,7 @@ class Readers:
     def excess_error(
         self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: TermLookup
     ) -> ExcessError:
-        """The error of the pick that wants most of these rows, which are too many."""
+        """Returns the error of the pick that wants most of these rows, which are too many."""
         counts = np.zeros(count_owners(self.forms), np.int64)
         for predicates in self.predicates:
             _, owner, _ = predicates.finders[0].find_owners(rows, pool)
@@ -113,15 +112,15 @@ class Readers:
 
 
 def readers_of(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Readers:
-    """Those of a report, found once."""
+    """Returns the readers of a report, computed once."""
     return node.known(_readers, shares, seed)
 
 
 def select_reported(
     consumer: Consumer, out: Frame, source: Layout, readers: Readers, pool: TermLookup
 ) -> tuple[Frame, Frame, Longs]:
-    """The rows for the members of a report of which there are picks. Beside them what they are
-    rows of, and how many picks want each of these.
+    """Returns the rows for the members of a report with picks above it, the input rows, and the
+    number of picks that want each input row.
     """
     rows = project_for_consumer(out, without_fan(consumer), source)
     row, of = readers.wanted_classes(rows, pool)
@@ -133,8 +132,8 @@ def select_reported(
 def check_few(
     node: PlanNode[s.Report], calendar: Calendar, parts: Sequence[Frame], env: OperatorContext
 ) -> None:
-    """``Calendar.check_few``; of a report of which there are picks it raises ``ExcessError`` for
-    one of these.
+    """Calls ``Calendar.check_few``. For a report with picks above it, raises ``ExcessError`` for
+    one of the picks.
     """
     step = node.step
     try:
@@ -151,8 +150,8 @@ def check_few(
 def _of_each(
     node: PlanNode[s.Report], parts: Sequence[Frame], plan: Plan, pool: TermLookup
 ) -> Iterator[tuple[PlanNode, Frame]]:
-    """For the picks of a report: a report of their members in its place, and when the rows count
-    that each of these wants.
+    """Yields, for each node of picks of a report, a report of the picks' members, and the intervals
+    of the rows that each of these wants.
     """
     every = concat([part for part in parts if part.n])
     for consumer in node.consumers:

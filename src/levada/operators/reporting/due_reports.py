@@ -1,11 +1,11 @@
-"""The due reports of a node's members in one epoch: ranges for what follows from rows, lists for
-what does not.
+"""The due reports of a node's members in one epoch: ranges where reports follow from rows, lists
+where they do not.
 
 ``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members'
-windows where the reports follow from the rows, by the lists of ``windows/reports`` where the node
-is ``enumerated``. Members whose schedules say the same share a list. Members without windows
-(``timeless``) have a report in each epoch that answers them: the one that reads the static data of
-what is new in its plan, and those that replace what they read.
+windows where the reports follow from the rows, by the lists of ``windowing/report_times`` where the
+node is ``enumerated``. Members with equal schedules share a list. Members without windows
+(``timeless``) have a report in each epoch that answers them: the epoch that reads the static data
+of new parts of its plan, and the epochs that replace the data that they read.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ _FREE = QueryLimits()
 
 
 class Calendar:
-    """When the members of one node report in this epoch; ``answered``: those without windows;
-    ``limits``: how many reports a query may have due at once, and report rows for a second.
+    """The reports of the members of one node in this epoch. ``answered``: the members without
+    windows that report. ``limits``: how many reports a query may have due at once, and report rows
+    for a second.
     """
 
     def __init__(
@@ -90,21 +91,23 @@ class Calendar:
 
     @cached_property
     def _closing(self) -> list[int]:
-        """Those of them that say it at their closes."""
+        """Returns the report windows that report at their closes."""
         return [j for j in self._report_windows if self.kinds[j].on_close]
 
     @property
     def _reports_at_closes(self) -> bool:
-        """Whether all of them do."""
+        """Whether all report windows report at their closes."""
         return len(self._closing) == len(self._report_windows)
 
     @cached_property
     def _distinct_members(self) -> slice:
-        """The members that tell of all which closes are due: the first, if all have its windows."""
+        """Returns the members that determine the due closes of all: only the first, if all members
+        have its windows.
+        """
         return slice(0, 1) if self.table.alike else slice(None)
 
     def _next_close(self, j: int, x: Times) -> Times:
-        """Of each member, or of the first ones, the smallest close of window j after x."""
+        """Returns the smallest close of window j after x, for each member or for the first ones."""
         t, members = self.table, np.arange(len(x), dtype=np.int32)
         opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
         return enter(
@@ -112,8 +115,8 @@ class Calendar:
         )
 
     def keep_counting_rows(self, rows: Frame) -> Frame:
-        """Those of these rows (with #s, #e) that may count at a close that is due: of many members
-        few are due in an epoch.
+        """Keeps the rows (with #s, #e) that may count at a due close: of many members few are due
+        in an epoch.
         """
         if not rows.n or not self._reports_at_closes:
             return rows
@@ -122,7 +125,9 @@ class Calendar:
 
     @cached_property
     def _first(self) -> Times:
-        """Of each member the first close that is due, MAX if none is; MIN if none was before."""
+        """Returns the first due close of each member: MAX if none is due, MIN before the first
+        report.
+        """
         if not self._report_windows:
             return np.full(len(self.low), MIN, np.int64)
         closes = [self._next_close(j, self.low) for j in self._report_windows]
@@ -132,14 +137,16 @@ class Calendar:
 
     @cached_property
     def last_made(self) -> Times:
-        """Of each member the last report that is made by now; of those that are gone every one:
-        their rows matter no more.
+        """Returns the last finished report of each member; MAX for removed members, whose rows no
+        longer matter.
         """
         return np.where(self.node.alive, self.high, MAX)
 
     @cached_property
     def of(self) -> npt.NDArray[np.int64]:
-        """Of each member the schedule; of those that say the same in this epoch the first."""
+        """Returns the schedule of each member; members with equal schedules in this epoch have the
+        first one's.
+        """
         schedules = self.node.schedules
         known = {stream: seen.ts for stream, seen in self.element_times.items()}
         same: npt.NDArray[np.int64] = schedules.families.alike(known)[schedules.of_member]
@@ -151,7 +158,7 @@ class Calendar:
         return not self.kinds
 
     def of_member(self, member: int) -> Times:
-        """The due reports of a member, also those at which nothing is there."""
+        """Returns the due reports of a member, including empty ones."""
         if self.timeless:
             return np.full(int(self.answered[member]), TIMELESS, np.int64)
         return self.reports(int(self.of[member])).times
@@ -178,10 +185,12 @@ class Calendar:
             raise
 
     def check_few(self, parts: Sequence[Frame], *, enumerated: bool = False) -> None:
-        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many reports for an epoch,
-        ``ExcessError`` if those of a member are at more than it may have due at once, or come to
-        more report rows than it may have for a second of event time; ``enumerated``: where reports
-        are listed. What stands for several rows says so (#n).
+        """Checks the number of due reports and report rows.
+
+        Raises ``ManyReportsError`` if rows (with #s, #e) are at too many reports for an epoch, and
+        ``ExcessError`` if the rows of a member are at more reports than it may have due at once, or
+        become more report rows than it may have for a second of event time. ``enumerated``: reports
+        are listed. A row that represents several has their number in #n.
         """
         parts = [part for part in parts if part.n]
         if parts and enumerated:
@@ -215,12 +224,12 @@ class Calendar:
         check_reports(start, end, rate[op] * many, longest)
 
     def _row_threshold(self, rows: int) -> int:
-        """So many report rows need no look at each member's."""
+        """Returns the number of report rows up to which members are not checked one by one."""
         return min(most_reports(rows), self._rate or most_reports(rows))
 
     def _check_rate(self, op: Ints, many: Longs, each: Doubles, span: Times) -> None:
-        """``each``: at how many reports each row of a member is, which stands for ``many``;
-        ``span``: of event time, by member.
+        """Checks report rows against event time. ``each``: the number of reports of each row of a
+        member; ``many``: the number of rows it represents; ``span``: the event time, by member.
         """
         if self._rate:
             made, rows = (np.bincount(op, of, len(span)) for of in (each * many, many))
@@ -228,7 +237,9 @@ class Calendar:
                 check_rate(made.astype(np.float64), rows.astype(np.float64), span, self._rate)
 
     def _listed_reports(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
-        """The reports of the lists, those of all schedules, and how many rows are at each."""
+        """Returns the reports of the lists of all schedules, and the number of rows at each
+        report.
+        """
         op, s, e = _columns(parts)
         many, of = np.concatenate([_stands_for(part) for part in parts]), self.of[op]
         times, rows = [_NO_TIME], [_NO_TIME]
@@ -396,7 +407,7 @@ def _columns(parts: Sequence[Frame]) -> tuple[Ints, Times, Times]:
 
 
 def _stands_for(part: Frame) -> Longs:
-    """Of each row for how many it stands."""
+    """Returns the number of rows that each row represents."""
     return part[col.COUNT] if col.COUNT in part else np.ones(part.n, np.int64)
 
 

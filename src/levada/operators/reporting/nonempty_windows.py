@@ -1,19 +1,19 @@
-"""When the windows of a level hold something, from their changes; so when the level reports
-(docs/semantics.md#reports).
+"""The instants at which the windows of a level are non-empty, from their changes, and so the
+reports of the level (docs/semantics.md#reports).
 
-For levels that read a query within the query: the instants are those of rows, which are known in
-one place. Every instant at which a window changes is a report, and so is every close while any
-window holds something; under a clock its closes alone are. Here are only the reports at which
-something is there: the first empty one after content has no rows, and what changes at it shows by
-itself. Those are among them if empty reports are shown (``with_empty``), and so is every close from
-the first element on.
+This is for levels that read a subquery: the instants are those of rows, which are known in one
+place. Every instant at which a window changes is a report, and so is every close while any window
+is non-empty; under a clock only the clock's closes are reports. Only non-empty reports are here:
+the first empty report after content has no rows, and its changes are shown by themselves. Empty
+reports are included if they are shown (``with_empty``), and so is every close from the first
+element on.
 
-At the end of the streams closes beside a window that never empties, and empty reports, go up to the
-last change, or to the last element where that is later (``windows/reports``). An epoch that stops
-short of the end knows that there is a later change if some window holds rows that leave by time.
-Else a query within may still say something, or not: then the closes behind the last change are *put
-off* until there is another one, and are none if there is none. Cost: by changes and due reports,
-none by member but arrays of numbers.
+At the end of the streams, closes of other windows next to a window that never empties, and empty
+reports, go up to the last change, or to the last element if that is later
+(``windowing/report_times``). An epoch that stops short of the end knows that there is a later
+change if some window has rows that leave by time. Otherwise a subquery may or may not have another
+result: the closes behind the last change are *put off* until there is another change, and dropped
+if there is none. Cost: by changes and due reports; by member only arrays of numbers.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Changes = tuple[Ints, Times, Times, Bools]
 
 @frozen
 class NonEmpty:
-    """Of each member: how many rows its windows hold, when they changed last, how many of these
-    rows leave by time; the instant behind which closes are put off (MAX: none are).
+    """The content of each member's windows: the number of rows, the last change, the number of rows
+    that leave by time, and the instant behind which closes are put off (MAX: no closes are).
     """
 
     held: Times
@@ -53,7 +53,7 @@ class NonEmpty:
 
     @staticmethod
     def of(kept: Sequence[Frame], members: int) -> NonEmpty:
-        """As it was remembered."""
+        """Restores the value from kept frames."""
         held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
         last, until = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
         for frame in kept:
@@ -64,7 +64,7 @@ class NonEmpty:
         return NonEmpty(held, last, leaving, until)
 
     def frame(self, *, empty: bool) -> Frame:
-        """What has to be remembered; ``empty``: also of windows that hold nothing."""
+        """Returns the values to remember; ``empty``: also of empty windows."""
         op = np.flatnonzero(
             ((self.last > MIN) if empty else (self.held > 0)) | (self.postponed_after < MAX)
         )
@@ -79,10 +79,10 @@ class NonEmpty:
 
 @frozen
 class NonEmptyReports:
-    """The due reports with content (``nonempty``: ``op``, ``r``), each once, in order; what the
-    windows hold after them.
+    """The due reports with content (``nonempty``: ``op``, ``r``), each once, in order, and the
+    content of the windows after them.
 
-    ``empty``: the others, where empty reports are shown.
+    ``empty``: the other reports, where empty reports are shown.
     """
 
     nonempty: Frame
@@ -120,8 +120,8 @@ def _in_spans(
     known: tuple[Times, Times],
     calendar: Calendar,
 ) -> list[tuple[Ints, Times]]:
-    """The closes in spans of time that are in (low, latest] of their members (``known``): those of
-    the clock if there is one, else of the windows that report on close.
+    """Returns the closes in spans of time that are in (low, latest] of their members (``known``):
+    the closes of the clock if there is one, else of the windows that report on close.
     """
     low, latest = known
     closing = [
@@ -152,7 +152,7 @@ def _each_once(closes: Sequence[tuple[Ints, Times]]) -> Frame:
 
 
 def _ever_nonempty(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
-    """Of each member with due reports the time after its first element, without an end."""
+    """Returns for each member with due reports the time after its first element, without an end."""
     starts = []
     for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
         schedule = node.schedules.distinct[node.schedules.of_member[member]]
@@ -167,8 +167,8 @@ def _ever_nonempty(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Tim
 
 
 def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, NonEmpty]:
-    """The instants of each member at which something changes, in order, with what its windows hold
-    after each.
+    """Returns the instants of each member at which something changes, in order, with the content of
+    its windows after each.
     """
     key_steps = steps(changes[0], changes[1])
     op, r, final = key_steps.of, key_steps.at, key_steps.is_final
@@ -184,8 +184,8 @@ def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, Non
 def _spans(
     before: NonEmpty, op: Ints, r: Times, held: Times, calendar: Calendar, *, low: Times
 ) -> tuple[Ints, Times, Times]:
-    """The times [start, end) behind ``low`` at which some window holds something; those that go on
-    have no end.
+    """Returns the times [start, end) behind ``low`` at which some window is non-empty; a span that
+    continues has no end.
     """
     until = np.where(ends_segment(op), MAX, np.append(r[1:], r[:1]))
     nonempty = held > 0
@@ -232,8 +232,8 @@ def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
 
 
 def places(due: Frame, op: Ints, times: Times) -> Times:
-    """Where the first report of member ``op`` at or after each of these instants stands, or would
-    stand, among the due ones.
+    """Returns the position, among the due reports, of the first report of member ``op`` at or after
+    each of these instants.
     """
     ops = np.concatenate([op, due["op"]])
     order = np.lexsort((np.arange(len(ops)) >= len(op), np.concatenate([times, due["r"]]), ops))

@@ -1,6 +1,6 @@
-"""DISTINCT, ORDER BY with OFFSET and LIMIT: what forms the rows of a report (SPARQL 1.1, 15 and
-18.5). What LIMIT shows of a report is among the first rows of each task that has some, since the
-order is the same of all (``plan/execution``).
+"""DISTINCT, ORDER BY with OFFSET and LIMIT on the rows of a report (SPARQL 1.1, 15 and 18.5). The
+rows that LIMIT shows of a report are among the first rows of the tasks that have some, since the
+order is the same everywhere (``plan/execution``).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def order(node: PlanNode[s.ROrder], inputs: Inputs, env: OperatorContext) -> Fra
 
 
 def first_rows(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup, most: int) -> Frame:
-    """The first rows of each (member, report): of all that other tasks have none comes before one
-    of these but takes its place. Rows that tie to the end are alike in all that is shown.
+    """Returns the first rows of each (member, report). A row of another task that comes before one
+    of these takes its place. Rows that tie to the end are equal in all shown columns.
     """
     return _cut(_order_frame(node, frame, pool), 0, most)
 
@@ -67,13 +67,17 @@ def _order_frame(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup) -> Fr
 
 
 def _by_text(texts: Sequence[pl.Series], n: int) -> npt.NDArray[np.int64]:
-    """Without sort keys the texts alone decide: a LIMIT takes the same rows however they come."""
+    """Orders rows by the texts alone, without sort keys: a LIMIT takes the same rows however they
+    arrive.
+    """
     ranks = [t.fill_null("").rank("dense").to_numpy() for t in reversed(texts)]
     return np.lexsort(ranks) if ranks else np.arange(n)
 
 
 def _cut(rows: Frame, offset: int, limit: int | None) -> Frame:
-    """Rows offset .. offset + limit of each (member, report); they come sorted by these."""
+    """Returns rows offset .. offset + limit of each (member, report); the input is sorted by
+    these.
+    """
     if not rows.n or (offset == 0 and limit is None):
         return rows
     place = place_in_segment(starts_segment(rows["op"], rows["r"]))

@@ -2,14 +2,14 @@
 again and again, connects.
 
 All rows of a report are at the operator's home. Its terms become dense nodes, its steps edges, with
-member and report as parts of a node, so that all members and all due reports are one graph in which
-each path stays within its own; one kernel searches it (``kernels/keyed/reach``). A given start
-begins the search; a given end alone begins it backwards. So do the values of the rows with which
-the pairs will be joined (*seeds*). Over static data there are no reports: the rows come once and so
-do the pairs.
+member and report as parts of a node. So all members and all due reports are one graph, in which
+each path stays within its own report; one kernel searches it (``kernels/keyed/path_reachability``).
+The search begins at a given start, or backwards from a given end if only the end is given. The
+values of the rows with which the pairs will be joined (*seeds*) begin the search in the same way.
+Over static data there are no reports: the rows are read once, and the pairs are computed once.
 
-Cost: what the starts reach; without a given end or seeds the closure may be as large as the square
-of the terms, so the search ends at as many pairs as a query may have rows.
+Cost: the pairs that the starts reach. Without a given end or seeds the closure may be as large as
+the square of the terms, so the search ends at as many pairs as a query may have rows.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _connected(
 
 
 def _is_seed(terms: Frame, seeds: Frame) -> Bools:
-    """Which terms, each of which is there once, are among the seeds of their member and report."""
+    """Flags the terms that are among the seeds of their member and report. Terms are distinct."""
     (k, h), (seed_k, seed_h) = _key(terms), _key(seeds)
     codes, _ = group(np.concatenate([k, seed_k]), np.concatenate([h, seed_h]))
     is_seed = np.zeros(terms.n + seeds.n, bool)
@@ -108,7 +108,7 @@ def _is_seed(terms: Frame, seeds: Frame) -> Bools:
 
 
 def _is_endpoint(terms: Frame, constants: Words, end: int) -> Bools:
-    """Which terms are the end that their member gives."""
+    """Flags the terms that are the end given by their member."""
     wanted = constants[terms["op"], end]
     same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])
     return same

@@ -1,9 +1,9 @@
-"""Where queries end: what one reports after its ``until`` is no result (STREAMREUSE's lifetime of a
-query, at event time).
+"""The end of queries: a report after a query's ``until`` is not a result (STREAMREUSE's lifetime of
+a query, at event time).
 
-Below the results nothing ends: operators are shared, and the driver takes a query out once its
-streams' watermark has passed its end. Cost: one comparison for each frame of results, until the
-first query of the plan ends.
+Below the results nothing ends: operators are shared, and the driver removes a query once the
+watermark of its streams has passed its end. Cost: one comparison for each frame of results, until
+the first query of the plan ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from levada.plan.execution.plan import Plan, PlanNode
 
 
 def drop_unreported(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
-    """Of the result rows of an Emit node those that their queries report: those of an Emit that is
-    muted are none.
+    """Drops result rows of an Emit node after the ends of their queries, and all rows of a muted
+    Emit.
     """
     muted = [member for number, member in plan.muted if number == node.id]
     if muted:
@@ -34,7 +34,7 @@ def drop_unreported(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
 
 
 def shown_within(plan: Plan, shown: Mapping[str, list[int]]) -> dict[str, list[int]]:
-    """Of the due reports of queries that show empty ones those that there are."""
+    """Drops due reports after the ends of their queries, of queries that show empty reports."""
     return {
         query: [report for report in reports if report <= _end(plan, query)]
         for query, reports in shown.items()

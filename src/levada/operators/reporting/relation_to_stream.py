@@ -1,10 +1,10 @@
-"""IStream, DStream and relations: what begins and what ends at each report
+"""IStream, DStream and relations: the beginnings and ends of rows at each report
 (docs/semantics.md#results).
 
 A solution row that counts in [s, e) begins at s and ends at e, both report times (periodic reports:
-the first at or after). Per (member, solution, report) beginnings and ends are netted as bags: what
-is left above zero is inserted, below zero deleted. Report rows count from their report to the next
-one. Where nothing can cancel (``certain``) rows pass at their start and are not remembered.
+the first at or after). For each (member, solution, report) beginnings and ends are netted as bags:
+a positive rest is inserted, a negative rest deleted. Report rows count from their report to the
+next one. Where rows cannot cancel (``certain``) they pass at their start and are not remembered.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def event_deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: OperatorContext)
 
 
 def net_changes(node: PlanNode[s.Net], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """Changes with equal ones of a report netted: what IStream, DStream or a relation say."""
+    """Returns changes with equal ones of a report netted: the output of IStream, DStream or a
+    relation.
+    """
     (frame,) = inputs
     return None if frame is None else net_events(node, frame, node.step.output)
 
@@ -80,8 +82,8 @@ def _time_rows(
     *,
     calendar: Calendar,
 ) -> Iterator[Frame]:
-    """Rows with event times: what has not begun waits by its start; what has begun waits in pieces
-    sorted by its end.
+    """Yields rows with event times. Rows that have not begun wait by their start; rows that have
+    begun wait in parts sorted by their end.
     """
     low, high = calendar.low, calendar.high
     ahead = f"{node.id}.ahead"
@@ -158,8 +160,8 @@ def same_rows(rows: Frame) -> Frame:
 def due_rows(
     state: State, key: str, column: str, calendar: Calendar, *, renew: Renew = same_rows
 ) -> list[Frame]:  # fmt: skip
-    """The rows of before whose instant in this column is due; only pieces with such rows, and only
-    these rows, are looked at. ``renew``: whose they are now.
+    """Returns the remembered rows whose instant in this column is due. Only parts with such rows,
+    and only these rows, are read. ``renew``: assigns rows to current members.
     """
     low, high = calendar.low, calendar.high
     least, greatest = int(low.min()), int(high.max())
@@ -179,7 +181,7 @@ def due_rows(
 def _due_ends(
     state: State, key: str, begun: list[Frame], calendar: Calendar, *, replaced: bool
 ) -> Iterator[Frame]:
-    """The ends that are due, of rows of before and of those that have begun now."""
+    """Yields the ends that are due, of remembered rows and of rows that begin now."""
     low, high = calendar.low, calendar.high
     ending = [*due_rows(state, key, col.END, calendar), *begun]
     if replaced:
@@ -223,8 +225,8 @@ def _report(
     *,
     pool: TermLookup,
 ) -> Iterator[Frame]:
-    """Report rows count until the next report; those of a last report whose next is not known yet
-    wait for it.
+    """Returns report rows, which count until the next report. The rows of a last report wait if the
+    next one is not known yet.
     """
     key = f"{node.id}.live"
     rows = report_buffer.recall(state, key)
@@ -247,7 +249,7 @@ def _report(
 
 
 def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
-    """Remembers these rows in place of those of before, as one piece: those of a last report."""
+    """Keeps these rows of a last report as one part, in place of the previous ones."""
     kept = [f for f in rows if f.n]
     state.replace(key, [])
     if kept:
@@ -255,7 +257,7 @@ def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
 
 
 def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLookup) -> Terms:
-    """Report rows outlive the rows that they came from by one report, so they keep their texts."""
+    """Returns the texts of report rows, which outlive their input rows by one report."""
     kept = [f for f in rows if f.n]
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
     if step.rows is not None or not kept or not slots:
@@ -288,7 +290,9 @@ def _without_marks(rows: Frame) -> Frame:
 
 
 def net_events(node: PlanNode, events: Frame, output: Output) -> Frame | None:
-    """Equal changes of a report as one, each as often as is left of it, with its sign."""
+    """Nets equal changes of a report: each remaining change as often as it is left, with its
+    sign.
+    """
     key = with_report(key_of(events, range(len(node.layout.slots))), events)
     _, first, weights = consolidate(*key, events["w"])
     if output is Output.ISTREAM:

@@ -2,7 +2,7 @@
 it counts.
 
 RStream's cost is its output. Between reports rows are only remembered. With weights (count windows)
-equal rows of a report are netted first: what is left stands as often as its weight says. A query
+equal rows of a report are netted first: each row is repeated as often as its weight says. A query
 without windows has one report: all its rows come in the epoch that reads its static data.
 """
 
@@ -61,8 +61,8 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
 def pending_intervals(
     node: PlanNode[s.Report], state: State, new: Sequence[Frame]
 ) -> tuple[npt.NDArray[np.int32], Times, Times]:
-    """Member, begin and end of all rows that may be at the due reports: those that are remembered,
-    and new ones.
+    """Returns member, begin and end of all rows that may be at the due reports: remembered and new
+    rows.
     """
     step = node.step
     kept = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]

@@ -36,7 +36,9 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 
 
 def own_terms(state: State) -> Iterator[Terms]:
-    """The texts that were remembered with rows when the epoch began: what ends is still shown."""
+    """Returns the texts that were remembered with rows at the begin of the epoch; rows that end
+    still need them.
+    """
     for piece in state.first_pieces(OWN):
         yield from _part_terms(state, piece)
 
@@ -61,8 +63,8 @@ def recall(state: State, key: str) -> list[Frame]:
 
 
 def forget(state: State, key: str, low: Times) -> None:
-    """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or
-    one after it.
+    """Drops rows that have left for good: rows with #e <= ``low[op]``, the last finished report, or
+    a later one.
     """
     least = int(low.min(initial=2**62))
     pieces = [p for p in state.pieces(key) if p.dead > least]

@@ -1,16 +1,16 @@
-"""Joins of report rows: everything of a report is in one place, so they are hash joins with the
+"""Joins of report rows: all rows of a report are in one place, so they are hash joins with the
 report as one more key.
 
 INNER pairs compatible rows; LEFT (OPTIONAL) also keeps left rows without a partner (SPARQL 1.1,
 18.5); a condition sees both sides. SEMI (EXISTS) keeps left rows with a partner, ANTI (NOT EXISTS)
-and MINUS those without one, MARK tells which have one. These ask no more than that: without a
-condition each distinct right row is met once, and pairs are at most as many as left rows wherever
-all shared variables are keys. Shared variables that may be unbound are no keys: pairs are tested
-for compatibility and filled from either side.
+and MINUS those without a partner, MARK flags the rows with a partner. For these three kinds,
+without a condition, each distinct right row is met once, and there are at most as many pairs as
+left rows if all shared variables are keys. Shared variables that may be unbound are not keys: pairs
+are tested for compatibility and filled from either side.
 
-Right rows that last (``operators/interval/static_side``) come as a run: they are of no report, and
-left ones may have event times. Those that several joins have are kept elsewhere, as runs
-(``operators/interval/arranged``).
+Right rows that last (``windowed/static_input``) are a run: they belong to no report, and left rows
+may have event times. Right rows of several joins are kept elsewhere, as runs
+(``windowed/arranged_join``).
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ Origins = tuple[tuple[int, int], ...]
 
 
 def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """What the left rows of each report are with their partners of the right side, by the kind of
-    the join.
-    """
+    """Joins the left rows of each report with the right side, by the kind of the join."""
     left, right = _sides(node, inputs, env)
     if left is None:
         return None
@@ -74,7 +72,7 @@ def _join_sides(
     node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, rights: Sequence[Right], env:
     OperatorContext
 ) -> Frame | None:  # fmt: skip
-    """Left rows by this key and what they meet of each of the right sides."""
+    """Joins left rows by this key with each of the right sides."""
     step, pool = node.step, env.pool
     partners = [(right, *_partners(node, left, key, right, env)) for right in rights]
     i = np.concatenate([np.empty(0, np.int64), *(i for _, i, _ in partners)])
@@ -119,7 +117,7 @@ def _decide_left_rows(
 def _sides(
     node: PlanNode[s.ReportJoin], inputs: Inputs, env: OperatorContext
 ) -> tuple[Frame | None, Sequence[Right]]:
-    """The left rows, and the right ones: those of the reports, or those that stay."""
+    """Returns the left rows, and the right ones: those of the reports, or the lasting ones."""
     left, rows = inputs
     right = lasting_run(node, env.state, rows) if node.step.lasting else rows
     return left, () if right is None else (right,)
@@ -128,8 +126,8 @@ def _sides(
 def _partners(
     node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, right: Right, env: OperatorContext
 ) -> tuple[Longs, Longs]:
-    """The pairs that count; those that only decide are of distinct right rows (those that last are
-    distinct already).
+    """Returns the pairs that count. For kinds that only test for a partner, the right rows are
+    distinct (lasting rows are distinct already).
     """
     step = node.step
     if not step.kind.pairs and step.condition is None and not isinstance(right, Run):
@@ -147,7 +145,7 @@ def _partners(
 
 
 def _share_bound_variable(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> Bools:
-    """Which pairs have a shared variable that both rows bind."""
+    """Flags the pairs with a shared variable that both rows bind."""
     meet = np.zeros(len(i), bool)
     for a, b in fills:
         meet |= r.bind(left, a)[i] & r.bind(right, b)[j]
@@ -175,7 +173,7 @@ def _pairs(
 
 
 def run_of(rows: Frame, key: r.Key) -> Run:
-    """Rows that meet whoever has their key."""
+    """Builds a run that rows with its key can probe."""
     order, buckets = arrange(*key, np.zeros(rows.n, np.int64), np.ones(rows.n, np.int64))
     return Run(rows, buckets, order.astype(np.int32), None)
 
@@ -185,7 +183,9 @@ def _rows(right: Right) -> Frame:
 
 
 def _row_columns(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
-    """What rows have beside slots: member, and report or event times and weight."""
+    """Returns the columns of rows other than slots: member, and report or event times and
+    weight.
+    """
     return {n: c[i] for n, c in left.columns.items() if not col.is_slot(n)}
 
 

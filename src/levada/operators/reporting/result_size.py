@@ -1,10 +1,10 @@
-"""How many bytes result rows have as a reader gets them: their texts, or what the template of a
-CONSTRUCT makes of them.
+"""The size of result rows in bytes as a reader receives them: their texts, or the triples of a
+CONSTRUCT's template.
 
 A template writes a solution as often as it has triples: forty triples over a product are forty
-products. What it makes is counted before equal triples of a report are put together, since until
-then all of them are there. Each member has its own template, so a row costs a look-up for each of
-its texts; rows of few texts are not looked at (``Written.max_row_bytes``).
+products. Triples are counted before equal triples of a report are merged, since all of them exist
+until then. Each member has its own template, so a row costs a look-up for each of its texts; rows
+of few texts are not looked at (``Written.max_row_bytes``).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ BETWEEN = len("  .\n") + 1
 
 @frozen
 class Written:
-    """How a node's members write a row: ``fixed`` bytes, and each slot so many ``times``; by
-    member, of those that have rows. ``triples``: whether some member has a template.
+    """The row sizes of a node's members: ``fixed`` bytes, and the number of ``times`` that each
+    slot is written; by member with rows. ``triples``: whether some member has a template.
     """
 
     fixed: Longs
@@ -50,7 +50,7 @@ class Written:
         return int((self.fixed + self.times.sum(axis=1) * longest).max(initial=0))
 
     def bytes(self, node: PlanNode, rows: Frame, terms: Terms) -> Longs:
-        """Those of each row."""
+        """Returns the bytes of each row."""
         op, texts = rows["op"], _texts(node)
         lengths = np.append(np.diff(terms.off), 0)  # the last one is of what has no text
         sizes: Longs = self.fixed[op]
@@ -73,7 +73,7 @@ def row_layout(node: PlanNode, there: Bools, plan: Plan) -> Written:
 
 
 def as_solutions(node: PlanNode) -> Written:
-    """Rows as their texts, whatever is made of them."""
+    """Returns sizes of rows as their texts, whatever the output form."""
     members = len(node.members)
     ones = np.ones((members, len(node.layout.slots)), np.int64)
     return Written(np.zeros(members, np.int64), ones, False)
@@ -83,7 +83,9 @@ def as_solutions(node: PlanNode) -> Written:
 def _of_template(
     template: Sequence[TriplePattern], variables: Sequence[str], slots: int
 ) -> tuple[int, Longs]:  # fmt: skip
-    """The bytes that a template writes beside its variables, and how often each of these."""
+    """Returns the bytes that a template writes for constants, and the number of uses of each
+    variable.
+    """
     if not template:
         return 0, np.ones(slots, np.int64)
     fixed, times = BETWEEN * len(template), np.zeros(slots, np.int64)

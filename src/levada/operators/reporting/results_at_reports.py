@@ -1,14 +1,14 @@
-"""What is kept by changes as report rows: whole results of groups and DISTINCT over windows that
-report on every change.
+"""Incrementally maintained results as report rows: whole results of groups and DISTINCT over
+windows that report on every change.
 
-Such windows report at every change of anything in them, and a row counts at all reports of its
-stay; but a group changes only where its own rows come or go. So a row of the result comes with a
-change and leaves with another, and is there at the reports between these: of all elements, which
-``border/calendar`` lists. (Of levels that read a query within the query the windows' rows say them:
-``border/snapshot``.)
+Such windows report at every change of any element in them, and a row counts at all reports of its
+stay; but a group changes only where its own rows begin or end. So a row of the result begins with a
+change and ends with another, and exists at the reports between these, which ``due_reports`` lists
+from all elements. (In levels that read a subquery, the windows' rows determine the reports:
+``snapshot``.)
 
-The state is what stands. A row's changes are where its group is, so nothing moves. Cost: the
-changes and what stands, in epochs in which there are reports, and the rows that are put out.
+The state is the current result. The changes of a row are in the partition of its group, so nothing
+moves. Cost: the changes and the current result, in epochs with reports, and the output rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from levada.plan.execution.plan import PlanNode
 def rows_at_due_reports(
     node: PlanNode[s.Standing], inputs: Inputs, env: OperatorContext
 ) -> Frame | None:
-    """The rows that stand at each due report."""
+    """Returns the rows that exist at each due report."""
     state, (new,) = env.state, inputs
     calendar = env.calendar(node, node.step.kinds)
     key = f"{node.id}.live"
@@ -65,7 +65,9 @@ def _changes(new: Frame | None) -> list[Frame]:
 def pending_changes(
     node: PlanNode[s.Standing], state: State, new: Sequence[Frame]
 ) -> tuple[Ints, Times, Longs]:
-    """Member, instant and weight of all changes of what stands: what stood before, and new ones."""
+    """Returns member, instant and weight of all changes of the current result: the previous result,
+    and new changes.
+    """
     kept = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
     op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in (*kept, *new))])
     at = [np.empty(0, np.int64), *(f[col.BEGIN] for f in kept), *(f["r"] for f in new)]

@@ -1,13 +1,13 @@
-"""Results by cell: report rows that several queries want, once for all that want the same of them.
+"""Results by cell: report rows that several queries want, once for each set of queries.
 
-Picks above a report tell its rows by terms and a range (``plan/physical/shared/late_picks``). All
-rows at a leaf of their index are the same picks': a *cell*. So a row that more than one query has
-goes into the results once, with the number of its cell in the place of a member; the segment says
-beside the rows whose members of the Emit have the cell, as it does of equal queries
-(``plan/sealed/alike``). Numbers of cells begin behind those of the members; in a segment they are
-below 0.
+Picks above a report select its rows by terms and a range (late picks). All rows at a leaf of their
+index belong to the same picks: a *cell*. So a row of more than one query goes into the results
+once, with the number of its cell in place of a member. Next to the rows, the segment lists the
+members of the Emit that have the cell, as it does for equal queries
+(``plan/execution/shared_results``). Numbers of cells follow those of the members; in a segment they
+are below 0.
 
-A row that its number does not tell exactly goes to each query that wants it.
+A row that its number does not identify exactly goes to each query that wants it.
 
 Cost: a look-up for a row; for a segment as many pairs as members have the cells in it.
 """
@@ -34,9 +34,9 @@ from levada.plan.execution.sharing_demand import shares_of
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """The cells of an Emit. ``number``: of each leaf whose its rows are: a member's, where it alone
-    has them, a cell's (from ``first`` on), nobody's (-1). ``readers``: the members of each pick, of
-    those that are alike the first.
+    """The cells of an Emit. ``number``: the owner of the rows at each leaf: a member, if it alone
+    has them, a cell (from ``first`` on), or -1 for no owner. ``readers``: the members of each pick,
+    the first of each set of equal ones.
     """
 
     finder: PredicateIndexReader
@@ -45,7 +45,9 @@ class Cells:
     readers: FanOut
 
     def of(self, cells: Ints) -> Frame:
-        """Who has these cells: members of the Emit (``op``), and which cell (``first``)."""
+        """Returns the owners of these cells: members of the Emit (``op``), and their cell
+        (``first``).
+        """
         assert self.finder.numbered is not None, "it has a range"
         row, entry = self.finder.numbered.find_entries(cells.astype(np.int64) - self.first)
         owner = self.finder.numbered.owner[entry].astype(np.int32)
@@ -55,12 +57,12 @@ class Cells:
 
 
 class _Known(dict[int, Cells | RangeCells | None]):
-    """By the number of the Emit."""
+    """Cells by the number of the Emit."""
 
 
 def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
-    """The cells of an Emit above picks of a report, or what differs in ranges; None where there are
-    none, and of all other nodes. Found once for a plan.
+    """Returns the cells of an Emit above picks of a report, or above windows that differ in ranges.
+    Returns None for all other nodes. Computed once for a plan.
     """
     known: _Known = plan.facts.setdefault(_Known, _Known())
     if number not in known:
@@ -81,8 +83,8 @@ def route_shared_rows(
     out: Frame,
     pool: TermLookup,
 ) -> Frame:
-    """The rows of a report for an Emit, those of several queries once; ``edges``: to the picks, and
-    from there.
+    """Returns the rows of a report for an Emit, once for several queries; ``edges``: to the picks,
+    and from there.
     """
     consumer, after = edges
     rows = project_for_consumer(out, without_fan(consumer), picks.input_layouts[0])  # of no window
@@ -118,15 +120,15 @@ def _find_cells(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
 
 
 def _is_told(plan: Plan, picks: PlanNode[s.Pick]) -> bool:
-    """Whether picks are above a report, and what tells its rows is terms and one range."""
+    """Whether picks are above a report, and terms and one range decide their rows."""
     ranges = {test.range for test in picks.step.tests}
     above = isinstance(plan.nodes[picks.inputs[0]].step, s.Report)
     return above and len(ranges) == 1 and not picks.step.rest
 
 
 def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | None:
-    """Who has the rows of these members and cells of an Emit beside these members: ``op``, and
-    ``first``, whose they are; None where each has its own.
+    """Returns further owners of the rows of these members and cells of an Emit: ``op``, and
+    ``first``, the member or cell that has the rows. Returns None if no rows are shared.
     """
     alike, cells = alike_of(plan, node.id), cells_of(plan, node.id, seed)
     members = present[present < len(node.members)]
@@ -138,7 +140,9 @@ def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | Non
 
 
 def without_cells(plan: Plan, node: PlanNode, rows: Frame, seed: int) -> Frame:
-    """Result rows of an Emit with those of cells once for each first member that has them."""
+    """Returns result rows of an Emit, with the rows of cells once for each first member that has
+    them.
+    """
     cells = cells_of(plan, node.id, seed)
     celled = rows["op"] >= len(node.members)
     if cells is None or not celled.any():

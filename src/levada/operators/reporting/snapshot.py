@@ -1,18 +1,18 @@
-"""Whole results of what is kept by changes: Rstream, periodic and non-empty reports over a query
-within the query.
+"""Whole results of incrementally maintained levels: Rstream, periodic and non-empty reports over a
+subquery.
 
-A query within the query is known where its rows are made, and so are its reports: at them its
-content changes. So the changes of all windows of the level come here (``w`` of each, no columns),
-and with the changes of the result they say everything:
+The result of a subquery is known where its rows are made, and so are its reports: its content
+changes at them. So the changes of all windows of the level arrive here (``w`` of each, no columns).
+Together with the changes of the result they determine everything:
 
-    windows   ->  how many rows they hold after each instant; so when the level reports
-                  (``operators/border/nonempty``)
-    result    ->  how often each row stands after each instant; RStream shows those that stand at a
+    windows   ->  the number of rows they contain after each instant; so when the level reports
+                  (``nonempty_windows``)
+    result    ->  the multiplicity of each row after each instant; RStream shows the rows at a
                   report, differences the changes since the report before
 
-The state is what stands (RStream) or has changed since the last report (differences). All of a
-member is in one place. Cost: the changes; of RStream also what stands, in epochs in which it
-reports, which is what it puts out.
+The state is the current result (RStream) or the changes since the last report (differences). All
+rows of a member are in one place. Cost: the changes; for RStream also the current result, in epochs
+in which it reports, which is its output.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from levada.plan.execution.row_layout import Facet
 
 
 def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """The rows of the due reports: whole results, or what has changed since the last, signed.
+    """Returns the rows of the due reports: whole results, or signed changes since the last report.
 
-    The reports themselves are noted where also those without rows are shown.
+    The reports themselves are noted where reports without rows are shown, too.
     """
     step, state = node.step, env.state
     calendar = env.calendar(node, step.kinds)
@@ -116,7 +116,7 @@ def _find_due_reports(
     *,
     home: Home,
 ) -> NonEmptyReports:
-    """The due reports; what windows hold is remembered."""
+    """Returns the due reports and remembers the content of windows."""
     key = f"{node.id}.occupied"
     kept = [state.whole(p) for p in state.pieces(key)]
     before = NonEmpty.of(kept, len(node.members))
@@ -150,8 +150,8 @@ def _changes(step: s.Snapshot, windows: Sequence[Frame | None]) -> Changes:
 
 @frozen
 class Lifetimes:
-    """Changes of equal rows put together: from ``start`` until before ``until`` so many (``count``)
-    stand that equal ``row``; the last ones are ``final``.
+    """Merged changes of equal rows: from ``start`` until before ``until`` there are ``count``
+    copies of ``row``; the last intervals are ``final``.
     """
 
     row: Longs
@@ -162,9 +162,9 @@ class Lifetimes:
 
     @staticmethod
     def of(node: PlanNode, rows: Frame) -> Lifetimes:
-        """Of changes of the node's rows, with instants ``r`` and weights ``w``. Equal rows of two
-        groups of keys stay apart: one of the groups may move, and then so do its rows, and what
-        takes them back comes there.
+        """Computes lifetimes from changes of the node's rows, with instants ``r`` and weights
+        ``w``. Equal rows of two key groups are kept apart: if one of the groups moves, its rows
+        move with it, and so do their retractions.
         """
         key = key_of(rows, range(len(node.layout.slots)))
         if col.PLACE in rows:  # the slots may lack what places them
@@ -178,14 +178,14 @@ class Lifetimes:
         return Lifetimes(first[key_steps.of], r, until, count, final)
 
     def remaining_rows(self, rows: Frame) -> Frame:
-        """The rows that stand in the end, as of before anything."""
+        """Returns the rows that exist in the end, as initial changes."""
         last = self.final & (self.count > 0)
         kept = rows.take(self.row[last])
         return kept.with_(r=np.full(kept.n, MIN), w=self.count[last])
 
 
 def _at_reports(rows: Frame, lifetimes: Lifetimes, due: Frame) -> Frame | None:
-    """The rows that stand at each due report."""
+    """Returns the rows that exist at each due report."""
     op = rows["op"][lifetimes.row]
     start = places(due, op, lifetimes.start)
     many = places(due, op, lifetimes.until) - start
@@ -197,8 +197,8 @@ def _at_reports(rows: Frame, lifetimes: Lifetimes, due: Frame) -> Frame | None:
 
 
 def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: TermLookup) -> None:
-    """Keeps these changes in place of those of before, and their texts, which outlive what they
-    came from.
+    """Keeps these changes in place of the previous ones, and their texts, which outlive the input
+    rows.
     """
     state.replace(key, [])
     rows = kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)})

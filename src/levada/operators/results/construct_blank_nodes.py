@@ -1,9 +1,9 @@
 """The blank nodes of a CONSTRUCT's template: fresh for each solution (SPARQL 1.1, 16.2.1), and
 equal however often they are made.
 
-A node derives from the query, the report, the solution (its number among those that look alike in
-the template tells it from them), and its label in the template (docs/semantics.md#results). Cost: a
-hash of each text.
+A node derives from the query, the report, the solution (with its number among solutions that are
+equal in the template), and its label in the template (docs/semantics.md#results). Cost: a hash of
+each text.
 """
 
 from __future__ import annotations

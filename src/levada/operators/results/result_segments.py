@@ -1,10 +1,11 @@
-"""Segments -> batches: the committed results of an epoch, by query, decoded for sinks and readers.
+"""Decodes segments to batches: the committed results of an epoch, by query, for sinks and readers.
 
-A segment holds all queries' rows of one task, and once those that several queries have
-(``plan/sealed/alike``), also where these have others, too (``operators/border/in_cells``); here
-they are put together over tasks, sorted by report (keeping their order within one), and turned into
-texts. CONSTRUCT's template is instantiated here, each triple once a report; a triple that would be
-no RDF (an unbound part, a literal as subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
+A segment contains all queries' rows of one task. Rows that several queries share are in it once
+(``plan/execution/shared_results``), also where the queries have other rows, too
+(``reporting/shared_result_cells``). Here the rows are merged over tasks, sorted by report (keeping
+their order within one), and turned into texts. CONSTRUCT's template is instantiated here, each
+triple once a report; a triple that is not valid RDF (an unbound part, a literal as subject, a
+predicate that is not an IRI) is left out (SPARQL 1.1, 16.2).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 def batches(
     plan: Plan, segments: Iterable[str], opener: Opener, wanted: Container[str] | None = None
 ) -> Iterator[tuple[QueryPlan, Batch]]:
-    """The batch of each query that has rows in these segments of one epoch; of those only that are
+    """Yields the batch of each query that has rows in these segments of one epoch, and that is
     ``wanted`` (None: all).
     """
     frames: dict[int, list[Frame]] = {}
@@ -79,12 +80,12 @@ def timed_statements(
     opener: Opener,
     before: Sequence[str] = (),
 ) -> bytes:
-    """What a CONSTRUCT made in these segments of one epoch, as N-Triples with the report's time
-    behind each statement, each once a report.
+    """Returns the triples of a CONSTRUCT in these segments of one epoch, as N-Triples with the
+    report's time behind each statement, each once a report.
 
-    ``before``: the segments of the epoch that stand before these, if the template has blank nodes:
-    their solutions are counted, so that nodes are those of the whole report. The work follows from
-    the query's rows (and the segments' tables of terms).
+    ``before``: the earlier segments of the epoch, if the template has blank nodes: their solutions
+    are counted, so that nodes are those of the whole report. The work follows from the query's rows
+    (and the segments' tables of terms).
     """
     frames, pool = _rows_of(query, (*before, *segments), opener)
     if frames.keys() <= set(before):
@@ -103,7 +104,7 @@ def timed_statements(
 def _rows_of(
     query: QueryPlan, segments: Iterable[str], opener: Opener
 ) -> tuple[dict[str, Frame], TermLookup]:
-    """The rows of one query in the segments that have any, with the texts that came with them."""
+    """Returns the rows of one query in the segments that have any, with their texts."""
     frames: dict[str, Frame] = {}
     pool = TermLookup(0)
     for segment in segments:
@@ -119,7 +120,7 @@ def _rows_of(
 
 
 def _members_with_rows(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
-    """The members and cells of whose rows a segment has the query's."""
+    """Returns the members and cells in a segment whose rows belong to the query."""
     members = np.array([query.member], np.int32)
     same = parts.get(f"same.{query.node}")
     return (
@@ -129,8 +130,8 @@ def _members_with_rows(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of an Emit, by member and report, and where those of each begin and end. The texts
-    of a member's rows are made once, whoever has them.
+    """The rows of an Emit, by member and report, with the begin and end of each member. The texts
+    of a member's rows are made once for all queries.
     """
 
     node: PlanNode
@@ -149,8 +150,8 @@ class _Rows:
     def batches(
         self, plan: Plan, others: Sequence[Frame], wanted: Container[str] | None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
-        """Those of the members that have rows, and of ``others``, who have the rows of members and
-        of cells.
+        """Yields the batches of the members that have rows, and of ``others``, which have the rows
+        of members and of cells.
         """
         having: dict[tuple[int, ...], list[QueryPlan]] = {}
         for op, of in _by_member(self.places, others):
@@ -176,7 +177,7 @@ class _Rows:
         return rows, _texts(self.node.layout, rows, self.pool)
 
     def _texts(self, ops: Sequence[int]) -> _Made:
-        """The texts of the rows of these members and cells, made once for all who have them."""
+        """Returns the texts of the rows of these members and cells, made once for all queries."""
         at = np.concatenate([np.empty(0, np.int64), *(np.arange(*self.places[op]) for op in ops)])
         places = np.full(self.rows.n, -1, np.int64)
         places[at] = np.arange(len(at))
@@ -184,7 +185,7 @@ class _Rows:
 
 
 class _Made(NamedTuple):
-    """Texts of some rows, and where those of each row are (-1: nowhere)."""
+    """Texts of some rows, and the place of each row's texts (-1: no place)."""
 
     places: Longs
     texts: list[pl.Series]
@@ -193,7 +194,7 @@ class _Made(NamedTuple):
 def _by_member(
     places: Mapping[int, tuple[int, int]], others: Sequence[Frame]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Each member that has rows, with the members and cells (below 0) whose rows it has."""
+    """Yields each member that has rows, with the members and cells (below 0) whose rows it has."""
     members = np.array([op for op in places if op >= 0], np.int64)
     op, of = (
         np.concatenate([members, *(same[name] for same in others)]) for name in ("op", "first")
@@ -229,8 +230,8 @@ def _batch(query: QueryPlan, rows: Frame, texts: Sequence[pl.Series]) -> Batch:
 
 
 def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
-    """A batch with these due reports, of which those without a result are to be shown too: to ASK
-    they say false.
+    """Adds these due reports to a batch, also those without a result: an ASK query gets false for
+    them.
     """
     if not len(times):
         return batch
@@ -253,7 +254,7 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
 def _parts(
     query: QueryPlan, report: npt.NDArray[np.int64], texts: Sequence[pl.Series]
 ) -> dict[str, pl.Series]:
-    """What stands in a template's places: its variables by name, its blank nodes by text."""
+    """Returns the values of a template's places: its variables by name, its blank nodes by text."""
     named = dict(zip(query.variables, texts, strict=True))
     return {**named, **_nodes(query, report, named)}
 

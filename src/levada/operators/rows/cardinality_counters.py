@@ -1,7 +1,7 @@
-"""How many rows come of the parts and joins of a plan, as tasks see them, by member: what the order
-of joins goes by (``plan/sharing/join_orders``). Rows of static data come once, and are not counted.
+"""Counts output rows of the parts and joins of a plan, by task and member: the input of join
+ordering (``plan/sharing/join_orders``). Rows of static data come once, and are not counted.
 
-Cost: a count of each frame that is joined, or was.
+Cost: a count of each frame that is joined, or is the result of a join.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MOST = register(f"{__name__}.MOST", 256)
 
 @frozen
 class Joining:
-    """The nodes of a plan whose rows have windows, and are joined or come of a join."""
+    """The nodes of a plan whose rows have windows, and which are inputs or results of joins."""
 
     nodes: frozenset[int]
 
     @staticmethod
     def of(plan: Plan) -> Joining:
-        """Those of a plan, found once."""
+        """Returns the joining nodes of a plan, computed once."""
         if Joining not in plan.facts:
             joins = {n for n, node in plan.nodes.items() if isinstance(node.step, s.Join)}
             below = {i for n in joins for i in plan.nodes[n].inputs}

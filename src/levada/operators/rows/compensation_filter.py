@@ -1,14 +1,14 @@
-"""The rows of a relaxed join that are each query's (STREAMREUSE, compensation; CQELS Cloud, the
-router).
+"""Selects the rows of a relaxed join that belong to each query (STREAMREUSE, compensation; CQELS
+Cloud, the router).
 
-Terms are compared, as patterns compare them: by identity; numbers as the conditions compare them
-that were lifted. A row is a member's if it has its terms, its conditions are true of it and it
-counts at some instant in its windows. ``pick`` looks at rows that have been given to a member;
-``route`` finds the members of a row by an index of what all want, and asks conditions only where
-that cannot tell, so what it costs follows from what is picked, not from how many there are.
+Terms are compared, as patterns compare them: by identity; numbers as the lifted conditions compare
+them. A row belongs to a member if it has the member's terms, its conditions are true, and it counts
+at some instant in the member's windows. ``pick`` tests rows that have been assigned to a member.
+``route`` finds the members of a row by an index of all wants, and evaluates conditions only where
+the index cannot decide, so its cost follows from its output and not from the number of members.
 
-``by_window``: of a join whose rows have times of each pattern the rows of a query that reads these
-in one window.
+``by_window``: for a join whose rows have times of each pattern, the rows of a query that reads
+these in one window.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def route(
     mixed: bool,
     met: SharedJoinCounters | None = None,
 ) -> Frame:
-    """The rows of all members of a pick, out of those that its producers give, once each;
-    ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
+    """Returns the rows of all members of a pick, out of its producers' rows, once each. ``mixed``:
+    the picks of the joins have different windows. ``met``: the counters to update.
     """
     rows = project_for_consumer(out, without_fan(consumer), source)
     row, member = match_picks(node, rows, pool)
@@ -144,7 +144,7 @@ def _is_undecided(node: PlanNode[s.Pick], sure: Bools) -> Bools:
 
 
 def _true(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> Bools:
-    """Of which rows their members' conditions are true."""
+    """Flags the rows for which the conditions of their members are true."""
     condition = node.step.condition
     if condition is None or not rows.n:
         return np.ones(rows.n, np.bool_)
@@ -152,8 +152,8 @@ def _true(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> Bools:
 
 
 def _counts_in_windows(node: PlanNode[s.Pick], rows: Frame) -> Bools:
-    """Which rows count at some instant in their members' windows; by number whoever reads them
-    tells, who knows since when.
+    """Flags the rows that count at some instant in their members' windows. In windows by number the
+    reader decides, because it knows the query's start.
     """
     if count_axis.has_numbers(node.windows):
         begin, stop = count_axis.reach(rows, node.windows)
@@ -163,7 +163,7 @@ def _counts_in_windows(node: PlanNode[s.Pick], rows: Frame) -> Bools:
 
 
 def finder_of(node: PlanNode[s.Pick], seed: int) -> PredicateIndexReader:
-    """Who wants rows by their keys and a range or a list."""
+    """Returns the index of members by their keys and a range or a list."""
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]
     asked = IndexedMembers(members, below, members.astype(np.int64))
@@ -176,6 +176,8 @@ def finder_of(node: PlanNode[s.Pick], seed: int) -> PredicateIndexReader:
 
 
 def _number(node: PlanNode[s.Pick]) -> int:
-    """Of the range or list by which rows are told; 0: of the first range, if there is one."""
+    """Returns the number of the range or list that the index uses; 0: the first range, if there is
+    one.
+    """
     step = node.step
     return list_keys.list_of(node, range(len(step.rest))) or 0

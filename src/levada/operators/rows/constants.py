@@ -1,4 +1,4 @@
-"""The constants of a pattern by identity: what rows are compared with. Kept with the node."""
+"""The constants of a pattern by identity, for comparison with rows; kept with the node."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from levada.plan.execution.plan import PlanNode
 
 
 def identities(node: PlanNode, seed: int) -> Words:
-    """Those of the members' constants, shape (members, 3, 2); 0 where there is none. ``seed`` is
-    the checkpoint's.
+    """Returns the identities of the members' constants, shape (members, 3, 2); 0 without a
+    constant. ``seed`` is the checkpoint's.
     """
     table = np.zeros((len(node.members), 3, 2), np.uint64)
     for i, constants in enumerate(node.members.each_constants()):
@@ -25,5 +25,5 @@ def identities(node: PlanNode, seed: int) -> Words:
 
 @lru_cache(maxsize=100_000)
 def _identity(text: str, seed: int) -> tuple[int, int]:
-    """Of one text: plan after plan has the same constants."""
+    """Returns the identity of one text, cached: plan after plan has the same constants."""
     return identify_one(text, seed)

@@ -1,12 +1,12 @@
 """Filter and Extend: expressions over slots and the members' constants (SPARQL 1.1, 17 and 18.5).
 
-Expressions that make texts, or go text by text, see some rows at a time, and what they take is
-counted (``terms/spent``).
+Expressions that make texts, or process text by text, evaluate some rows at a time, and their
+resource use is counted (``core/expression_budget``).
 
-All members of a shape are evaluated in one call: what differs between them is a column of
-parameters, gathered by member. A large fan-out of comparisons with a constant (thousands of
-thresholds over one input) is not expanded row by row: the thresholds are sorted once, and each row
-meets exactly those that it passes (``thresholds``).
+All members of a shape are evaluated in one call: a column of parameters, gathered by member,
+contains their differences. A large fan-out of comparisons with a constant (thousands of thresholds
+over one input) is not expanded row by row: the thresholds are sorted once, and each row meets
+exactly those that it passes (``thresholds``).
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ PIECE = register(f"{__name__}.PIECE", 1 << 16)
 
 
 def pieces(node: PlanNode, frame: Frame, expression: Expression) -> Iterator[Frame]:
-    """The rows some at a time, if the expression makes texts or goes text by text; all of them
-    where it draws, since what is drawn goes by how many equal rows there are.
+    """Yields the rows some at a time, if the expression makes texts or processes text by text.
+    Yields all rows at once if the expression draws values, because the draw depends on the number
+    of equal rows.
     """
     if frame.n <= PIECE or node.members[0].query or not _goes_by_text(expression):
         yield frame
@@ -131,8 +132,8 @@ def keep_rows(
 
 
 def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = None) -> Scope:
-    """What an expression sees: slots by number (``width`` of them), parameters per row, the report
-    time as NOW().
+    """Returns the scope of an expression: slots by number (``width`` of them), parameters per row,
+    the report time as NOW().
     """
     slots = len(node.input_layouts[0].slots) if width is None else width
     columns = {str(i): column(frame, i, pool) for i in range(slots)}
@@ -171,8 +172,8 @@ def _constants(terms: Sequence[Term | None]) -> Column:
 
 
 def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
-    """A seed per row from (query, report, solution, its number among equal ones): what RAND, UUID
-    and BNODE derive from.
+    """Returns a seed per row from (query, report, solution, its number among equal ones): RAND,
+    UUID and BNODE derive from it.
     """
     draw = _draw(node)
     k, h = node.known(_name_seeds)[frame["op"]], zeros(frame.n)
@@ -183,7 +184,7 @@ def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
 
 
 def _name_seeds(node: PlanNode) -> npt.NDArray[np.uint64]:
-    """What stands for the name of each member's query."""
+    """Returns the seed of the name of each member's query."""
     return np.array([name_seed(name) for name in node.members.each_query()], np.uint64)
 
 
@@ -203,11 +204,11 @@ def is_threshold(expression: Expression) -> bool:
 def thresholds(
     node: PlanNode[s.Filter], frame: Frame, members: npt.NDArray[np.int32], pool: TermLookup
 ) -> Frame | None:
-    """All (row, member) pairs whose comparison is true, for one input row and many members; None:
-    not all are numbers.
+    """Returns all (row, member) pairs whose comparison is true, for one input row and many members,
+    or None if some operand is not a number.
 
     ``frame`` holds the input's rows once; ``members`` are all members that read them. Numbers are
-    compared as doubles where that is exact; where it might not be the caller expands.
+    compared as doubles where that is exact; where it might not be, the caller expands.
     """
     step = node.step
     assert isinstance(step.condition, Call), "a threshold"
@@ -229,11 +230,11 @@ _Values = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.i
 
 
 def _as_doubles(rows: _Values, constants: _Values) -> bool:
-    """Whether comparing all rows with all constants as doubles is what SPARQL means (XPath's
+    """Whether comparing all rows with all constants as doubles has SPARQL's meaning (XPath's
     numeric promotion).
 
-    A double makes whatever it is compared with a double; integers below 2**53 are exact as doubles.
-    NaN compares with nothing.
+    A double promotes the other operand to a double; integers below 2**53 are exact as doubles. NaN
+    is never equal, less or greater.
     """
     if np.isnan(rows[1]).any() or np.isnan(constants[1]).any():
         return False

@@ -1,9 +1,9 @@
-"""Pairs of rows that are to be a join's rows: counted first, then made in batches.
+"""Pairs of rows for a join: counted first, then materialised in batches.
 
-A pair is two row numbers, and found in a nanosecond or two; a row of it costs fifty, and what
-stands above as much again. So where there are more than one batch, all pairs are found once more,
-and only counted, before a second batch is made: a query that would have too many is noticed before
-it has had much.
+A pair is two row numbers, and is found in a nanosecond or two; its row costs fifty, and the
+operators above as much again. So if there is more than one batch, all pairs are searched once more,
+and only counted, before a second batch is made: a query with too many pairs is detected before it
+has used much.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: OperatorContext) -> Exc
 
 
 def _is_picked(node: PlanNode[s.Join], env: OperatorContext) -> bool:
-    """Whether picks alone read the pairs, or reports of which there are picks: what these want of
-    them is counted, and not the rest.
+    """Whether only picks, or reports with picks above them, read the pairs. Then the rows that
+    these want are counted instead of the pairs.
     """
     if not node.step.relaxed or env.shares is None:
         return False

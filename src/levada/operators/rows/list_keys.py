@@ -1,15 +1,15 @@
-"""Lists as points: ``?v IN (3, 7, 12)``, ``?v = 3 || ?v = 7``, of numbers, instants, dates, or what
-STR() makes of a term.
+"""Lists as points: ``?v IN (3, 7, 12)``, ``?v = 3 || ?v = 7``, of numbers, instants, dates, or the
+result of STR() on a term.
 
-A member's list is as many intervals as it has values, from each to itself, so that a row meets
-those who list its value, however far apart values are. By which order follows from the members'
-constants, and is found when a plan runs: rows of a template are planned once. Where the
-list of some member has a value that is no exact point (``told/bounds``), all are asked.
-A value that cannot be compared with a row makes no list false in which another one is equal (SPARQL
-1.1, 17.4.1.9), so points are looked for one by one.
+A member's list has one interval for each value, from the value to itself, so that a row finds the
+members that list its value, however far apart values are. The order follows from the members'
+constants, and is chosen when a plan runs: rows of a template are planned once. If the list of some
+member has a value that is not an exact point (``range_keys``), the conditions of all members are
+evaluated. A value that is not comparable with a row does not make a list false if another value is
+equal (SPARQL 1.1, 17.4.1.9), so points are looked up one by one.
 
-Lists are parts of the ``rest`` of a pick: whoever asks conditions, or goes by what these are, sees
-them as any other. Among the ranges part i of the rest has the number ``-1 - i``.
+Lists are parts of the ``rest`` of a pick: code that evaluates or inspects conditions sees them as
+any other. Among the ranges part i of the rest has the number ``-1 - i``.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ _BY_VALUE = (Order.VALUE, Order.DATE, Order.LOCAL)
 
 
 class ListPredicate(NamedTuple):
-    """That a slot, or STR() of it (``text``), equals one of these parameters."""
+    """The condition that a slot, or STR() of it (``text``), equals one of these parameters."""
 
     slot: int
     text: bool
     params: tuple[int, ...]
 
     def orders(self, *, tuples: bool) -> tuple[Order, ...]:
-        """By which rows may be told; columns of tuples by their values alone."""
+        """Returns the orders in which an index may find rows; columns of tuples only by their
+        values.
+        """
         if self.text:
             return () if tuples else (Order.STR,)
         return _BY_VALUE[:1] if tuples else _BY_VALUE
@@ -61,7 +63,9 @@ class Points:
     is_decided: Bools
 
     def of(self, members: Ints) -> tuple[Bounds, Longs]:
-        """Those of these members, and whose each is, by places among these."""
+        """Returns the points of these members, and the place among these members of each point's
+        owner.
+        """
         first = self.offsets[members]
         counts = self.offsets[members + 1] - first
         return self.bounds.at(ranges(first, counts)), np.repeat(np.arange(len(members)), counts)
@@ -83,7 +87,9 @@ def parse_list(part: Expression) -> ListPredicate | None:
 
 
 def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bounds, Longs]:
-    """What these members want by a range or a list, and whose each interval is, by places."""
+    """Returns the intervals that these members want by a range or a list, and the owner of each, by
+    place.
+    """
     if number >= 0:
         return node.known(bounds_of, number).at(members), np.arange(len(members))
     points = node.known(points_of, -1 - number)
@@ -92,12 +98,12 @@ def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bound
 
 
 def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
-    """The number of the first list among these parts of the rest by which rows are told."""
+    """Returns the number of the first list among these parts of the rest that an index can use."""
     return next((-1 - i for i in parts if node.known(points_of, i) is not None), None)
 
 
 def axis_of(node: PlanNode[s.Pick], number: int) -> RangeKey:
-    """What a list that tells rows lies on."""
+    """Returns the axis of a list that an index uses."""
     i = -1 - number
     predicate, points = parse_list(node.step.rest[i]), node.known(points_of, i)
     assert predicate is not None and points is not None, "a list that tells rows"
@@ -105,8 +111,8 @@ def axis_of(node: PlanNode[s.Pick], number: int) -> RangeKey:
 
 
 def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
-    """Part i of the rest as points, in the order that tells the lists of all members; None: none
-    does. With others in it, rows that satisfy nothing of the order might be in their lists.
+    """Returns part i of the rest as points, in the order that decides the lists of all members, or
+    None without such an order. Points in another order might miss rows that satisfy the list.
     """
     predicate = parse_list(node.step.rest[i])
     for order in () if predicate is None else predicate.orders(tuples=node.step.tuples):

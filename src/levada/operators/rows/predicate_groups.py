@@ -1,13 +1,13 @@
-"""By what picks tell the rows of an input of a relaxed join below them: their *forms*.
+"""*Forms*: the slots by which picks select the rows of an input of a relaxed join below them.
 
-The picks of a node tell rows by the same slots, and so do those of others that are the same there:
-for these there is one index (``PredicateGroup``). Owners, the picks' members, are numbered one node
-after the other, full nodes first (``PlanNode.is_full``): these take no newcomers, so they have
-indexes of their own, which last from version to version of the plan. Who comes costs the index of
-the others.
+The picks of a node select rows by the same slots, and so do those of other nodes with equal slots:
+these share one index (``PredicateGroup``). Owners, the picks' members, are numbered one node after
+the other, full nodes first (``PlanNode.is_full``): full nodes take no new members, so they have
+indexes of their own, which last from version to version of the plan. A new member costs the index
+of the others.
 
-Cost: an index for each set of slots, of the owners n log n; of those in full nodes as often as one
-more is full.
+Cost: an index for each set of slots, n log n for n owners; for full nodes whenever one more node is
+full.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from levada.plan.execution.sharing_demand import SharingDemand
 
 
 class PredicateGroup(NamedTuple):
-    """Those who tell rows by the same slots: the finders of their ranges, and of each leaf the
-    classes of windows that its owners have.
+    """Owners that select rows by the same slots: the finders of their ranges, and the window
+    classes of the owners of each leaf.
     """
 
     finders: tuple[PredicateIndexReader, ...]
     masks: tuple[tuple[Longs, Longs], ...]
 
     def bits(self, rows: Frame, pool: TermLookup) -> Longs:
-        """The classes of those that want each row; 0: nobody does."""
+        """Returns the classes of the owners that want each row; 0: no owner does."""
         classes = np.full(rows.n, -1, np.int64)
         for finder, masks in zip(self.finders, self.masks, strict=True):
             finder_classes = np.zeros(rows.n, np.int64)
@@ -59,10 +59,10 @@ class PredicateGroup(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Form:
-    """By which slots of an input what picks want can be told there: the keys and ranges of the
-    picks by slots and axes, in their order; a condition that must be asked, if there is one.
-    ``side``: the number of the input. ``first``: the number of the first owner. ``sifts``: what
-    comes is not all wanted. ``tells``: the condition is a list, of which an index is sure.
+    """The slots of an input that decide the wants of picks there: the keys and ranges of the picks
+    by slots and axes, in their order, and a residual condition, if there is one. ``side``: the
+    number of the input. ``first``: the number of the first owner. ``sifts``: some rows are
+    unwanted. ``tells``: the condition is a list that the index decides.
     """
 
     of: SharedJoinNode
@@ -76,7 +76,7 @@ class Form:
 
     @staticmethod
     def of_side(one: SharedJoinNode, i: int, first: int) -> Form:
-        """That of a join as it stands below picks."""
+        """Returns the form of a join below picks."""
         step, (slots, way, _, alone) = one.pick.step, one.sides[i]
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
         tests = [test for test in step.tests if test.slot in slots]
@@ -100,7 +100,7 @@ class Form:
         return Form(one, i, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
 
     def entries(self, axis: RangeKey | None, seed: int) -> Entries:
-        """What is wanted, by keys and the range on this axis."""
+        """Returns the wants, by keys and the range on this axis."""
         joined = self.of
         owner = np.arange(self.first, self.first + len(joined.members))
         asked = IndexedMembers(
@@ -122,7 +122,7 @@ class Form:
         )
 
     def residual_predicates(self, seed: int, bits: Longs) -> ResidualPredicates:
-        """Those who must be asked."""
+        """Returns the owners whose conditions must be evaluated."""
         assert self.condition is not None, "a condition"
         finder = _finder([self], next(iter(self.ranges), None), seed)
         members = self.of.members
@@ -146,7 +146,9 @@ def _is_within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:
 
 
 def number_forms(node: PlanNode, shares: SharingDemand) -> Iterator[tuple[int, SharedJoinNode]]:
-    """Where a node stands, full nodes of picks first, each with the number of its first owner."""
+    """Yields the joins below picks, full nodes of picks first, each with the number of its first
+    owner.
+    """
     first = 0
     for one in sorted(shares.standing.get(node.id, ()), key=lambda each: not each.pick.is_full):
         yield first, one
@@ -165,7 +167,7 @@ def owner_at(forms: Sequence[Form], number: int) -> At:
 
 
 def group_predicates(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[PredicateGroup]:
-    """Those whom indexes tell, by the slots by which they are told; ``bits``: of their classes."""
+    """Yields the owners that indexes decide, grouped by their slots; ``bits``: of their classes."""
     alike: dict[tuple[tuple[int, ...], tuple[RangeKey, ...], bool], list[Form]] = {}
     for form in forms:
         which = tuple(form.keys), tuple(form.ranges), form.of.pick.is_full
@@ -178,8 +180,8 @@ def group_predicates(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[
 
 
 def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> PredicateIndexReader:
-    """Of forms that are alike, by the ranges on an axis; of full nodes that of before, if it is of
-    the same owners.
+    """Returns the index of equal forms, by the ranges on an axis. For full nodes the previous index
+    is reused, if it has the same owners.
     """
 
     def build_reader() -> PredicateIndexReader:
@@ -194,7 +196,7 @@ def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> Predicat
 
 
 def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> tuple[Longs, Longs]:
-    """Of each leaf of a finder the bits that its owners have; of full nodes likewise."""
+    """Returns the bits of the owners of each leaf of a finder; reused for full nodes."""
     joined = forms[0].of
     if not joined.pick.is_full:
         return finder.owner_bits(bits)

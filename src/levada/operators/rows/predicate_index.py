@@ -1,14 +1,15 @@
-"""Which members want a row: their keys by a table, their ranges by segments.
+"""Finds the members that want a row: their keys by a table, their ranges by segments.
 
-Each *entry* says the terms of some keys and an interval of numbers that one owner wants. Intervals
-of equal keys are cut at all their borders into segments, and a tree over the segments holds each
-entry at a logarithm of places, so that a row finds its owners by a look-up, a search, and a step
-for each level, however many there are and however they overlap (a segment tree, by columns).
+Each *entry* contains the terms of some keys and an interval of numbers that one owner wants.
+Intervals of equal keys are cut at all their borders into segments. A tree over the segments holds
+each entry at a logarithm of places, so that a row finds its owners by a look-up, a search, and a
+step for each level, however many owners there are and however their intervals overlap (a segment
+tree, by columns).
 
-Of rows and constants that are no exact points and intervals (``told/bounds``) every owner of the
-keys is found: whoever asks looks at the conditions themselves.
+For rows and constants that are not exact points and intervals (``range_keys``) every owner of the
+keys is found: the caller evaluates the conditions themselves.
 
-Cost: building n log n; a row some 100 ns and what it finds.
+Cost: building n log n; a row some 100 ns and its matches.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from levada.plan.execution.plan import PlanNode
 
 
 class Entries(NamedTuple):
-    """What owners want of rows: their member, keys, numbers."""
+    """The wants of owners: member, keys, numbers."""
 
     op: Ints
     keys: tuple[tuple[Words, Words], ...]
@@ -48,7 +49,7 @@ class Entries(NamedTuple):
 
     @staticmethod
     def concat(parts: Sequence[Entries]) -> Entries:
-        """All of them."""
+        """Concatenates entries."""
         if len(parts) == 1:
             return parts[0]
         keys = [
@@ -64,7 +65,7 @@ class Entries(NamedTuple):
 
 
 class IndexedMembers(NamedTuple):
-    """Members of a pick, the members of the operator whose rows they ask for, their owners'
+    """Members of a pick, the members of the operator whose rows they want, and their owners'
     numbers.
     """
 
@@ -76,7 +77,7 @@ class IndexedMembers(NamedTuple):
 def entries(
     node: PlanNode[s.Pick], asked: IndexedMembers, keys: Sequence[int], number: int, seed: int
 ) -> Entries:
-    """What members of a pick want, by these of its keys and a range or a list."""
+    """Returns the wants of members of a pick, by these of its keys and a range or a list."""
     known = node.known(identities, seed)
     bounds, whose = wanted_of(node, number, asked.members)
     if number < 0:
@@ -105,7 +106,7 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
 
 
 class ProbeBatch(NamedTuple):
-    """Of what is found of a row: from the ``low``-th to before the ``high``-th."""
+    """The matches of a row from the ``low``-th to before the ``high``-th."""
 
     low: int
     high: int
@@ -132,7 +133,7 @@ class Index:
 
     @staticmethod
     def build(wants: Entries, *, by_number: bool) -> Index:
-        """The index of these entries; ``by_number``: also by their intervals."""
+        """Builds the index of these entries; ``by_number``: also by their intervals."""
         columns: dict[str, Column] = {"op": wants.op}
         for i, (x, y) in enumerate(wants.keys):
             columns[col.x(i)], columns[col.y(i)] = x, y
@@ -159,7 +160,9 @@ class Index:
         )  # fmt: skip
 
     def leaves(self, frame: Frame, keys: Sequence[int], d: Doubles | None) -> Longs:
-        """The leaf of each row by these slots and its number; -1: nobody wants such a key."""
+        """Returns the leaf of each row by these slots and its number; -1: no owner wants such a
+        key.
+        """
         return self.leaves_of(*key_of(frame, keys), d)
 
     def leaves_of(self, k: Words, h: Words, d: Doubles | None) -> Longs:
@@ -187,8 +190,8 @@ class Index:
         return leaf[places]
 
     def find_entries(self, leaves: Longs, turns: ProbeBatch | None = None) -> tuple[Longs, Longs]:
-        """(row, entry) of all entries that want the rows at these leaves, by rows; of each row
-        those of these ``turns`` (None: all).
+        """Returns (row, entry) of all entries that want the rows at these leaves, by rows; for each
+        row the entries of these ``turns`` (None: all).
         """
         rows, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         here = np.flatnonzero(leaves >= 0)
@@ -222,7 +225,7 @@ class Index:
         return counts[self.size :]
 
     def owner_bits(self, masks: Longs) -> Longs:
-        """Of each leaf the bits that any of its entries has; ``masks``: of the owners."""
+        """Returns for each leaf the bits that any of its entries has; ``masks``: of the owners."""
         node_bits = np.zeros(2 * self.size, np.int64)
         nodes = np.repeat(np.arange(2 * self.size), np.diff(self.offsets))
         np.bitwise_or.at(node_bits, nodes, masks[self.owner[self.of]])
@@ -235,9 +238,9 @@ class Index:
 
 @dataclass(frozen=True, eq=False)
 class PredicateIndexReader:
-    """What is wanted by slots: of ``keys``, and where rows are on an ``axis`` (if any), which is
-    looked for by segments where it is exact and by the keys alone where it is not. ``borders``: the
-    texts there, if it goes by such.
+    """An index of wants by ``keys``, and by the position of rows on an ``axis``, if there is one.
+    Exact positions are looked up by segments, others by the keys alone. ``borders``: the texts on
+    the axis, if it orders texts.
     """
 
     keys: tuple[int, ...]
@@ -248,7 +251,7 @@ class PredicateIndexReader:
 
     @staticmethod
     def of(wants: Entries, keys: Sequence[int], axis: RangeKey | None) -> PredicateIndexReader:
-        """A finder of these entries."""
+        """Builds a finder of these entries."""
         numbered = None if axis is None else Index.build(wants, by_number=True)
         plain, borders = Index.build(wants, by_number=False), wants.bounds.borders
         return PredicateIndexReader(tuple(keys), axis, plain, numbered, borders)
@@ -286,8 +289,8 @@ class PredicateIndexReader:
     def owners(
         self, leaves: tuple[Longs, Longs], turns: ProbeBatch
     ) -> tuple[Longs, Longs, Bools]:  # fmt: skip
-        """(row, owner) of those who want rows at these leaves of both, in these turns, and if that
-        is certain.
+        """Returns (row, owner, certain) for the rows at these leaves of both indexes, in these
+        turns.
         """
         rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         sure = [np.empty(0, np.bool_)]
@@ -330,8 +333,8 @@ def _places(wants: Bounds, borders: Doubles) -> tuple[Longs, Longs]:
 
 
 def _distinct_intervals(owner: Longs, left: Longs, right: Longs) -> Longs:
-    """The places of intervals that are not empty, of equal ones of an owner one: who lists several
-    values has as many, which are all the same without numbers.
+    """Returns the places of non-empty intervals, one for equal intervals of an owner: an owner that
+    lists several values has as many intervals, which are equal without numbers.
     """
     there = np.flatnonzero(left < right)
     if not len(owner) or int(np.bincount(owner).max()) == 1:

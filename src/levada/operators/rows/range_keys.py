@@ -1,9 +1,9 @@
-"""Ranges as intervals of doubles, and rows as points: what an index of ranges goes by.
+"""Ranges as intervals of doubles, and rows as points: the coordinates of a range index.
 
-A row is told by its number as a double where that is exact, by its instant as one beyond all
-numbers: neither satisfies a comparison with the other. In the orders of texts (``texts``) it is
-told by its place among the borders of the ranges. Of the others, and of constants that are not
-exact, whoever asks looks at the conditions themselves.
+The key of a row is its number as a double where that is exact, and its instant as a double beyond
+all numbers: neither satisfies a comparison with the other. In the orders of texts
+(``text_range_keys``) the key is the row's place among the borders of the ranges. For other rows,
+and for constants that are not exact, the caller evaluates the conditions themselves.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _TO = (Function.LESS, Function.LESS_EQUAL, Function.EQUAL)
 
 
 class Numbers(NamedTuple):
-    """Values as doubles, instants beyond all numbers; which of these are ``exact``; which are
-    ``none``: neither number nor instant.
+    """Values as doubles, instants beyond all numbers; ``exact``: flags of exact values; ``none``:
+    flags of values that are neither number nor instant.
     """
 
     d: Doubles
@@ -73,13 +73,13 @@ class Numbers(NamedTuple):
 
 
 class RangeKey(NamedTuple):
-    """What ranges lie on: a slot, and by what of it rows are told."""
+    """The axis of ranges: a slot, and the order of its values."""
 
     slot: int
     order: Order
 
     def of(self, rows: Frame, borders: pl.Series, pool: TermLookup) -> Numbers:
-        """Where rows are on it; ``borders``: where it goes by texts."""
+        """Returns the positions of rows on the axis; ``borders``: where it orders texts."""
         if self.order is Order.VALUE:
             return Numbers.at(rows, self.slot)
         return Numbers(*text_range_keys.places(rows, self.slot, self.order, borders, pool))
@@ -100,7 +100,7 @@ class Bounds(NamedTuple):
     borders: pl.Series = NO_TEXTS
 
     def at(self, rows: Ints | Longs) -> Bounds:
-        """Those at these places."""
+        """Returns the bounds at these places."""
         floats, flags = (self.low, self.high), (self.above, self.below, self.is_decided)
         low, high = (column[rows] for column in floats)
         above, below, is_decided = (column[rows] for column in flags)
@@ -108,7 +108,7 @@ class Bounds(NamedTuple):
 
     @staticmethod
     def concat(parts: Sequence[Bounds]) -> Bounds:
-        """All of them, one after the other, among the borders of all."""
+        """Concatenates bounds, among the borders of all."""
         borders = _sorted([part.borders for part in parts])
         parts = [part._move_to_borders(borders) if len(part.borders) else part for part in parts]
         low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
@@ -147,8 +147,9 @@ def interval_bounds(compared: Sequence[_Compared], order: Order, n: int) -> Boun
 
 
 def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
-    """Infinity is no border, since what has none ends there. A range of numbers ends where instants
-    begin, and the other way round; whose conditions are on both says nothing.
+    """Returns the bounds of comparisons with numbers and instants. Infinity is not a border,
+    because an unbounded range ends there. A range of numbers ends where instants begin, and vice
+    versa; conditions on both leave the range undecided.
     """
     values = [Numbers.of(*constants.values()) for _, constants in compared]
     times = [numbers.d > END for numbers in values]
@@ -165,7 +166,9 @@ def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
 
 
 def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
-    """What starts with a text is from it to whatever is behind all that does."""
+    """Returns the bounds of comparisons with texts. The prefix range of a text goes from the text
+    to a border behind all texts with this prefix.
+    """
     edges = list[tuple[Function, pl.Series]]()
     for function, constants in compared:
         range_texts = text_range_keys.Told.of(constants, order).texts

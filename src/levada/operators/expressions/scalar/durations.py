@@ -1,8 +1,8 @@
 """Durations as (months, time), in the partial order of XML Schema (XSD 1.1 part 2, 3.3.6 and E.3).
 
-Times are exact: integers in attoseconds (``SECOND`` of them a second), so at most 18 fractional
-digits. A duration of months and one of seconds compare only if they do so alike from every one of
-four reference dates.
+Times are exact: integers in attoseconds (``SECOND`` is the number in a second), so at most 18
+fractional digits. A duration of months and one of seconds are comparable only if all four reference
+dates give the same order.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_seconds(whole: str | None, fraction: str | None) -> int:
 
 
 def parse(lexical: str, datatype: str) -> Duration | None:
-    """The duration of a lexical form, or None if it is none of this type.
+    """Returns the duration of a lexical form, or None if it is not a duration of this type.
 
     >>> parse("-PT90M", DAY_TIME).lexical()
     '-PT1H30M'

@@ -1,4 +1,4 @@
-"""Which Python function each strict function of SPARQL is, for one set of bound arguments."""
+"""The Python function of each strict SPARQL function, for one set of bound arguments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Terms and their values: what the lexical forms of the recognised datatypes mean, and how values
-are written.
+"""Terms and their values: the meaning of lexical forms of the recognised datatypes, and the
+canonical form of values.
 
 ``value_of(term)`` is a ``Value`` for literals of the recognised datatypes and None for all else
 (other datatypes, ill-typed literals, IRIs, blank nodes). ``literal_of(value)`` writes a value in
@@ -77,7 +77,7 @@ Value = bool | Number | Text | Timestamp | Duration
 
 
 def is_number(value: Value | None) -> bool:
-    """Whether a value is a number (a boolean is none)."""
+    """Whether a value is a number (a boolean is not a number)."""
     return isinstance(value, int | Decimal | float) and not isinstance(value, bool)
 
 

@@ -44,7 +44,7 @@ def order(a: Term, b: Term) -> int | None:
 
 def equal(a: Term, b: Term) -> bool:
     """``=``: by value for recognised datatypes, else the same term; an error where RDF does not
-    tell.
+    decide.
     """
     if not isinstance(a, Literal) or not isinstance(b, Literal):
         return a == b

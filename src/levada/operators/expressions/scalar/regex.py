@@ -1,10 +1,10 @@
 """REGEX and REPLACE (XPath functions 7.6; SPARQL 1.1, 17.4.3.14 and 15), over many texts at once.
 
-The flags are s, m, i, x and q. Patterns run on Polars' engine, an automaton: a text costs time by
-its length times the pattern's, whatever the two are. What it cannot say (a back-reference, a
-pattern that is too large for it, ``^`` and ``$`` with the flag m in a text that ends with a
-newline) runs on an engine that tries one way after the other, for ``MOST_SECONDS`` a text at most:
-then that text is an error. The steps of all texts of an operator are counted (``Account``).
+The flags are s, m, i, x and q. Patterns run on Polars' engine, an automaton: the time for a text is
+proportional to its length times the pattern's. A pattern that this engine does not support (a
+back-reference, a pattern that is too large for it, ``^`` and ``$`` with the flag m in a text that
+ends with a newline) runs on a backtracking engine, for ``MOST_SECONDS`` a text at most: a text that
+takes longer is an error. The steps of all texts of an operator are counted (``Account``).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _sub(pattern: tries.Pattern[str], template: Sequence[str | int], text: str) 
 
 @lru_cache(maxsize=1024)
 def compile_(pattern: str, flags: str) -> Regex:
-    """An XPath pattern and its flags; an error if one of them is not valid."""
+    """Compiles an XPath pattern with flags; an error if one of them is not valid."""
     try:
         made = syntax.translate(pattern, flags)
     except syntax.PatternError as error:

@@ -62,7 +62,7 @@ def strlen(a: Term) -> Literal:
 
 
 def substr(a: Term, start: Term, length: Term | None = None) -> Literal:
-    """``SUBSTR``: positions count from 1; what lies outside is left out.
+    """``SUBSTR``: positions count from 1; characters outside the range are left out.
 
     >>> substr(Literal("foobar"), literal_of(0), literal_of(3)).lexical
     'fo'

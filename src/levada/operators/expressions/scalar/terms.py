@@ -29,7 +29,7 @@ def lexical(a: Term) -> Literal:
 
 
 def language(a: Term) -> Literal:
-    """``LANG``: the language tag, "" if there is none."""
+    """``LANG``: the language tag, or "" without one."""
     return Literal(_literal(a).language)
 
 
@@ -122,7 +122,7 @@ def strlang(a: Term, b: Term) -> Literal:
 
 
 def part(name: str) -> Callable[[Term], Literal]:
-    """``YEAR``, ``MONTH``, ``DAY`` of what has such a field."""
+    """``YEAR``, ``MONTH``, ``DAY`` of a value that has such a field."""
 
     def function(a: Term) -> Literal:
         value = getattr(_timestamp(a), name)
@@ -171,7 +171,7 @@ def timezone(a: Term) -> Literal:
 
 
 def tz(a: Term) -> Literal:
-    """``TZ``: the zone as text, "" if there is none."""
+    """``TZ``: the zone as text, or "" without one."""
     return Literal(_timestamp(a).zone())
 
 

@@ -123,7 +123,8 @@ def month_length(year: int, month: int) -> int:
 
 @lru_cache(maxsize=65536)
 def parse(lexical: str, datatype: str) -> Timestamp | None:
-    """The value of a lexical form, or None if it is none of this type (no such day).
+    """Returns the value of a lexical form, or None if it is not a value of this type (no such
+    day).
 
     >>> parse("2020-02-29T24:00:00Z", "dateTime").lexical()
     '2020-03-01T00:00:00Z'

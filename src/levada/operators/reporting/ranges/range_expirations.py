@@ -1,16 +1,16 @@
-"""What ends in windows of any range: the times from which that follows, by solution.
+"""Expirations in windows of any range: the times from which they follow, by solution.
 
-A row counts for a range from when it has come, or from when an equal one before it (``prev``) has
-left, until it leaves itself. So of each row two instants follow from the range by one addition: the
-end, from its least time, and where there is an earlier coming, the beginning, from that one's. Both
-are *entries*: a time with a sign, of a solution, from when on it says something (``#s``). They are
-kept once, whatever ranges there are, until the longest has passed.
+A row counts for a range from its arrival, or from the departure of an earlier equal row (``prev``),
+until it leaves itself. So for each row two instants follow from the range by one addition: the end,
+from its least time, and, where there is an earlier occurrence, the beginning, from the time of that
+one. Both are *entries*: a time with a sign, of a solution, valid from an instant on (``#s``).
+Entries are kept once, whatever ranges there are, until the longest range has passed.
 
-Which entries fall on a report of a row that begins is looked up by its solution, and among these by
-their times: those that the ranges reach back to, or, where these are more than there are ranges,
-those that each one reaches.
+The entries at a report of a row that begins are looked up by its solution, and among these by their
+times: the times that the ranges reach back to, or, where these are more than there are ranges, the
+times that each range reaches.
 
-Cost: a search of each piece for each solution that begins at a report.
+Cost: a search of each part for each solution that begins at a report.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TIME = col.least(0)
 @dataclass(frozen=True, eq=False, slots=True)
 class Begun:
     """Solutions that begin at reports, in order of their keys: ``k`` and ``h``, the report ``at``.
-    What ends there of a range has a time from ``first`` to ``last`` less the range.
+    An entry of a range at that report has a time from ``first`` to ``last`` less the range.
     """
 
     k: Words
@@ -44,14 +44,14 @@ class Begun:
     last: Times
 
     def take(self, rows: Longs) -> Begun:
-        """Some of them."""
+        """Returns the solutions at these rows."""
         return Begun(self.k[rows], self.h[rows], self.at[rows], self.first[rows], self.last[rows])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ends:
-    """What falls on reports: ``of`` which solution, from the ``low``-th range up to before the
-    ``high``-th, with the ``sign``, from what ``time``.
+    """Entries at reports: the solution ``of`` each, the ranges from the ``low``-th up to before the
+    ``high``-th, the ``sign``, and the ``time``.
     """
 
     of: Longs
@@ -61,7 +61,7 @@ class Ends:
     time: Times
 
     def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ends:
-        """Some of them."""
+        """Returns the flagged entries."""
         return Ends(*(c[keep] for c in (self.of, self.low, self.high, self.sign, self.time)))
 
 
@@ -141,8 +141,8 @@ def _pairs(low: Longs, high: Longs) -> tuple[Longs, Longs]:
 def _by_length(
     at: Times, begun: Begun, low: Longs, high: Longs, lengths: Longs
 ) -> tuple[Longs, Longs]:
-    """(solution, place) of solutions of which more entries are in reach than there are ranges: of
-    each range those that it reaches.
+    """Returns (solution, place) of solutions with more entries in reach than ranges: for each range
+    the entries that it reaches.
     """
     of, length = np.repeat(np.arange(len(low)), len(lengths)), np.tile(lengths, len(low))
     first = _first(at, low[of], high[of], begun.first[of] - length)

@@ -1,13 +1,14 @@
-"""Whose windows differ in ranges over the same rows, and the intervals of these as cells.
+"""Families of members whose windows differ in ranges over the same rows, and intervals of ranges as
+cells.
 
-The members of a ``RangedChanges`` that read one member of what picks pick of are a *family*. What a
-row is for them follows from its times and their ranges, so a report says a row to an interval of
-these, in ascending order. An interval is at most two nodes for each level of a binary tree over
-them; such a node is a *cell* (CQELS Cloud, C32 and C56: a row goes with the set of those who want
-it). A family's cells are numbered from ``first`` on, the root as 1, the children of k as 2 k and
-2 k + 1; behind the numbers of members.
+The members of a ``RangedChanges`` that read one member below the picks are a *family*. The changes
+of a row for them follow from its times and their ranges, so a report assigns a row to an interval
+of ranges, in ascending order. An interval is at most two nodes for each level of a binary tree over
+the ranges; such a node is a *cell* (CQELS Cloud, C32 and C56: a row goes with the set of its
+readers). The cells of a family are numbered from ``first`` on, the root as 1, the children of k as
+2 k and 2 k + 1; cell numbers follow the numbers of members.
 
-Cost: found once for a plan version, by a sort of the members.
+Cost: computed once for a plan version, by a sort of the members.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Members:
     offsets: Longs
 
     def members_in_intervals(self, low: Longs, high: Longs) -> tuple[Longs, Ints]:
-        """(interval, member) of those whose ranges are the ``low``-th up to before the ``high``-th
-        of intervals.
+        """Returns (interval, member) of the members whose ranges are the ``low``-th up to before
+        the ``high``-th of intervals.
         """
         first, last = self.offsets[low], self.offsets[high]
         return np.repeat(np.arange(len(low)), last - first), self.of[ranges(first, last - first)]
@@ -44,10 +45,11 @@ class Members:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Family:
-    """Members of a node that read the same rows. ``number``: the member whose rows these are, below
-    the picks; ``longest``: the one with the longest range, for all. ``ranges``: the distinct ones
-    (ms), ascending; ``starts``: when queries begin, each instant once, and who begins then.
-    ``first``: the number of its first cell, that of none; ``leaves``: of the tree.
+    """Members of a node that read the same rows. ``number``: the member below the picks that has
+    these rows. ``longest``: the member with the longest range, which represents all. ``ranges``:
+    the distinct ranges (ms), ascending. ``starts``: the begin instants of queries, each once, with
+    the queries that begin then. ``first``: the number of its first cell, which is unused.
+    ``leaves``: the number of leaves of the tree.
     """
 
     number: int
@@ -78,7 +80,7 @@ class Family:
         return np.concatenate(rows), self.first + np.concatenate(cells)
 
     def members_of_cells(self, cells: Longs) -> tuple[Longs, Ints]:
-        """(cell, member) of those that have these cells of the family."""
+        """Returns (cell, member) of the members that have these cells of the family."""
         at = cells - self.first
         _, level = np.frexp(at)
         wide = self.leaves >> (level.astype(np.int64) - 1)
@@ -88,9 +90,9 @@ class Family:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Families:
-    """Those of a node. ``of_member``: by its members, -1 of those that are gone; ``of_number``: by
-    the members below the picks, likewise. ``longest``: of each the member that stands for all;
-    ``sizes``: how many members each has, and 0 for -1.
+    """The families of a node. ``of_member``: by its members, -1 for removed ones; ``of_number``: by
+    the members below the picks, likewise. ``longest``: the member that represents each family.
+    ``sizes``: the number of members of each family, and 0 for -1.
     """
 
     each: tuple[Family, ...]
@@ -150,9 +152,9 @@ def _members(members: Longs, at: Longs, many: int) -> Members:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RangeCells:
-    """The cells of an Emit above a ``RangedChanges``, in whose numbers they are behind ``below``
-    members. ``first``: the number of the first one here; ``readers``: the members of the Emit, of
-    those that are alike the first.
+    """The cells of an Emit above a ``RangedChanges``, in whose numbers they follow ``below``
+    members. ``first``: the number of the first cell here. ``readers``: the members of the Emit, the
+    first of each set of equal ones.
     """
 
     families: Families
@@ -165,7 +167,9 @@ class RangeCells:
         return cells + np.int32(self.first - self.below)
 
     def of(self, cells: Ints) -> Frame:
-        """Who has these cells: members of the Emit (``op``), and which cell (``first``)."""
+        """Returns the owners of these cells: members of the Emit (``op``), and their cell
+        (``first``).
+        """
         ops, firsts = [np.empty(0, np.int32)], [cells[:0]]
         for cell_rows, member in self._members_of_cells(
             cells.astype(np.int64) - self.first + self.below

@@ -1,19 +1,21 @@
-"""IStreams of the same rows over windows that differ in their ranges, as one.
+"""Shared IStreams of the same rows over windows that differ in their ranges.
 
-A row that begins at a report t begins there for an interval of ranges: for those that its least
-time is still in and that an earlier coming of it has left. For these it is new, unless an equal one
-ends at t, which is so for an interval of ranges, too (``ends``). So beginnings and ends of a
-solution at a report are summed up along the ranges, and what is above zero is said to intervals
-of them (``families``). Where a row begins because its earlier coming has left, later than it came,
-that one ends at the same instant; so at a report at which nothing comes nothing is new.
+A row that begins at a report t begins there for an interval of ranges: the ranges in which its
+least time still is and that an earlier occurrence of it has left. For these it is new, unless an
+equal row ends at t, which holds for an interval of ranges, too (``range_expirations``). So
+beginnings and ends of a solution at a report are summed up along the ranges, and the positive parts
+are results for intervals of them (``range_families``). Where a row begins because its earlier
+occurrence has left, later than the row arrived, that one ends at the same instant; so at a report
+without arrivals nothing is new.
 
-That is where windows close at the same instants, or follow each element. Queries that began at
-other instants see the same as soon as nothing from before the last of them is in the longest
-window; until then each start is looked at by itself, and its members have rows of their own.
+This applies to windows that close at the same instants, or follow each element. Queries that began
+at other instants see the same results as soon as the longest window contains nothing from before
+the last of the begins. Until then each start is processed by itself, and its members have rows of
+their own.
 
 Rows are kept once, by solution and time, until the longest range has passed.
 
-Cost: of a row a search in the state, and as many copies as its interval has cells: one, if it is
+Cost: for a row a search in the state, and as many copies as its interval has cells: one, if it is
 new for all.
 """
 
@@ -58,7 +60,9 @@ LEAST, EARLIER = col.least(0), col.earlier(0)
 def ranged_changes(
     node: PlanNode[s.RangedChanges], inputs: Inputs, env: OperatorContext
 ) -> Frame | None:
-    """What begins at the due reports, for a cell of members or for one (``families``)."""
+    """Returns the rows that begin at the due reports, for a cell of members or for one member
+    (``range_families``).
+    """
     (frame,) = inputs
     calendar = env.calendar(node, node.step.kinds)
     if frame is None and not calendar.any_due:
@@ -81,7 +85,7 @@ def ranged_changes(
 
 
 def _forget(node: PlanNode, env: OperatorContext, kept: set[str]) -> None:
-    """Forgets what families had that are gone."""
+    """Drops the state of removed families."""
     for key in env.state.keys(f"{node.id}.ends"):
         if key not in kept:
             env.state.replace(key, [])
@@ -91,9 +95,9 @@ def _begin_rows(
     node: PlanNode[s.RangedChanges], frame: Frame | None, env: OperatorContext, calendar: Calendar,
     families: Families,
 ) -> Frame:  # fmt: skip
-    """The rows that have begun by the due reports, with their keys; the others wait. Who stood for
-    all when they came may have gone: what is due then is no matter of his, whose place may look
-    like a member over another stream.
+    """Returns the rows that have begun by the due reports, with their keys; the others wait. The
+    member that represented all when rows arrived may have been removed: its due rows are dropped,
+    because its place may look like a member over another stream.
     """
     ahead, renew = f"{node.id}.ahead", partial(_renew_rows, families=families)
     begun = due_rows(env.state, ahead, col.BEGIN, calendar, renew=renew)
@@ -114,7 +118,7 @@ def _begin_rows(
 
 
 def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) -> Frame:
-    """Rows with the report at which they come, their times, and of what they are rows."""
+    """Returns rows with the report at which they begin, their times, and their solutions."""
     (span,), (row,) = node.input_layouts[0].windows, node.step.rows
     lo, op = frame[LEAST], frame["op"]
     hi = frame[col.greatest(0)] if span.hi else lo
@@ -127,7 +131,7 @@ def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) ->
 
 
 def _renew_rows(rows: Frame, families: Families) -> Frame:
-    """Rows that have waited, as those of whom stands for all now."""
+    """Assigns rows that have waited to the member that represents all now."""
     of = families.of_number[rows[col.SEQUENCE]]
     return rows.with_(op=families.longest[of]).where(of >= 0)
 
@@ -139,7 +143,7 @@ def _new_rows(
     env: OperatorContext,
     calendar: Calendar,
 ) -> Iterator[Frame]:
-    """What is new for members of a family, of the rows that have begun."""
+    """Yields the rows that are new for members of a family, among the rows that have begun."""
     low, high = (int(times[family.longest]) for times in (calendar.low, calendar.high))
     at = begun[col.BEGIN]
     rows = begun.where((at > low) & (at <= high))
@@ -161,8 +165,8 @@ def _new_rows(
 
 
 class NewAtReports(NamedTuple):
-    """Rows that come at reports: which ``row``, ``of`` which solution at which report ``at``; the
-    latest time that is not in a window any more is ``last`` less its range.
+    """Rows that begin at reports: the ``row``, the solution ``of`` it, and the report ``at``. The
+    latest time that is no longer in a window is ``last`` less its range.
     """
 
     row: Longs
@@ -173,7 +177,7 @@ class NewAtReports(NamedTuple):
     earlier: Times
 
     def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> NewAtReports:
-        """Some of them."""
+        """Returns the flagged rows."""
         return NewAtReports(*(column[keep] for column in self))
 
 
@@ -186,7 +190,7 @@ class Intervals(NamedTuple):
 
 
 def _coming_rows(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[NewAtReports, Begun]:
-    """Rows, and what they are of, solution and report, in order of the keys."""
+    """Returns rows, and their solutions and reports in order of the keys."""
     k, h, at = rows[col.KEY], rows[col.CHECK], rows[col.BEGIN]
     codes, first = group(*combine(k, h, at.view(np.uint64), zeros(rows.n)))
     order = np.argsort(k[first].view(np.int64), kind="stable")  # as they are kept
@@ -261,7 +265,7 @@ def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
 
 
 def _report_rows(rows: Frame, row: Longs, op: Ints) -> Frame:
-    """Report rows of these members or cells."""
+    """Returns report rows of these members or cells."""
     taken = rows.take(row)
     replaced = ("op", "r", "w", LEAST, EARLIER)
     columns = {

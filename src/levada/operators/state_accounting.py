@@ -1,13 +1,13 @@
-"""How many rows of state each query has: those that its own windows still reach, whoever keeps them
-with it.
+"""Counts the rows of state of each query: the rows that its own windows still reach, whether it
+shares them or not.
 
-Counted are rows that leave by time: of the sides of joins, of sets, and of reports that are to
-come. A row counts for a query that uses its member while it ends after how far the member's own
-streams are complete, and if it came after the query did. So what is dead and was not dropped yet
-counts for nobody, nor does what lies in a piece of state beside it: a query has as many rows alone
-as among others. Rows of weight -1 take one off. Static rows, and what adds up by key (panes, sums,
-the numbers of count windows), are not counted, nor is what follows
-from other rows of state and is made again from them.
+Only rows that leave by time are counted: of the sides of joins, of sets, and of reports that are to
+come. A row counts for a query that uses its member while it ends after the watermark of the
+member's own streams, and if it came after the query did. So dead rows that were not dropped yet are
+not counted, nor are other rows in a state part: a query has as many rows alone as among others. A
+row of weight -1 subtracts one. Static rows, and sums by key (panes, sums, the numbers of count
+windows), are not counted, nor are rows that follow from other rows of state and can be computed
+again.
 
 Cost: some 5 ns a row of state and epoch.
 """
@@ -29,7 +29,7 @@ from levada.plan.execution.query_charges import members_below
 
 @frozen
 class Use:
-    """Who uses which members of a node since the same instant."""
+    """The queries that use members of a node since the same instant."""
 
     members: Ints
     queries: Ints
@@ -37,7 +37,7 @@ class Use:
 
 @frozen
 class Uses:
-    """What all queries use: by node and by when they begin."""
+    """The uses of all queries: by node and by the queries' begin."""
 
     names: tuple[str, ...]
     of: dict[int, dict[int, Use]]
@@ -46,9 +46,9 @@ class Uses:
 def count_state_rows(
     plan: Plan, state: State, watermarks: Times, partition: int = 0
 ) -> dict[str, int]:
-    """The rows that each query has here, where it has any. Operators that are relaxed for several
-    queries have no rows of one query: there are none in the modes in which there is this limit.
-    What all partitions have counts in the first ``partition``.
+    """Returns the number of rows of each query in this partition, where it has any. Operators that
+    are relaxed for several queries have no rows of one query: modes with this limit have no such
+    operators. Rows that all partitions have count in the first ``partition``.
     """
     uses = plan.facts.get(Uses)
     if uses is None:
@@ -69,7 +69,7 @@ def count_state_rows(
 def _add(
     total: Longs, uses: dict[int, Use], node: PlanNode, rows: Frame | None, horizon: Times
 ) -> None:
-    """Adds the rows of a piece to those of each query."""
+    """Adds the rows of a part to those of each query."""
     if rows is None or not rows.n:
         return
     op, begin = rows["op"], rows[col.BEGIN]
@@ -107,8 +107,8 @@ def _rows(state: State, piece: StatePart) -> Frame | None:
 
 
 def _horizon(node: PlanNode, watermarks: Times) -> Times:
-    """Of each member the instant up to which its own streams are complete: what ends by then is
-    nothing to it.
+    """Returns for each member the instant up to which its own streams are complete: a row that ends
+    by then does not count for it.
     """
     stream = node.windows.stream
     stream_watermarks = np.where(stream >= 0, watermarks[np.maximum(stream, 0)], MAX)

@@ -193,7 +193,7 @@ def _place_edge(function: Function, texts: pl.Series, borders: pl.Series) -> _Ed
 
 
 def _intersect_edges(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
-    """What of a whole satisfies all comparisons, as far as these are exact."""
+    """Returns the part of a whole that satisfies all comparisons, as far as these are exact."""
     low, high, above, below, is_decided, borders = whole
     for function, d, exact in edges:
         is_decided = is_decided & exact

@@ -1,7 +1,8 @@
-"""Conditions that no index tells, asked of the pairs of a row and a member that one has found.
+"""Residual conditions: evaluated on the (row, member) pairs that an index has found but cannot
+decide.
 
-A member pays for the pairs that its keys and ranges leave, whatever others ask. Pairs are looked at
-some at a time, with the columns alone that conditions read.
+A member pays for the pairs that its keys and ranges leave, whatever other members want. Pairs are
+evaluated some at a time, with only the columns that conditions read.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def true_of(
     *,
     pool: TermLookup,
 ) -> Bools:
-    """Of which pairs the condition is true; it is over the slots of ``rows`` and the constants of
-    the pick's members. Raises ``ExcessError``, which names one of these.
+    """Flags the pairs for which the condition is true. The condition is over the slots of ``rows``
+    and the constants of the pick's members. Raises ``ExcessError``, which names one of these.
     """
     read = {int(v) for v in variables(condition)}
     names = [n for n in rows.columns if col.is_slot(n) and int(n[1:]) in read]
@@ -71,9 +72,9 @@ def by_other_slots(expression: Expression, slots: Mapping[int, int]) -> Expressi
 
 
 class ResidualPredicates(NamedTuple):
-    """Members of a pick who say by a condition which rows they want. Of each owner that the finder
-    finds: which of the members he is, and the bits of what he has; ``every``: all of these.
-    ``tells``: of what the finder is sure the condition is true.
+    """Members of a pick that select rows by a condition. ``members`` and ``bits``: the member and
+    the bits of each owner that the finder returns; ``every``: all of these bits. ``tells``: the
+    condition is true wherever the finder is sure.
     """
 
     pick: PlanNode[s.Pick]
@@ -86,8 +87,8 @@ class ResidualPredicates(NamedTuple):
     tells: bool
 
     def add(self, classes: Longs, rows: Frame, pool: TermLookup, *, all_of: bool) -> None:
-        """Adds the bits of those who want each row to its ``classes``;
-        ``all_of``: not only as long as it has none.
+        """Adds the bits of the members that want each row to its ``classes``. ``all_of``: also if
+        the row already has some.
         """
         leaves = self.finder.leaves(rows, pool)
         for low, high in pairwise(_ROUNDS):

@@ -36,8 +36,8 @@ def zeros(n: int) -> Words:
 
 
 def key_of(frame: Frame, slots: Sequence[int], salt: int = 0) -> Key:
-    """A 128-bit key of the member and the identities of these slots (``salt`` tells node and side
-    apart).
+    """Returns a 128-bit key of the member and the identities of these slots (``salt`` distinguishes
+    node and side).
     """
     op = frame["op"] if not salt else (frame["op"] + np.int32(salt))
     if not slots:
@@ -54,8 +54,8 @@ def with_report(key: Key, frame: Frame) -> Key:
 
 
 def partition_hash(frame: Frame, slots: Sequence[int], node: int) -> Words:
-    """What partitions rows: the identities of these slots, whatever the operator; by the member
-    where there are none.
+    """Returns the hash that partitions rows: of the identities of these slots, whatever the
+    operator; of the member if there are no slots.
     """
     if not slots:
         return home_hash(home_number(node, frame["op"].astype(np.int64)))
@@ -71,7 +71,9 @@ def place_of(frame: Frame) -> dict[str, Column]:
 
 
 def home_hash(home: npt.NDArray[np.int64]) -> Words:
-    """What partitions rows that are exchanged by their member, from the members' home numbers."""
+    """Returns the hash that partitions rows exchanged by their member, from the members' home
+    numbers.
+    """
     return mix(zeros(len(home)), zeros(len(home)), home.astype(np.int32))[1]
 
 
@@ -121,7 +123,7 @@ def project_for_consumer(frame: Frame, consumer: Consumer, source: Layout) -> Fr
 
 
 def without_fan(consumer: Consumer) -> Consumer:
-    """The edge to a consumer without its fan: rows as those of the producer's members."""
+    """Returns the edge to a consumer without its fan: rows stay those of the producer's members."""
     every = np.arange(len(consumer.fan.offsets), dtype=np.int32)
     return replace(consumer, fan=FanOut(every, every[:-1], True))
 
@@ -138,7 +140,7 @@ def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
 
 
 def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
-    """The columns of slot ``at`` as columns of slot ``i`` with these facets.
+    """Returns the columns of slot ``at`` as columns of slot ``i`` with these facets.
 
     Of a typed column only some value facets travel; where it meets columns of no type, the others
     follow from these.
@@ -188,8 +190,8 @@ def gather(
 
 
 def value(frame: Frame, name: str, i: int) -> Column:
-    """A value facet (d, m or c) of slot ``i``; of typed columns what the frame leaves out follows
-    from the rest.
+    """Returns a value facet (d, m or c) of slot ``i``; in typed columns a missing facet follows
+    from the others.
     """
     column = frame.columns.get(f"{name}{i}")
     if column is not None:

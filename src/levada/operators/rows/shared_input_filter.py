@@ -1,15 +1,16 @@
-"""The rows of an input of a relaxed join that some pick above it wants, and how long one does.
+"""Drops input rows of a relaxed join that no pick above it wants, and computes when the others
+expire.
 
-A row that no pick wants goes no further than to where its join is known: it is neither moved nor
-kept. One that is wanted is kept until it has left the windows of all that want *it*, and not those
-of others: rows of one constant over a month beside all others over seconds are kept no longer for
-that (STREAMREUSE, minimal relaxation; CQELS Cloud keeps the longest window for all).
+A row that no pick wants goes no further than the task that knows its join: it is neither moved nor
+kept. A wanted row is kept until it has left the windows of all picks that want *it*, and not those
+of other picks: rows of one constant over a month do not extend the life of all others over seconds
+(STREAMREUSE, minimal relaxation; CQELS Cloud keeps the longest window for all).
 
-Who tells rows by the same slots has one index (``PredicateGroup``). Of several ranges below one
-input each is looked at by itself, so a row may stay that satisfies another query's condition in
-each, and no query's in all. Who has conditions that no index tells is asked, but only of rows that
-nobody else wants as long (``asking``). Of more than ``CLASSES`` different windows those that are
-about as long count as the longest of them.
+Picks that select rows by the same slots have one index (``PredicateGroup``). Several ranges below
+one input are tested one by one, so a row may stay that satisfies another query's condition in each
+range, and no query's in all. Conditions that no index decides are evaluated, but only for rows that
+no other pick wants as long (``residual_predicates``). If there are more than ``CLASSES`` different
+windows, windows of about the same length count as the longest of them.
 
 Cost: a look-up and a search for each row, range and set of slots; for ends a step more for each
 class.
@@ -53,8 +54,8 @@ Windows = tuple[Window, ...]
 
 
 class InputDemand(NamedTuple):
-    """Who wants what of an input: by indexes, by conditions that are asked. ``sift``: rows come
-    that nobody wants. ``mixed``: members whose picks have several classes of windows.
+    """The wants of picks on an input: by indexes, and by residual conditions. ``sift``: some rows
+    are unwanted. ``mixed``: members whose picks have several classes of windows.
     """
 
     predicates: tuple[PredicateGroup, ...]
@@ -65,7 +66,9 @@ class InputDemand(NamedTuple):
     forms: tuple[Form, ...]
 
     def bits(self, rows: Frame, pool: TermLookup, *, all_of: bool) -> Longs:
-        """The classes of those that want each row; not ``all_of``: 0 if nobody does, else some."""
+        """Returns the classes of the picks that want each row. Without ``all_of`` only some of
+        these classes; 0 means that no pick wants the row.
+        """
         classes = np.zeros(rows.n, np.int64)
         for predicates in self.predicates:
             classes |= predicates.bits(rows, pool)
@@ -74,7 +77,7 @@ class InputDemand(NamedTuple):
         return classes
 
     def counts(self, rows: Frame, pool: TermLookup) -> Longs:
-        """How many of these rows each owner wants, as far as indexes tell."""
+        """Returns the number of these rows that each owner wants, as far as indexes decide it."""
         totals = np.zeros(count_owners(self.forms), np.int64)
         for finder in (
             *(predicates.finders[0] for predicates in self.predicates),
@@ -88,8 +91,8 @@ class InputDemand(NamedTuple):
 def drop_unwanted(
     node: PlanNode[Relaxed], i: int, rows: Frame, shares: SharingDemand, pool: TermLookup
 ) -> Frame:
-    """The rows of input ``i`` that some pick wants; static ones all, unless they come again for a
-    newcomer. Raises ``ExcessError``.
+    """Drops the rows of input ``i`` that no pick wants. Keeps all static rows, unless they come
+    again for a newcomer. Raises ``ExcessError``.
     """
     comes_again = isinstance(node.step, s.RelaxedStatic)
     if not rows.n or not (node.input_layouts[i].windows or comes_again):
@@ -101,8 +104,9 @@ def drop_unwanted(
 def find_wanted(
     node: PlanNode[Relaxed], i: int, rows: Frame, shares: SharingDemand, pool: TermLookup
 ) -> Bools | None:  # fmt: skip
-    """Which rows of input ``i`` some pick wants, static ones, too; None: all. Of static rows that
-    are kept for several joins (``i`` is 1) as far as what is kept tells. Raises ``ExcessError``.
+    """Flags the rows of input ``i`` that some pick wants, also static ones; None: all rows. Static
+    rows that are kept for several joins (``i`` is 1) are flagged as far as the kept columns decide.
+    Raises ``ExcessError``.
     """
     demand = node.known(_find_demand, i, shares, pool.seed)
     return demand.bits(rows, pool, all_of=False) != 0 if demand.sift else None
@@ -138,8 +142,8 @@ def shared_expiry_times(
     node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: SharingDemand, pool:
     TermLookup
 ) -> Times:  # fmt: skip
-    """The same of rows that are kept for others, too: what nobody wants here has always left.
-    Raises ``ExcessError``.
+    """Returns the expiry times of rows that are kept for other joins, too; a row that no pick wants
+    here has always expired. Raises ``ExcessError``.
     """
     wanted = node.known(_find_demand, i, shares, pool.seed)
     if wanted.sift and rows.n:
@@ -157,7 +161,9 @@ def blame(
     node: PlanNode[Relaxed], i: int, rows: Frame, limits: QueryLimits, *, shares: SharingDemand,
     pool: TermLookup
 ) -> ExcessError:  # fmt: skip
-    """The error of the pick that wants most of these rows of input ``i``, which are too many."""
+    """Returns the error of the pick that wants most of these rows of input ``i``, which are too
+    many.
+    """
     wanted = node.known(_find_demand, i, shares, pool.seed)
     most = int(wanted.counts(rows, pool).argmax())
     error = most_of(node, np.bincount(rows["op"]), limits)
@@ -180,7 +186,7 @@ def _leave_times(params: Params, rows: Frame, at: Longs) -> Times:
 
 
 def _find_demand(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> InputDemand:
-    """What the living picks want of input ``i``."""
+    """Returns the wants of the living picks on input ``i``."""
     forms = [Form.of_side(one, i, first) for first, one in number_forms(node, shares)]
     kinds, of = _kinds(forms)
     class_of, classes = _classes(kinds)
@@ -198,7 +204,7 @@ def _find_demand(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: i
 
 
 def _wants_all_rows(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
-    """Whether of each member somebody wants all rows."""
+    """Whether, for each member, some pick wants all rows."""
     all_ = [
         form.of.join_members for form in forms if not (form.keys or form.ranges or form.condition)
     ]
@@ -206,7 +212,7 @@ def _wants_all_rows(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
 
 
 def _has_mixed_classes(node: PlanNode[Relaxed], forms: Sequence[Form], class_of: Longs) -> Bools:
-    """Members of a join whose picks have several classes."""
+    """Flags members of a join whose picks have several classes."""
     has_class = np.zeros((len(node.members), CLASSES), np.bool_)
     has_class[_join_members(forms), class_of] = True
     several: Bools = has_class.sum(axis=1) > 1
@@ -216,7 +222,9 @@ def _has_mixed_classes(node: PlanNode[Relaxed], forms: Sequence[Form], class_of:
 def _all_as_long(
     node: PlanNode[Relaxed], forms: Sequence[Form], kinds: Sequence[Windows], of: Longs
 ) -> Bools:
-    """Members of a join of which somebody wants all rows, as long as anybody."""
+    """Flags members of a join with a pick that wants all rows, for the longest time of all
+    picks.
+    """
     keeps_all = np.zeros(len(node.members), np.bool_)
     whole = [not (form.keys or form.ranges or form.condition) for form in forms]
     if not any(whole) or not kinds[0]:

@@ -1,8 +1,8 @@
-"""What relaxed joins cost and give, as tasks see it: of each, rows that it was given, pairs that it
-has made, those that some pick wants, and the rows that picks have of them.
+"""Costs and benefits of relaxed joins, by task: for each join the input rows, the pairs made, the
+pairs that some pick wants, and the rows that picks take of them.
 
-What is made and wanted by nobody is joined in vain: rows of two queries' constants may meet below
-one join (docs/decisions/0034-relax-judged.md). Cost: a count of each frame.
+Pairs that no pick wants are made in vain: rows of two queries' constants may meet below one join
+(docs/decisions/0034-relax-judged.md). Cost: a count of each frame.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from levada.plan.execution.joins import GIVEN, MADE, PICKED, WANTED
 
 @dataclass(slots=True)
 class SharedJoinCounters:
-    """By the node and the member of a join."""
+    """Counters by the node and the member of a join."""
 
     counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     _wanted: dict[int, tuple[Frame, Bools]] = field(default_factory=dict)
@@ -28,8 +28,8 @@ class SharedJoinCounters:
         self._add(node, GIVEN, members)
 
     def pick(self, node: int, rows: Frame, row: Longs) -> None:
-        """Rows of a join, and the numbers of those that picks of a node take, one after the other;
-        picks of other nodes take of the same rows, until all have (``close``).
+        """Counts rows of a join and the numbers of those that picks of a node take. Picks of other
+        nodes take from the same rows, until all have (``close``).
         """
         if node not in self._wanted:
             self._add(node, MADE, rows["op"])
@@ -38,12 +38,12 @@ class SharedJoinCounters:
         self._add(node, PICKED, rows["op"][row])
 
     def add_output(self, node: int, rows: Frame, picks: Longs) -> None:
-        """Rows of a join, and how many picks take each of them at once."""
+        """Counts rows of a join, with the number of picks that take each of them."""
         self.pick(node, rows, np.flatnonzero(picks))
         self._add(node, PICKED, rows["op"], np.maximum(picks - 1, 0))
 
     def close(self, node: int) -> None:
-        """All picks have taken what they want of rows of a join."""
+        """Ends the counting of a join's rows, after all picks have taken theirs."""
         if node in self._wanted:
             rows, wanted = self._wanted.pop(node)
             self._add(node, WANTED, rows["op"][wanted])

@@ -1,7 +1,7 @@
-"""Solutions as seeds: what RAND, BNODE and the blank nodes of CONSTRUCT derive from, so that they
+"""Solutions as seeds: RAND, BNODE and the blank nodes of CONSTRUCT derive from them, so that they
 are equal wherever they are made.
 
-A solution stands for itself by its query, its report, its terms and its number among equal ones
+A solution is identified by its query, its report, its terms and its number among equal ones
 (docs/semantics.md#results).
 """
 
@@ -19,7 +19,7 @@ from levada.kernels.terms.term_ids import identify_one
 
 @lru_cache(maxsize=10_000)
 def name_seed(name: str) -> int:
-    """64 bits that stand for a query's name."""
+    """Returns 64 bits that represent a query's name."""
     return int(identify_one(name, 0)[0])
 
 

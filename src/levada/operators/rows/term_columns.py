@@ -53,8 +53,8 @@ _REPEATED = register(f"{__name__}._REPEATED", 256)
 
 
 def _distinct_values(values: Column) -> tuple[Column, Ints | None]:
-    """Each value once, and which of these each row has; None: as they are. Of what is computed for
-    many queries much is alike, and printing a value is what costs.
+    """Returns each value once, and the number of each row's value (None: the values are unchanged).
+    Values computed for many queries are often equal, and printing a value is the main cost.
     """
     if values.n < _REPEATED or values.text is not None or values.man is None:
         return values, None
@@ -69,7 +69,7 @@ def _distinct_values(values: Column) -> tuple[Column, Ints | None]:
 
 
 def _identify_values(values: Column, facets: Facet, pool: TermLookup, *, tuples: bool) -> Identity:
-    """The identities of computed values, whose texts become known to the pool."""
+    """Returns the identities of computed values, and adds their texts to the pool."""
     some, codes = _distinct_values(values)
     x, y = _known_by_value(some, facets, pool) if tuples else pool.identify(some.texts())
     return (x, y) if codes is None else (x[codes], y[codes])
@@ -104,11 +104,9 @@ def texts_of(pool: TermLookup, rows: Frame, i: int, at: npt.NDArray[np.int64]) -
 def slot(
     values: Column, i: int, facets: Facet, pool: TermLookup, *, tuples: bool = False
 ) -> dict[str, Array]:
-    """A computed column as the columns of slot ``i``; its texts become known to the pool where they
-    are wanted.
+    """Returns a computed column as the columns of slot ``i``, and adds wanted texts to the pool.
 
-    ``tuples``: numbers and booleans get the identity of their values, as those of tuple streams
-    have it.
+    ``tuples``: numbers and booleans get the identity of their values, as in tuple streams.
     """
     out: dict[str, Array] = {}
     if Facet.ID in facets or Facet.TEXT in facets:

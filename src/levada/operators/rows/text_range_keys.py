@@ -1,5 +1,5 @@
-"""Texts in their order: by which characters rows are told to be within ranges, and where these are
-among the borders of the ranges.
+"""Texts in their order: the characters by which rows are found within ranges, and the places of
+rows among the borders of the ranges.
 
     string, tagged, str    the characters of a string, by their code points, as SPARQL compares them
                            (UTF-8 keeps that order)
@@ -7,9 +7,9 @@ among the borders of the ranges.
                            long for all years of four digits: in the order of the values; a fraction
                            of a second without zeros at its end
 
-A term is *told* if it has such characters. One that has none can satisfy no condition of the order
-(``none``), or might: a date with a time zone beside one without, the year 12026. Whoever asks looks
-at the conditions then.
+A term is *told* if it has such characters. A term without them either satisfies no condition of the
+order (``none``), or might: a date with a time zone next to one without, the year 12026. For such a
+term the caller evaluates the conditions.
 
 Cost: each distinct term once, some 300 ns, and a search among the borders; a row a look-up.
 """
@@ -53,8 +53,8 @@ _Read = Callable[[Column, Order], pl.Series]
 
 
 class Told(NamedTuple):
-    """By which bytes terms are told; null where they are not. ``none``: they cannot satisfy
-    anything.
+    """The sort bytes of terms, null where they have none. ``none``: flags of terms that cannot
+    satisfy any condition.
     """
 
     texts: pl.Series
@@ -62,7 +62,7 @@ class Told(NamedTuple):
 
     @staticmethod
     def of(terms: Column, order: Order) -> Told:
-        """Those of a column of terms."""
+        """Computes the sort bytes of a column of terms."""
         kinds = terms.kinds()
         if order in _WRITTEN:
             none = ~np.isin(kinds, _TIMES)
@@ -86,8 +86,8 @@ def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: Term
 
 
 class Placed(NamedTuple):
-    """Of each term its number: i is the i-th of the borders, half a number less is before it. Which
-    are ``exact``; which are ``none``, as in ``Told``.
+    """The position of each term: i is the i-th of the borders, half a number less is before it.
+    ``exact``: flags of exact positions; ``none``: as in ``Told``.
     """
 
     d: Doubles
@@ -96,7 +96,7 @@ class Placed(NamedTuple):
 
     @staticmethod
     def of(keys: Told, borders: pl.Series) -> Placed:
-        """That of terms by what they are told by."""
+        """Computes the positions of terms from their sort bytes."""
         places = np.zeros(len(keys.texts))
         exact = keys.texts.is_not_null().to_numpy()
         at = np.flatnonzero(exact)
@@ -109,12 +109,12 @@ class Placed(NamedTuple):
 
 
 def none_of(n: int) -> pl.Series:
-    """So many texts that tell nothing."""
+    """Returns n nulls."""
     return pl.Series([None], dtype=pl.Binary).new_from_index(0, n)
 
 
 def _read_some(terms: Column, some: Bools, of: _Read, order: Order) -> pl.Series:
-    """What is read of some of the terms, null for the others."""
+    """Reads some of the terms; null for the others."""
     at = np.flatnonzero(some)
     if not len(at):
         return none_of(terms.n)
@@ -128,7 +128,7 @@ def _read_some(terms: Column, some: Bools, of: _Read, order: Order) -> pl.Series
 
 
 def _characters(terms: Column, order: Order) -> pl.Series:
-    """The characters of strings, or of what STR() makes of terms."""
+    """Returns the characters of strings, or of STR() of terms."""
     if order is not Order.STRING:
         terms = string_function(Function.STR, [terms])
     return lexical_forms.lexicals(terms.texts())

@@ -1,4 +1,4 @@
-"""Frames in files, which say so when they have been altered (docs/architecture.md#state).
+"""Checksummed frames in files, which detect alterations (docs/architecture.md#state).
 
     LVF2, the length of the head   8 bytes
     xxh3 of the head               8 bytes
@@ -6,9 +6,9 @@
     frames   64-byte aligned buffers
     sums     of each large frame the xxh3 of each block of its bytes; the head has the xxh3 of them
 
-The head is checked when a file is opened, a frame when it is first asked for, of a large frame of
-which ``some`` rows are asked for only the blocks that have them: what an epoch does not touch costs
-nothing. Whatever is wrong is a ``CheckpointError`` that names the file.
+The head is checked when a file is opened, a frame at its first access. For a large frame of which
+only ``some`` rows are read, only the blocks with these rows are checked: data that an epoch does
+not touch costs nothing. Every defect is a ``CheckpointError`` that names the file.
 
 Cost: xxh3 at the speed of memory (10 to 40 GB/s), once where a frame is written and once in each
 process that reads it.
@@ -111,7 +111,7 @@ class Some:
 
 
 class _Blocks:
-    """The blocks of a large frame, each checked when a row of it is first asked for."""
+    """The blocks of a large frame, each checked at the first access to a row of it."""
 
     def __init__(self, file: str, described: Described, data: npt.NDArray[np.uint8],
                  sums: Words) -> None:  # fmt: skip
@@ -182,7 +182,7 @@ class CheckedFrames(Mapping[str, Frame]):
         return self._rows[described.start : described.start + described.size]
 
     def _sums(self, described: Described) -> Words:
-        """The sums of a large frame: they lie behind all frames, in the order of these."""
+        """Returns the sums of a large frame: they are behind all frames, in the order of these."""
         large = [d for d, _ in self._described.values() if d.size >= LARGE]
         first = sum(_count_blocks(d) for d in large if d.start < described.start)
         end = max(d.start + d.size for d, _ in self._described.values())

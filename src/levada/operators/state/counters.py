@@ -1,9 +1,9 @@
-"""Tallies: counts and sums by key that change by adding, as pieces of state sorted by key.
+"""Tallies: counts and sums by key that change by adding, as state parts sorted by key.
 
-An epoch's changes are one piece; what a key stands at is the sum of its rows in all pieces. Two
-pieces become one as soon as the younger has half as many rows as the older: so there are about log
-n pieces, and a row is rewritten as often. What an epoch costs follows from its keys, not from what
-is kept. Rows that add up to nothing vanish where pieces are put together.
+The changes of an epoch are one part; the total of a key is the sum of its rows in all parts. Two
+parts become one as soon as the younger has half as many rows as the older: so there are about log n
+parts, and a row is rewritten as often. The cost of an epoch follows from its keys, not from the
+size of the state. Rows with a total of zero vanish where parts are merged.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Merge = Callable[[Frame], Frame]
 
 
 def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | None:
-    """The rows that are kept for these distinct keys, each with the place of its key among them;
-    None if there are none.
+    """Returns the kept rows of these distinct keys, each with the place of its key among them, or
+    None without rows.
     """
     if not state.pieces(key):
         return None
@@ -51,7 +51,7 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
 
 
 def sum_column(matches: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
-    """The sum of a column of what was found for each of n keys."""
+    """Returns the sum of a column of the matches for each of n keys."""
     out = np.zeros(n, np.int64)
     if matches is not None:
         np.add.at(out, matches[0], matches[1][name])
@@ -72,8 +72,8 @@ def insert(state: State, key: str, rows: Frame, merge: Merge) -> None:
 
 
 def add(rows: Frame, by: tuple[str, ...], sums: tuple[str, ...]) -> Frame:
-    """Rows of equal #k, #h and ``by`` (words or int64) as one, its ``sums`` added up; those that
-    are all 0 are left out.
+    """Merges rows of equal #k, #h and ``by`` (words or int64), with their ``sums`` added up; rows
+    with only zeros are left out.
     """
     k, h = rows[col.KEY], rows[col.CHECK]
     for name in by:

@@ -1,15 +1,15 @@
-"""The instants of elements from epoch to epoch, as pieces that are appended
-(``operators.windowing.element_times`` says what they are for).
+"""The log of elements' instants from epoch to epoch, as appended parts
+(``operators.windowing.element_times`` describes their use).
 
-What came in an epoch and still matters is one more piece. Pieces become one as ``due_together``
-says, and small ones at once; one of which less than half matters goes with the new rows. So the
-bytes of an epoch follow from what is new: a time is rewritten about log2 n times, and what is kept
-is at most some times what matters. More may be kept than matters: it changes nothing that is asked.
+The instants of an epoch that still matter are one more part. Parts become one as ``due_together``
+says, and small ones at once; a part of which less than half matters is merged with the new rows. So
+the bytes of an epoch follow from its new rows: a time is rewritten about log2 n times, and the log
+is at most some times as large as the times that matter. Extra times do not change any result.
 
-Where triples are counted, what goes gives its number to the time behind it that stays, in whichever
-piece that lies: as a row of its own, since rows of one time add up.
+Where triples are counted, a dropped time gives its number to the next remaining time, in whichever
+part that is: as a row of its own, since rows of one time add up.
 
-Cost: a look at all that is kept, and a write of what is new.
+Cost: a look at the whole log, and a write of the new rows.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FEW = register(f"{__name__}.FEW", 64)
 
 
 class KeptTimes:
-    """The times of one stream while a stage runs: what is kept under ``key``, and what has
-    arrived. ``w`` is the stream's watermark.
+    """The times of one stream while a stage runs: the log under ``key``, and the arrived times.
+    ``w`` is the stream's watermark.
     """
 
     def __init__(
@@ -50,7 +50,9 @@ class KeptTimes:
         self.seen: EventTimes = times_below([*kept, self._new], w, counted=counted)
 
     def keep(self, matters: npt.NDArray[np.bool_]) -> None:
-        """Keeps what waits, and of what has come up the times that matter, and the last one."""
+        """Keeps the waiting times, and of the times below the watermark those that matter, and the
+        last one.
+        """
         matters = matters.copy()
         matters[-1:] = True
         wanted = self.seen.ts[matters]
@@ -71,7 +73,7 @@ class KeptTimes:
     def _append(
         self, pieces: list[StatePart], loose: Sequence[Frame], wanted: Times
     ) -> list[StatePart]:
-        """What stays of the loose rows as one more piece."""
+        """Writes the remaining loose rows as one more part."""
         rows = align_frames(loose, counted=self._counted)
         stays = self._is_kept(wanted, rows["ts"])
         rows, gone = rows.where(stays), rows.where(~stays)

@@ -1,8 +1,8 @@
-"""Sets of partition-groups: what of a piece is a partition's own, after groups have moved
+"""Sets of key groups: the rows of a state part that belong to a partition, after groups have moved
 (docs/architecture.md#state).
 
-A set is a mask with a place for each group. Written it is a text: its bits, deflated. So the
-groups that are dealt round robin take some sixty characters, and any of 65,536 eleven thousand.
+A set is a mask with a place for each group. It is written as a text: its bits, deflated. So groups
+that are dealt round robin take some sixty characters, and any of 65,536 eleven thousand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def encode(groups: Bools) -> str:
 
 @lru_cache(maxsize=64)
 def _text(size: int, bits: bytes) -> str:
-    """Of bits that are a set of so many: pieces of a partition mostly have the same one."""
+    """Returns the text of a set of ``size`` groups, cached: parts of a partition mostly have the
+    same set.
+    """
     return f"{size}:{base64.b64encode(zlib.compress(bits)).decode()}"
 
 

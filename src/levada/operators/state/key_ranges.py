@@ -1,15 +1,15 @@
-"""Ranges of keys, and the directory of those that are not too large: extendible hashing by the next
-bits of the hash that keys are (Parallel windowed joins, section V; W23 to W26).
+"""Ranges of keys, and the directory of bounded ranges: extendible hashing by the next bits of the
+keys, which are hashes (Parallel windowed joins, section V; W23 to W26).
 
 A range of *depth* d and *prefix* p has the keys whose first d bits are p. Its *buddy* differs in
 the last of these bits, and both together are a range one less deep. A directory is the set of its
-leaves: each key is in exactly one. What is larger than two theta is cut in two, again and again;
-buddies that are no larger together are one. So all leaves but hot ones hold two theta at most, and
+leaves: each key is in exactly one. A leaf larger than two theta is cut in two, again and again;
+buddies that are no larger together are one. So all leaves but hot ones have two theta at most, and
 two buddies more than that. A range is *hot* if cutting it would leave nearly all of it in one half:
-then one key has most of it, and no bit parts that.
+then one key has most of it, and no bit divides that key.
 
 The paper counts bits from the least significant one, of a second hash; here they are the first
-ones, which bucket order goes by: so a range of a run is one part of its buckets.
+ones, which define bucket order: so a range of a run is one part of its buckets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BITS = 64
 
 
 class Range(NamedTuple):
-    """The keys whose first ``depth`` bits are ``prefix``; of depth 0 all keys.
+    """The keys whose first ``depth`` bits are ``prefix``; depth 0: all keys.
 
     >>> Range(2, 0b10).halves
     (Range(depth=3, prefix=4), Range(depth=3, prefix=5))
@@ -60,14 +60,14 @@ class Range(NamedTuple):
         return deeper >= 0 and self.prefix >> deeper == other.prefix
 
     def contains(self, k: Words) -> Bools:
-        """Which keys are in it."""
+        """Flags the keys that are in the range."""
         if not self.depth:
             return np.ones(len(k), np.bool_)
         is_inside: Bools = k >> np.uint64(_BITS - self.depth) == np.uint64(self.prefix)
         return is_inside
 
     def rest(self, k: Words) -> Words:
-        """Keys of this range without its bits: what they are told apart by in it."""
+        """Removes the range's bits from keys of this range; the other bits distinguish them."""
         return k << np.uint64(self.depth) if self.depth else k
 
     def keys(self, rest: Words) -> Words:
@@ -89,7 +89,7 @@ ALL = Range()
 
 
 def common_range(ranges: Iterable[Range]) -> Range:
-    """The least range in which all of these are.
+    """Returns the least range that contains all of these.
 
     >>> common_range([Range(2, 1), Range(3, 0)])
     Range(depth=1, prefix=0)

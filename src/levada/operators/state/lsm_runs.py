@@ -1,16 +1,17 @@
 """Runs: the state of a keyed input, probed by the new rows of the other side
-(docs/architecture.md#state; what a run is: ``run``).
+(docs/architecture.md#state; ``run`` defines a run).
 
-Rows that rows of weight -1 take back, and time does not, are kept otherwise (``settled``).
+Rows that end by rows of weight -1, and not by time, are kept in another way (``retractable_side``).
 
-One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs,
-spans a quarter of the window, or has many rows for each that comes; then it is sealed. Four sealed
-runs of a level merge into one of the next, within a quarter of the window. So at most about a dozen
-runs are probed, and a row is rewritten a bounded number of times. Whole runs are dropped when dead.
+One *open* run takes each epoch's rows (written anew as a part of level 0) until it contains 8
+epochs, spans a quarter of the window, or has many rows for each new one; then it is sealed. Four
+sealed runs of a level merge into one of the next, within a quarter of the window. So at most about
+a dozen runs are probed, and a row is rewritten a bounded number of times. Whole runs are dropped
+when dead.
 
-Where memory is bounded a run that would be larger than two theta is *cut*: it is a piece for each
-leaf of its directory (``ranges``), and is merged with others range by range. A row probes the one
-piece of each run that has its key. So what a merge needs follows from theta, and not from the
+Where memory is bounded a run that would be larger than two theta is *cut*: it has a part for each
+leaf of its directory (``key_ranges``), and is merged with others range by range. A row probes the
+part of each run that has its key. So the memory of a merge follows from theta, and not from the
 window. A hot leaf is cut by time.
 """
 
@@ -64,8 +65,8 @@ LITTLE = register(f"{__name__}.LITTLE", 4096)
 
 @frozen
 class Horizons:
-    """The least instant that a new row can have: in this epoch (rows dead at ``now`` meet nobody),
-    and after it.
+    """The least instant that a new row can have: in this epoch (rows dead at ``now`` have no
+    partners), and after it.
     """
 
     now: int
@@ -73,8 +74,8 @@ class Horizons:
 
 
 def live_runs(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
-    """The runs of an input that are not dead at ``horizon``; those that others have written as far
-    as they can be met by what is ``wanted`` (None: all that there is).
+    """Returns the runs of an input that are not dead at ``horizon``. Runs written by other
+    partitions are restricted to the ``wanted`` keys (None: all).
     """
     runs = (restrict_run(state, p, wanted) for p in state.drop_dead(key, horizon))
     return [run for run in runs if run is not None]
@@ -99,11 +100,11 @@ def insert(
     ends: Sequence[str] = (),
     alive: Bools | None = None,
 ) -> None:
-    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by
-    then are left out.
+    """Adds an epoch's rows to the open run, sealing and merging runs as needed; rows that are dead
+    by then are left out.
 
     ``ends``: columns in which a row differs from the row of weight -1 that takes it back.
-    ``alive``: the members that are not gone.
+    ``alive``: the members that have not been removed.
     """
     run = _living_run(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
@@ -131,9 +132,9 @@ def insert(
 
 
 def add_lasting(state: State, key: str, run: Run, alive: Bools) -> None:
-    """Adds rows that never leave as one more run, and puts runs together where the oldest has no
-    more rows than all younger ones: what was there is mostly left as it is. All become one where
-    members that are gone have more than half of the rows.
+    """Adds rows that never leave as one more run, and merges runs where the oldest has no more rows
+    than all younger ones: older runs are mostly unchanged. All runs become one where removed
+    members have more than half of the rows.
     """
     pieces = [*state.pieces(key), *put_run(state, run)]
     first = due_together(pieces)
@@ -146,8 +147,8 @@ def add_lasting(state: State, key: str, run: Run, alive: Bools) -> None:
 
 
 def append_to_one_run(state: State, key: str, run: Run, alive: Bools) -> None:
-    """Adds rows that never leave: all of the input as one run, written anew, without those of
-    members that are gone.
+    """Adds rows that never leave, and writes all of the input as one run, without the rows of
+    removed members.
     """
     rows = [rows_of(state, p) for p in state.pieces(key)]
     both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
@@ -165,11 +166,11 @@ def single_run(state: State, key: str) -> Run | None:
 
 
 def _append(state: State, piece: StatePart, run: Run, horizon: int) -> Run | None:
-    """The open run with an epoch's rows behind its own; None unless all of them live, are later,
-    and count equally long.
+    """Returns the open run with an epoch's rows behind its own, or None unless all of them are
+    alive, are later, and count equally long.
 
-    Both are in bucket order already, so what is arranged anew moves from front to back, and no row
-    of before is looked at.
+    Both are in bucket order already, so only the merged order moves from front to back, and no
+    previous row is read.
     """
     old, new = open_(state, piece), run.buckets
     if old.groups is not None:
@@ -219,8 +220,8 @@ def _stays_open(state: State, tail: StatePart, rows: Frame, quarter: int) -> boo
 
 
 def _seal(piece: StatePart, new: int) -> StatePart:
-    """The open run sealed, at the level that runs of so many rows have where so many come: so one
-    that is large is not put together with three that are small.
+    """Seals the open run, at the level of runs of its size: so a large run is not merged with three
+    small ones.
     """
     level, usual = 1, max(OPEN_EPOCHS * new, LITTLE)
     while piece.rows > MERGE * usual:
@@ -229,7 +230,9 @@ def _seal(piece: StatePart, new: int) -> StatePart:
 
 
 def _without_retracted(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
-    """What has not been taken back by then: whoever comes meets both rows, or neither."""
+    """Drops rows that have been taken back by then: a new row of the other side meets both rows, or
+    neither.
+    """
     return drop_cancelled(rows, rows[col.BEGIN] <= horizon, ends)
 
 
@@ -263,12 +266,14 @@ def _merge_runs(
     state: State, pieces: list[StatePart], new: int, horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
 ) -> list[StatePart]:  # fmt: skip
-    """Where groups have come, runs are as many as their owners had: the four smallest neighbours
-    become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
-    may be, all that are too many. Up to twice as many wait where the four are large beside what is
-    ``new``, in the epoch in which they came, and where other inputs have put enough together in
-    this one: a run more costs a look by each new row, and who puts it together reads all of it,
-    also what is of others.
+    """Merges runs where key groups have arrived, because there are then as many runs as their
+    owners had.
+
+    The four smallest neighbours become one, once an epoch, so that no epoch pays for all. If there
+    are more than twice as many runs as allowed, all excess runs are merged. Up to twice as many
+    wait in three cases: the four are large compared with the ``new`` rows; the groups came in this
+    epoch; other inputs have merged enough in this epoch. One more run costs a look by each new row,
+    and a merge reads all of a run, including the rows of others.
     """
     some = _by_run(pieces)
     if len(some) < MOST_RUNS or not any(p.kept for p in pieces):
@@ -288,7 +293,7 @@ def _merge_runs(
 
 
 def _by_run(pieces: Iterable[StatePart]) -> list[list[StatePart]]:
-    """The pieces of each run: those that it was cut into stand side by side."""
+    """Groups the parts by run: the parts of a cut run are next to each other."""
     numbered = enumerate(pieces)
     runs = groupby(numbered, key=lambda each: (each[1].run, 0 if each[1].run else each[0]))
     return [[piece for _, piece in run] for _, run in runs]
@@ -298,8 +303,8 @@ def _merge_to_next_level(
     state: State, pieces: Sequence[StatePart], horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
 ) -> list[StatePart]:  # fmt: skip
-    """Runs as one of the next level, without what is dead or of other groups: range by range where
-    they are larger than two theta.
+    """Merges runs into one of the next level, without dead rows or rows of other groups: range by
+    range where they are larger than two theta.
     """
     opened = [open_(state, p) for p in pieces]
     theta = max(state.theta // row_bytes(opened[0].rows), 1)

@@ -1,9 +1,9 @@
-"""Rows by their number in a sequence: the state of count windows, as tallies
-(``windows/state/tallies``).
+"""Rows by their number in a sequence: the state of count windows, as tallies (``state/counters``).
 
-Row number q of a sequence (a member's stream, or one key of it) lies under a key of its own, so
-that exactly the rows that leave are looked up. How many rows a sequence has had is a tally. What an
-epoch costs follows from its rows and those that they push out, not from how many a window holds.
+Row number q of a sequence (a member's stream, or one key of it) has a key of its own, so that
+exactly the rows that leave are looked up. The number of rows that a sequence has had is a tally.
+The cost of an epoch follows from its rows and the rows that they push out, not from the size of a
+window.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _ADDED = partial(counters.add, by=(), sums=(col.COUNT,))
 
 
 def number(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
-    """The keys of rows number q of the sequences k, h; those of rows that follow one another do so,
-    too: they lie together.
+    """Returns the keys of rows number q of the sequences k, h; keys of consecutive rows are
+    consecutive, so they are stored together.
     """
     return k + q.view(np.uint64), h
 
 
 def count_arrived(state: State, key: str, k: Words, h: Words) -> Longs:
-    """How many rows each of these distinct sequences has had."""
+    """Returns the number of rows that each of these distinct sequences has had."""
     return counters.sum_column(counters.find(state, key, k, h), len(k), col.COUNT)
 
 
 def count(state: State, key: str, k: Words, h: Words, more: Longs, *, place: Places) -> None:
-    """Each of these distinct sequences, of these groups, has had so many rows more."""
+    """Adds numbers of rows to these distinct sequences, of these groups."""
     columns: dict[str, Column] = {col.KEY: k, col.CHECK: h, col.PLACE: place, col.COUNT: more}
     counters.insert(state, key, Frame(columns, len(k)), _ADDED)

@@ -1,12 +1,12 @@
-"""Rows that wait, in the order of a column, until its value is up: an instant that a watermark
-reaches (``runtime/task/pending``), a number of a stream that comes
-(``operators/interval/by_number/narrow``).
+"""Rows that wait, in the order of a column, until their value is due: an instant that a watermark
+reaches (``runtime/task/watermark_buffer``), or a number that a stream reaches
+(``operators/windowed/narrow_count_window``).
 
-An epoch's rows are one more piece, in order; what is up is cut off a piece where it lies: the piece
-stays as it is, its ``low`` says from which value on its rows still wait, and it goes when none
-does. Pieces become one as ``due_together`` says, so there are about log2 n of them, and a row is
-rewritten about as often, however long it waits; those of ``MOST_ROWS`` stay as they are. So an
-epoch costs by the rows that are new and those that are up, and a look into each piece.
+The rows of an epoch are one more part, in order. Due rows are cut off a part in place: the part
+stays unchanged, its ``low`` is the value from which its rows still wait, and it is dropped when
+none does. Parts become one as ``due_together`` says, so there are about log2 n of them, and a row
+is rewritten about as often, however long it waits; parts of ``MOST_ROWS`` are not merged. So the
+cost of an epoch is its new rows and its due rows, and a look into each part.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def order_by(rows: Frame, column: str) -> Frame:
 
 class OrderedBuffer(NamedTuple):
     """The rows that wait under a key of the state, in the order of a column of integers; ``living``
-    leaves out those of nobody.
+    drops rows of removed members.
     """
 
     state: State
@@ -44,7 +44,7 @@ class OrderedBuffer(NamedTuple):
     living: Callable[[Frame], Frame] = lambda rows: rows
 
     def take_below(self, below: int) -> list[Frame]:
-        """Takes the rows out whose value is less than ``below``."""
+        """Removes and returns the rows whose value is less than ``below``."""
         up, kept = list[Frame](), list[StatePart]()
         for piece in self.state.pieces(self.key):
             if piece.low >= below:

@@ -1,14 +1,15 @@
-"""Counts of values by group in the order of the values: the best ones are read without looking at
+"""Counts of values by group in the order of the values: the best values are read without looking at
 the others.
 
-As ``windows/state/tallies``: an epoch's changes are one piece, a value stands as often as its rows
-in all pieces say, two pieces become one when the younger has half as many rows. In a piece the rows
-of a group lie together, the best first; a directory says where.
+As in ``state/counters``, an epoch's changes are one part, the count of a value is the sum of its
+rows in all parts, and two parts become one when the younger has half as many rows. In a part the
+rows of a group are consecutive, the best first; a directory has their places.
 
-What stands no longer would be looked at again and again where the best values leave first. So
-whoever has read the first rows of a group may *take* them: they do not count any more, and what was
-left of them is written anew by who took them. How many of a group have been taken from a piece is a
-tally, which ends with the piece. Cost: the rows read; a row is taken once, rewritten some times.
+Where the best values leave first, values with a count of zero would be read again and again. So a
+caller that has read the first rows of a group may *take* them: they do not count any more, and the
+caller writes the rest of them anew. The number of rows of a group that have been taken from a part
+is a tally, which ends with the part. Cost: the rows read; a row is taken once, rewritten some
+times.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def _no_texts(rows: Frame) -> Mapping[str, Frame]:
 
 @frozen
 class First:
-    """The first rows of some groups in all pieces: each with its group's place ``of`` and its
-    piece; in order of these.
+    """The first rows of some groups in all parts: each with its group's place ``of`` and its part;
+    in order of these.
 
-    ``cut``: the last row of a group from a piece that has more of it.
+    ``cut``: the last row of a group from a part that has more of it.
     """
 
     rows: Frame
@@ -53,8 +54,8 @@ class First:
 
 
 def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | None:
-    """Of each of these distinct groups up to ``wanted`` rows of each piece, the best ones; None if
-    there are none.
+    """Returns up to ``wanted`` of the best rows of each part for each of these distinct groups, or
+    None without rows.
     """
     rows, of, piece, cut = [], [], [], []
     n = 0
@@ -130,7 +131,7 @@ def _directory(rows: Frame) -> Frame:
 
 
 def _entries(state: State, piece: StatePart, k: Words, h: Words) -> tuple[Longs, Longs]:
-    """Which of the groups a piece has, and their places in its directory."""
+    """Returns the groups that a part has, and their places in its directory."""
     directory = state.frame(piece, ".dir")
     begins = np.searchsorted(directory[col.KEY], k, "left")
     counts = np.searchsorted(directory[col.KEY], k, "right") - begins
@@ -143,7 +144,7 @@ def _entries(state: State, piece: StatePart, k: Words, h: Words) -> tuple[Longs,
 
 
 def _remaining_rows(state: State, key: str, piece: StatePart) -> Frame:
-    """The rows of a piece that goes, without those that were taken."""
+    """Returns the rows of a part that is dropped, without the taken ones."""
     directory, rows = state.rows_of_partition(piece, state.frame(piece, ".dir")), state.frame(piece)
     state.touched += rows.n
     taken = _take(state, key, piece, directory[col.KEY], directory[col.CHECK])
@@ -166,5 +167,5 @@ def _count(state: State, key: str, piece: StatePart, groups: Frame, more: Longs)
 
 
 def _of_piece(piece: StatePart, k: Words, h: Words) -> tuple[Words, Words]:
-    """Keys of groups in a piece, whose name no other has."""
+    """Returns the keys of groups in a part, whose name is unique."""
     return combine(k, h, np.full(len(k), int(piece.name), np.uint64), np.zeros(len(k), np.uint64))

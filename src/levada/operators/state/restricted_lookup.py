@@ -1,18 +1,21 @@
-"""What is looked up in runs that others have written: their few rows that the new rows of an epoch
-can meet, and no more of their files.
+"""Restricted look-ups in runs that other partitions have written: reads only the rows that the new
+rows of an epoch can meet, and no more of the files.
 
-Who gets groups lists the runs of who had them (``taken_over``), of which most rows are of others.
-Opened as they are, they would be checked, and so read, in whole, and each new row would look into
-each of them. So of a *restricted* run those keys are looked up that are of its groups, and what is
-there of these becomes a run by itself: the directory and the keys are read where these keys are,
-rows where they match, each by the blocks of which a file is checked (``core.checksum_messages``).
+A partition that takes over key groups lists the runs of their old owners (``state_handover``); most
+rows of these runs belong to others. An opened run would be checked, and so read, in whole, and each
+new row would probe it. So a *restricted* run is only searched for the wanted keys of its groups,
+and the matches become a run by themselves: the directory and the keys are read where these keys
+are, rows where they match, each by the blocks by which a file is checked
+(``core.checksum_messages``).
 
-It is right since rows of one key are of one group: whoever is in a stage came by the same slots,
-which are among the keys of each join there. So a row that is not looked up here meets nobody here.
+This is correct since rows of one key are of one group: all rows in a stage were partitioned by the
+same slots, which are among the keys of each join there. So a row that is not looked up here has no
+partner here.
 
-Cost: by the new rows of these groups, and by what they meet. Where they are many for a run, or half
-of its rows are of these groups, it is opened in whole: so who has given groups away goes on with
-what it has read, and who takes all groups of another one reads what it would read soon anyway.
+Cost: by the new rows of these groups, and by their matches. Where the new rows are many for a run,
+or half of its rows are of these groups, the run is opened in whole: so a partition that has given
+groups away continues with the data it has read, and a partition that takes all groups of another
+one reads data that it would read soon anyway.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ class LookupKeys:
     _known: dict[int, Words] = field(default_factory=dict)
 
     def of(self, kept: int, groups: Bools) -> Words:
-        """The keys of these groups, which are a set of a list, in order and once."""
+        """Returns the distinct keys, in order, that are in these groups, a set of a list."""
         if kept not in self._known:
             key_hashes = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
             self._known[kept] = np.unique(np.concatenate([np.empty(0, np.uint64), *key_hashes]))
@@ -55,7 +58,9 @@ class LookupKeys:
 
 
 def restrict_run(state: State, piece: StatePart, wanted: LookupKeys | None) -> Run | None:
-    """A run as new rows meet it; None: they meet none of it. ``wanted`` None: any may."""
+    """Returns a run restricted to the rows that new rows can meet, or None without such rows.
+    ``wanted`` None: no restriction.
+    """
     groups = state.groups(piece)
     if groups is None or wanted is None:
         return open_(state, piece)
@@ -77,14 +82,16 @@ def _lookup_keys(piece: StatePart, groups: Bools, wanted: LookupKeys) -> Words:
 
 
 def _share(state: State, piece: StatePart, groups: Bools) -> float:
-    """How much of a run is of these groups, by its middle."""
+    """Returns the share of a run's rows that is of these groups, estimated from its middle."""
     first = max((piece.rows - SAMPLE) // 2, 0)
     at = np.arange(first, min(first + SAMPLE, piece.rows))
     return np.count_nonzero(groups[state.lazy_frame(piece).take(col.PLACE, at)]) / len(at)
 
 
 def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
-    """The rows of a run that have one of these keys, in their order, with their # columns."""
+    """Returns the rows of a run that have one of these keys, in their order, with their #
+    columns.
+    """
     keys, rows = state.lazy_frame(piece, ".key"), state.lazy_frame(piece)
     places = _places(state, piece, asked)
     k = keys.take(col.KEY, places)

@@ -1,12 +1,12 @@
 """The state of a join's side whose rows end by rows of weight -1 and never by time: views, count
 windows, sessions.
 
-A +1 and the -1 that takes it back are put together before anybody meets them: the newest pieces
-with an epoch's new rows, as versions (``windows/versions``), which is what new rows of the other
-side meet, so that each meets what stands at its instants, once. (What is old there has met the +1
-before, and meets the -1 as it came.) Two pieces become one as soon as the younger has half as many
-rows, as in ``windows/state/tallies``: a small relation is always one run, a row of a large one is
-rewritten some times.
+A +1 and the -1 that takes it back are merged before any row meets them: the newest parts with an
+epoch's new rows, as versions (``windowing/row_versions``). New rows of the other side meet these
+versions, so each meets the rows that exist at its instants, once. (An old row of the other side has
+met the +1 before, and meets the -1 as it came.) Two parts become one as soon as the younger has
+half as many rows, as in ``state/counters``: a small relation is always one run, a row of a large
+one is rewritten some times.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from levada.operators.windowing.row_versions import find_retractions
 
 @frozen
 class RetractableSide:
-    """A side with an epoch's rows: the ``pieces`` that stay as they are, and the others as runs:
-    ``lasting``, of what is not known to end, and ``ended``.
+    """A side with an epoch's rows: the unchanged ``pieces``, and the others as runs: ``lasting``,
+    the rows without a known end, and ``ended``.
     """
 
     pieces: list[StatePart]
@@ -37,7 +37,7 @@ class RetractableSide:
     ended: lsm_runs.Run
 
     def runs_to_probe(self, state: State) -> list[lsm_runs.Run]:
-        """What new rows of the other side meet."""
+        """Returns the runs that new rows of the other side probe."""
         new_runs = [run for run in (self.lasting, self.ended) if run.rows.n]
         return [*(lsm_runs.open_(state, piece) for piece in self.pieces), *new_runs]
 
@@ -67,7 +67,9 @@ def update_side(
 
 
 def _end_retracted(rows: Frame, ends: Sequence[str]) -> Frame:
-    """Rows with those that are taken back as rows that end. What has an end is not looked at."""
+    """Merges rows with their retractions to rows that end. Rows that already have an end are not
+    looked at.
+    """
     open_ = np.flatnonzero(rows[col.END] >= MAX)
     open_rows = rows.take(open_)
     key = whole_key(open_rows, {*ends, col.BEGIN, "w"})
@@ -82,7 +84,7 @@ def _end_retracted(rows: Frame, ends: Sequence[str]) -> Frame:
 
 
 def keep(state: State, key: str, side: RetractableSide, horizon: int) -> None:
-    """Remembers what some later row can still meet."""
+    """Keeps the rows that some later row can still meet."""
     later = side.ended.rows.where(side.ended.rows[col.END] > horizon)
     run = side.lasting
     if later.n:

@@ -1,10 +1,10 @@
-"""Rows that have been taken back: +1 and -1 of one row, once both have begun, say nothing any more
+"""Cancelled rows: +1 and -1 of one row, once both have begun, have no further effect
 (docs/architecture.md#a-triples-way).
 
-Without this the state of count windows and sessions would grow with the stream: their rows end by a
-row of weight -1 and not by time. Two rows are one if they agree in all columns but those that say
-when each began. Of rows that do not cancel wholly the latest stay, in their order. Cost: some hash
-probes a row, whenever pieces of state are put together.
+Without cancelling, the state of count windows and sessions would grow with the stream: their rows
+end by a row of weight -1 and not by time. Two rows are one if they agree in all columns except
+those of their beginnings. If rows do not cancel wholly, the latest stay, in their order. Cost: some
+hash probes a row, whenever state parts are merged.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from levada.operators.windowing.zset import consolidate
 
 
 def drop_cancelled(rows: Frame, begun: Bools, beginnings: Sequence[str] = ()) -> Frame:
-    """The rows without those of the ``begun`` ones that cancel; all where rows have no weights.
+    """Drops the ``begun`` rows that cancel each other. Returns all rows if they have no weights.
 
-    ``beginnings``: columns beside ``#s`` that say when a row began, and nothing else.
+    ``beginnings``: columns other than ``#s`` that contain only the beginning of a row.
     """
     if "w" not in rows or not rows.n:
         return rows

@@ -1,14 +1,14 @@
-"""A run: the rows of a keyed input as a piece of state, in bucket order, for probing
+"""A run: the rows of a keyed input as a state part, in bucket order, for probing
 (docs/architecture.md#state).
 
-What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``;
-no ``#e`` where all rows count equally long), for raw inputs the hash of the whole row ``#f``, the
-directory, and the row ``#o`` that each place stands for. The rows themselves stay in the order in
-which they came, which is mostly that of time: they are never permuted, and what a probe finds lies
-close together.
+The probed columns are in bucket order: the key ``#k #h``, the instants ``#s #e``
+(``window_intervals.outer``; no ``#e`` where all rows count equally long), for raw inputs the hash
+of the whole row ``#f``, the directory, and the row ``#o`` of each place. The rows themselves stay
+in the order of arrival, which is mostly that of time: they are never permuted, and the matches of a
+probe are close together.
 
-A run that is cut (``cut``) has the rows of a range of keys. Its ``#k`` is without the bits of the
-range, so that its buckets tell its keys apart.
+A cut run has the rows of a range of keys. Its ``#k`` is without the bits of the range, so that its
+buckets distinguish its keys.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Run:
     """A run as probes see it: its rows, its buckets, and the row at each place of these.
 
     The rows of a new run still have their # columns, by which they probe others. ``whole`` is #f in
-    bucket order. ``groups``: of which rows must be to count (None: all do). ``range``: of which all
-    keys are; ``stored``: the buckets, whose keys are without its bits. ``is_part``: it is what the
-    new rows can meet of a run, and no more of it.
+    bucket order. ``groups``: the groups whose rows count (None: all). ``range``: the range of all
+    keys. ``stored``: the buckets, whose keys are without its bits. ``is_part``: the run contains
+    only the rows that new rows can meet.
     """
 
     rows: Frame
@@ -67,7 +67,7 @@ class Run:
         return self.order[places].astype(np.intp)
 
     def keep_counting_pairs(self, others: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        """Of pairs of other rows with rows of this run those whose second row counts."""
+        """Keeps pairs of other rows with rows of this run whose second row counts."""
         if self.groups is None:
             return others, rows
         keep = self.groups[self.rows[col.PLACE][rows]]
@@ -100,8 +100,8 @@ class Run:
     def find_pairs(
         self, k: Words, h: Words, s: Times, e: Times, most: int = MAX
     ) -> tuple[Longs, Ints]:
-        """All pairs of a probe row and a place of this run, whatever its range; or, if they are
-        more than ``most``, those of the first probe rows.
+        """Returns all pairs of a probe row and a place of this run, whatever its range. If there
+        are more than ``most``, returns the pairs of the first probe rows.
         """
         if not self.range.depth:
             probes, places = join_pairs(k, h, s, e, self.stored, most)
@@ -113,8 +113,8 @@ class Run:
     def as_probes(
         self, some: Range, by_bucket: bool
     ) -> tuple[Words, Words, Times, Times, Ints | None]:
-        """By what new rows with keys of a range probe a run of it, and which rows these are (None:
-        those); all of them in bucket order, or as they came.
+        """Returns the probe columns for a run of a range, and the new rows with keys of that range
+        (None: all); all of them in bucket order, or in order of arrival.
         """
         if not (some.depth or by_bucket):
             k, h, s, e = (self.rows[n] for n in (col.KEY, col.CHECK, col.BEGIN, col.END))
@@ -160,7 +160,9 @@ def rows_of(state: State, piece: StatePart) -> Frame:
 
 
 def some_of(state: State, piece: StatePart, some: Range, most: int = 2**31) -> Iterator[Frame]:
-    """The rows of a run whose keys are in a range, in their order, so many at a time."""
+    """Yields the rows of a run whose keys are in a range, in their order, at most ``most`` at a
+    time.
+    """
     run, keys = open_(state, piece), state.frame(piece, ".key")
     places = run.places(some)
     at = run.order[places]
@@ -206,7 +208,9 @@ def put_run(
 
 
 def row_bytes(rows: Frame) -> int:
-    """About what a row takes in a run: with its # columns, a place and a share of the directory."""
+    """Returns about the bytes of a row in a run: with its # columns, a place and a share of the
+    directory.
+    """
     return sum(column.itemsize for column in rows.visible().columns.values()) + KEY_BYTES
 
 

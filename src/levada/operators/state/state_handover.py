@@ -1,25 +1,26 @@
-"""A move is a list: the state of a partition under another group table, from the lists of those who
-had its groups (Parallel windowed joins, W16; docs/architecture.md#state).
+"""State handover as a list: the state of a partition under another group table, from the lists of
+the previous owners of its groups (Parallel windowed joins, W16; docs/architecture.md#state).
 
-The new owner lists the pieces of each old one, restricted to the groups that it takes from it; what
-is in files stays as it is. Rows in a restricted piece count only if their group is in its set: who
-looks rows up tests those that are found, who reads all of them leaves the others out, and what is
-put together from it is restricted no more. A group's rows are in one list before and in one after,
-in the same order; but a piece may hold rows of a group that has left and come back since, in newer
-pieces: it is its set that says that these are nobody's.
+The new owner lists the parts of each old one, restricted to the groups that it takes from it; files
+stay unchanged. Rows in a restricted part count only if their group is in its set: a look-up tests
+the rows that it finds, a scan skips the others, and a part merged from it is no longer restricted.
+A group's rows are in one list before and in one after, in the same order. But a part may contain
+rows of a group that has left and come back since, in newer parts: the set of the part shows that
+these rows belong to no partition.
 
-Whoever gets groups notes of each piece that it has by itself which groups it had till then: in the
-piece is nothing of others. So who takes groups later takes no piece that cannot have any of them.
+A partition that receives groups notes, for each part of its own, the groups it had till then: the
+part contains nothing of other groups. So a later owner takes no part that cannot have any of its
+groups.
 
-A piece that several old owners list stands once in the new list, restricted to what is taken of
-all of them: else lists would grow by the number of owners at each move. All new owners go by the
-old lists in the same order, so what they share later stands in the same order everywhere.
+A part that several old owners list is in the new list once, restricted to the union of their
+groups: otherwise lists would grow by the number of owners at each move. All new owners process the
+old lists in the same order, so the parts that they share later are in the same order everywhere.
 
-What follows from other pieces (``FOLLOWS``) is taken from nobody; its operator makes it again.
-What all partitions have alike comes from one of them (the instants of elements, rows that have gone
-to all); texts come from all, since no text says whose it is.
+State that follows from other parts (``FOLLOWS``) is not taken over; its operator computes it again.
+State that is equal in all partitions comes from one of them (the instants of elements, rows that
+have gone to all); texts come from all, since the owner of a text is unknown.
 
-Cost: by the number of pieces; no row is read.
+Cost: by the number of parts; no row is read.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/t
 
 
 class HandedOverGroups(NamedTuple):
-    """Of an old owner's groups those that are taken over (None: all that it had), and which it had
-    (None: that is not known).
+    """The groups that are taken over from an old owner (None: all of its groups), and the groups
+    that it had (None: unknown).
     """
 
     groups: Bools | None
@@ -47,8 +48,8 @@ class HandedOverGroups(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one old owner had: its list, the file that this is in, and which of its groups are taken
-    over; ``joins``: the same of nodes that have or had divided groups.
+    """The state of one old owner: its list, the file that contains it, and its groups that are
+    taken over; ``joins``: the same for nodes that have or had divided groups.
     """
 
     head: Head
@@ -57,7 +58,7 @@ class Part(NamedTuple):
     joins: Mapping[int, HandedOverGroups] = {}
 
     def of(self, key: str) -> HandedOverGroups:
-        """What is taken over of what is kept under a key."""
+        """Returns the groups that are taken over of the state under a key."""
         words = key.split(".")
         number = words[1] if words[0] == PENDING else words[0]
         whole = not self.joins or not number.isdigit()
@@ -65,8 +66,8 @@ class Part(NamedTuple):
 
 
 def take_over(alike: Part | None, parts: Sequence[Part]) -> Head:
-    """The list of a new owner. ``alike``: from whom it takes what all have alike;
-    ``parts``: from whom it takes groups, in the order of their numbers.
+    """Returns the list of a new owner. ``alike``: the old owner from which it takes the state that
+    is equal everywhere; ``parts``: the old owners of its groups, in the order of their numbers.
     """
     sets = Sets()
     lists: dict[str, list[StatePart]] = {}
@@ -148,7 +149,9 @@ def _merge(target: list[StatePart], more: Iterable[StatePart], sets: Sets) -> No
 def _rows(
     part: Part, taken: HandedOverGroups, pieces: Iterable[StatePart], sets: Sets
 ) -> list[StatePart]:
-    """The pieces restricted to what is taken over; those without any of it are left out."""
+    """Returns the parts restricted to the groups that are taken over, without parts that have none
+    of them.
+    """
     out: list[StatePart] = []
     new: dict[tuple[int, int], tuple[int, int] | None] = {}  # places of sets before -> now
     for piece in _name_files(part, pieces):
@@ -163,8 +166,8 @@ def _rows(
 def _restrict_groups(
     head: Head, taken: HandedOverGroups, kept: int, within: int, sets: Sets
 ) -> tuple[int, int] | None:
-    """The places among ``sets`` to which a piece of the old owner is restricted, and of which it
-    has rows; None: it has nothing of what is taken over.
+    """Returns the places in ``sets`` of the groups to which a part of the old owner is restricted,
+    and of the groups of its rows. Returns None if the part has nothing that is taken over.
     """
     known = head.sets[(kept or within) - 1] if kept or within else ALL
     if taken.groups is not None:

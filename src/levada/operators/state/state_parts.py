@@ -1,14 +1,14 @@
-"""State as immutable pieces: what a partition keeps from epoch to epoch
+"""State as immutable parts: the data that a partition keeps from epoch to epoch
 (docs/architecture.md#state).
 
-A *piece* is one or more frames in a state file, with what must be known without opening it: how
-many rows, when all of them are dead, their first and last time. ``State`` is a partition's pieces
-while a stage runs: it opens files on demand (memory maps), takes new pieces, and finishes as one
-file whose head lists all pieces, old and new. Pieces never change; what an epoch does not touch
-costs nothing.
+A *part* is one or more frames in a state file, with the facts that are needed without opening it:
+its number of rows, the instant when all of them are dead, their first and last time. ``State`` is a
+partition's parts while a stage runs: it opens files on demand (memory maps), takes new parts, and
+finishes as one file whose head lists all parts, old and new. Parts never change; a part that an
+epoch does not touch costs nothing.
 
-Every row that is kept by key says which group it is of (``col.PLACE``), so that groups can move to
-another partition: a piece may be *restricted* to a set of groups (``moved/taken_over``).
+Every row that is kept by key has its key group (``col.PLACE``), so that groups can move to another
+partition: a part may be *restricted* to a set of groups (``state_handover``).
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ LARGE = register(f"{__name__}.LARGE", 4, least=2)
 
 
 class StatePart(msgspec.Struct, array_like=True, frozen=True):
-    """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
-    the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
-    ``depth``, ``prefix``: the range of keys that it was cut to; ``run``: what the pieces of one run
-    have in common (0: it is one by itself). ``within``: which of the sets has all groups of which
-    it has rows, where groups have come since it was written (0: none have, or ``kept`` says more).
+    """A part of state. ``dead``: the instant from which none of its rows matters. ``file``: "" is
+    the file that lists it. ``kept``: the set in the head with the groups of rows that count (0:
+    all). ``depth``, ``prefix``: the range of keys that it was cut to. ``run``: the common number of
+    the parts of one run (0: it is a run by itself). ``within``: the set with all groups of its
+    rows, where groups have come since it was written (0: none have, or ``kept`` is smaller).
     """
 
     file: str
@@ -69,8 +69,8 @@ class StatePart(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Bounded(NamedTuple):
-    """What makes state need little memory: a piece that is large for ``theta`` bytes is written at
-    once, by ``write``, which gives the name of a file of its own.
+    """The settings that bound the memory of state: a part that is large for ``theta`` bytes is
+    written at once, by ``write``, which returns the name of a file of its own.
     """
 
     theta: int
@@ -78,8 +78,8 @@ class Bounded(NamedTuple):
 
 
 class Head(msgspec.Struct):
-    """The list of a partition's pieces, by what they belong to; ``sets`` of groups to which some
-    of them are restricted, or of which some of them have rows.
+    """The list of a partition's parts by key; ``sets``: groups to which some of them are
+    restricted, or of which some of them have rows.
     """
 
     pieces: dict[str, list[StatePart]]
@@ -89,7 +89,7 @@ class Head(msgspec.Struct):
 
 class State:
     """A partition's state while one stage of one epoch runs; ``file`` is the name of the file that
-    ``head`` came from (none: it was put together from several).
+    ``head`` came from ("": the head was assembled from several files).
     """
 
     def __init__(
@@ -118,12 +118,12 @@ class State:
         return self._pieces.get(key, [])
 
     def before(self, key: str) -> list[StatePart]:
-        """The pieces of a key with which this epoch began, whatever has come since."""
+        """Returns the parts of a key at the begin of this epoch."""
         return self._first.get(key, [])
 
     def first_pieces(self, ending: str) -> list[StatePart]:
-        """The pieces with which this epoch began, of all keys with this ending: also those that
-        have been replaced since.
+        """Returns the parts of all keys with this ending at the begin of this epoch, including
+        those that have been replaced since.
         """
         return [p for key, pieces in self._first.items() if key.endswith(ending) for p in pieces]
 
@@ -140,7 +140,9 @@ class State:
         return self._open[piece.file]
 
     def frame(self, piece: StatePart, suffix: str = "") -> Frame:
-        """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
+        """Returns a frame of the part for look-ups; the caller adds the rows that it finds to
+        ``touched``.
+        """
         return self.frames(piece)[piece.name + suffix]
 
     def lazy_frame(self, piece: StatePart, suffix: str = "") -> Some:
@@ -149,12 +151,12 @@ class State:
         return frames.some(name) if isinstance(frames, CheckedFrames) else Some(frames[name])
 
     def rows_of_partition(self, piece: StatePart, rows: Frame) -> Frame:
-        """Those of some rows of a piece that are this partition's."""
+        """Returns those rows of a part that belong to this partition."""
         groups = self.groups(piece)
         return rows if groups is None else rows.where(groups[rows[col.PLACE]])
 
     def groups(self, piece: StatePart) -> Bools | None:
-        """The groups whose rows of a piece are this partition's; None: all."""
+        """Returns the groups whose rows of a part belong to this partition; None: all."""
         return decode(self._sets[piece.kept - 1]) if piece.kept else None
 
     def within(self, pieces: Iterable[StatePart]) -> int:
@@ -201,7 +203,7 @@ class State:
         return self._new_bytes
 
     def is_new(self, piece: StatePart) -> bool:
-        """Whether a piece came in this epoch."""
+        """Whether a part was added in this epoch."""
         return not piece.file or piece.file in self._written
 
     def unlisted_files(self) -> list[str]:
@@ -220,7 +222,7 @@ class State:
                 self._pieces.pop(key, None)
 
     def drop_dead(self, key: str, horizon: int) -> list[StatePart]:
-        """Drops the pieces that are dead at ``horizon``; returns what is left."""
+        """Drops the parts that are dead at ``horizon``; returns the remaining ones."""
         pieces = self.pieces(key)
         left = [p for p in pieces if p.dead > horizon]
         if len(left) != len(pieces):
@@ -232,7 +234,9 @@ class State:
         return sorted({p.file for pieces in self._pieces.values() for p in pieces if p.file})
 
     def first_files(self) -> set[str]:
-        """The files that a state needs which came from one file, as this epoch began."""
+        """Returns the files that the state needed at the begin of this epoch, if it came from one
+        file.
+        """
         return {self.file, *(p.file for pieces in self._first.values() for p in pieces)}
 
     def finish(self) -> list[memoryview]:
@@ -258,11 +262,12 @@ def _bytes(frames: Mapping[str, Frame]) -> int:
 
 
 def due_together(pieces: Sequence[StatePart]) -> int:
-    """Which of the pieces, oldest first, are to become one: from here on (their number: none).
+    """Returns the place from which on the parts, oldest first, are to be merged (their number: no
+    merge).
 
-    Four or more, of which the oldest has no more rows than all others. So there are about log2 n
-    pieces, and a row is rewritten about as often, however much is kept. What was put together in
-    parts (``run``) counts as one.
+    At least four are merged, and the oldest has no more rows than all others. So there are about
+    log2 n parts, and a row is rewritten about as often, however large the state is. The parts of
+    one cut run (``run``) count as one.
     """
     first, many, rows, younger = len(pieces), 0, 0, 0
     for i in range(len(pieces) - 1, -1, -1):

@@ -1,16 +1,17 @@
-"""The texts of remembered rows: term tables that are kept as long as a row that came with them can
-matter.
+"""Retention of the texts of remembered rows: a term table is kept as long as a row that came with
+it can matter.
 
-Each epoch's terms join the open table until it holds 8 epochs; four sealed tables merge into one. A
-table is dropped when all rows that it came with are dead (``dead``, the greatest end of their
-windows), so a term of a row in state is always found.
+Each epoch's terms join the open table until it contains 8 epochs; four sealed tables merge into
+one. A table is dropped when all rows that it came with are dead (``dead``, the greatest end of
+their windows), so a term of a row in state is always found.
 
 Rows that end by a row of weight -1 (count windows, sessions, relations) have no such end, and
-neither have the tables that came with one. From these all terms that no row in state has are
-dropped when they have doubled since the last time, but not before they are a quarter as many as the
-rows in state, which must all be read for it: so a term costs a bounded number of looks.
+neither have the tables that came with one. These tables are collected when they have doubled since
+the last time, but not before they have a quarter as many terms as the state has rows, which must
+all be read for it: terms that no row in state has are dropped. So a term costs a bounded number of
+looks.
 
-Where memory is bounded a table that is large merges with no other: there are more to look into.
+Where memory is bounded, a large table is not merged; there are then more tables to look into.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def table(state: State, piece: StatePart) -> Terms:
 
 
 def insert(state: State, terms: Terms, dead: int, horizon: int) -> None:
-    """Adds an epoch's terms, which rows that live until ``dead`` came with."""
+    """Adds an epoch's terms, whose rows are alive until ``dead``."""
     pieces = list(state.drop_dead(KEY, horizon))
     if not len(terms):
         return
@@ -73,7 +74,9 @@ def _add_terms(state: State, pieces: list[StatePart], terms: Terms, dead: int) -
 
 
 def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
-    """The tables, those without an end as one of what rows in state still have, if that is due."""
+    """Returns the tables. If a collection is due, those without an end become one table of the
+    terms that rows in state still have.
+    """
     endless = [p for p in pieces if p.dead >= MAX]
     left = sum(p.rows for p in endless if p.level == _LEFT)
     new = sum(p.rows for p in endless) - left

@@ -1,18 +1,18 @@
-"""A join of many inputs by one key whose form is chosen while it runs: in one step, or two at a
-time with what is joined on the way kept as state (``join_forms``; CQELS Cloud, C27).
+"""Adaptive join of many inputs by one key, whose strategy is chosen while it runs: in one step, or
+two at a time with intermediate results kept as state (``join_strategy_cost``; CQELS Cloud, C27).
 
-    one step -> two at a time   what is kept is made of the rows of before, which are in state
-    two at a time -> one step   what is kept is dropped
+    one step -> two at a time   intermediate results are computed from the rows in state
+    two at a time -> one step   intermediate results are dropped
 
-The runs of the inputs are the same in both forms, so a change loses no row and meets none twice,
-and each partition makes its own. All inputs came by one key, so in both forms new rows meet those
-of their keys alone: of runs that others have written these are read, and all of them where what is
-kept is made. What is kept *follows from* the runs of the inputs: it does not move with groups, and
-is made again where the figures say so. In a node whose groups are divided each new row meets others
-in one partition only, so it is one step.
+The runs of the inputs are the same in both strategies, so a change loses no row and meets none
+twice, and each partition changes by itself. All inputs are partitioned by one key, so new rows only
+meet rows of their keys: of runs written by other partitions only these rows are read, and all rows
+where intermediate results are computed. Intermediate results *follow from* the runs of the inputs:
+they do not move with groups, and are computed again where the figures say so. In a node whose
+groups are divided each new row meets others in one partition only, so it uses one step.
 
-Invariant: what is kept of some inputs is the join of all of their rows in state; without figures
-nothing is kept.
+Invariant: the intermediate result of some inputs is the join of all of their rows in state; without
+figures nothing is kept.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NO_KEYS = {name: np.empty(0, np.uint64) for name in (col.KEY, col.CHECK)}
 
 
 class _TooMuchError(Exception):
-    """More would be made of what is kept than memory is for it."""
+    """Intermediate results would exceed the memory for them."""
 
 
 def adaptive(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
@@ -95,7 +95,7 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
 
 
 def _wanted_order(node: Node, figures: Figures, env: OperatorContext) -> Order:
-    """As what it is to be joined."""
+    """Returns the wanted order of the joins, or ()."""
     if env.place.division.of(node.id):
         return ()
     order = choose(figures)
@@ -105,7 +105,7 @@ def _wanted_order(node: Node, figures: Figures, env: OperatorContext) -> Order:
 def _apply_order(
     node: Node, sides: Sequence[Input], wanted: Order, has: Order, *, env: OperatorContext
 ) -> Order:  # fmt: skip
-    """Makes of the state what this form needs; () if that would be too much."""
+    """Converts the state for this strategy; returns () if that would be too much."""
     if wanted == has:
         return wanted
     _forget(env.state, node)
@@ -119,7 +119,7 @@ def _apply_order(
 
 
 def _key(node: Node, some: Order) -> str:
-    """Where the join of these inputs is kept."""
+    """Returns the state key of the join of these inputs."""
     return f"{node.id}.{FOLLOWS}" + "-".join(map(str, some))
 
 
@@ -129,7 +129,7 @@ def _forget(state: State, node: Node) -> None:
 
 
 def _recall(state: State, node: Node) -> Figures:
-    """The figures of before; none where nothing is known, or groups have moved since."""
+    """Returns the previous figures; empty ones if there are none, or groups have moved since."""
     pieces = state.pieces(_key(node, ()))
     if not pieces:
         return Figures.empty(len(node.step.keys))
@@ -151,7 +151,7 @@ def _remember(state: State, node: Node, figures: Figures) -> None:
 
 @frozen
 class _Joined:
-    """A join of two in the chain: of what, and where it is kept."""
+    """A join of two in the chain: its sides, and its state key."""
 
     node: PlanNode[s.Join]
     left: Side
@@ -162,7 +162,7 @@ class _Joined:
 def _chain(
     node: Node, sides: Sequence[Input], order: Order, env: OperatorContext
 ) -> list[_Joined] | None:
-    """All joins but what the last one makes; None if one would make too much."""
+    """Returns all joins except the last one; None if one of them would make too much."""
     left, joins = _side_of(sides[order[0]]), list[_Joined]()
     horizon = env.horizons(node).now
     try:
@@ -214,7 +214,7 @@ def _join_last(chain: Sequence[_Joined], env: OperatorContext) -> Iterator[Frame
 
 
 def _keep_chain(chain: Sequence[_Joined], env: OperatorContext, horizons: Horizons) -> None:
-    """Keeps what has been joined on the way."""
+    """Keeps the intermediate results."""
     for both, above in pairwise(chain):
         if above.left.new.rows.n:
             _insert(both, above.left.new, env, horizons)
@@ -244,7 +244,9 @@ def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
 def _build_kept_joins(
     node: Node, sides: Sequence[Input], order: Order, env: OperatorContext
 ) -> bool:
-    """Makes what is kept of the rows of before; False if one of its joins would be too much."""
+    """Computes intermediate results from the rows in state; returns False if one of the joins would
+    be too much.
+    """
     horizons = env.horizons(node)
     key, layout = f"{node.id}.{order[0]}", sides[order[0]].layout
     try:
@@ -285,7 +287,7 @@ def _in_time(rows: Frame, most: int) -> Iterator[Frame]:
 
 
 def _pair_of(node: Node, some: Order) -> PlanNode[s.Join]:
-    """The join of some inputs, the last one with what is joined of the others."""
+    """Returns the join of some inputs, the last one with the join of the others."""
     whole = len(some) == len(node.step.keys)
     left = _layout(node, some[:-1])
     windows = _windows(node, some)
@@ -302,17 +304,17 @@ def _pair_of(node: Node, some: Order) -> PlanNode[s.Join]:
 
 
 def _slots(node: Node, some: Order) -> list[int]:
-    """Which slots of the result come from these inputs."""
+    """Returns the slots of the result that come from these inputs."""
     return [n for n, (i, _) in enumerate(node.step.out) if i in some]
 
 
 def _windows(node: Node, some: Order) -> list[int]:
-    """Which windows of the result rows of these inputs have."""
+    """Returns the windows of the result that rows of these inputs have."""
     return [w for w, at in enumerate(node.step.windows) if any(at[i] >= 0 for i in some)]
 
 
 def _output_slots(node: Node, some: Order) -> Iterator[tuple[int, int]]:
-    """Of each slot of a join of two the side and the slot there."""
+    """Yields for each slot of a join of two the side and the slot there."""
     before, last = some[:-1], some[-1]
     left = _slots(node, before)
     for n in _slots(node, some):
@@ -321,7 +323,7 @@ def _output_slots(node: Node, some: Order) -> Iterator[tuple[int, int]]:
 
 
 def _sides(node: Node, some: Order) -> Iterator[tuple[int, int]]:
-    """Of each window of a join of two its place in both sides, -1 where it is not."""
+    """Returns for each window of a join of two its place in both sides, -1 where it is missing."""
     before, last = some[:-1], some[-1]
     left = _windows(node, before)
     for w in _windows(node, some):
@@ -331,7 +333,7 @@ def _sides(node: Node, some: Order) -> Iterator[tuple[int, int]]:
 
 
 def _layout(node: Node, some: Order) -> Layout:
-    """The columns of what is joined of some inputs; of one they are its own."""
+    """Returns the columns of the join of some inputs; of one input its own."""
     if len(some) == 1:
         return node.input_layouts[some[0]]
     slots = tuple([node.layout.slots[n] for n in _slots(node, some)])
@@ -339,7 +341,7 @@ def _layout(node: Node, some: Order) -> Layout:
 
 
 def _span(node: Node, some: Order, w: int) -> Span:
-    """Which times of a window what is joined of some inputs has."""
+    """Returns the times of a window that the join of some inputs has."""
     places = [(i, node.step.windows[w][i]) for i in some if node.step.windows[w][i] >= 0]
     spans = [(node.input_layouts[i].windows[at], node.step.raw[i]) for i, at in places]
     prev = any(span.prev or raw for span, raw in spans)

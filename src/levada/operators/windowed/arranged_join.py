@@ -1,18 +1,18 @@
-"""Static rows that are kept once, and the joins that read them where they are
-(``plan/physical/shared/arranged``).
+"""Shared arrangements of static rows, and the joins that read them in place
+(``plan/sharing/static_arrangements``).
 
     out = new rows x arrangement
 
-All rows of a member of an arrangement come in one epoch, the first one of those who asked for it,
-and are there before anybody's rows look for them. So new rows of the other side meet what is kept,
-by the key and the member of the *arrangement*, and are themselves kept for nothing but what makes
-them a set. What a join keeps of static data is nothing, however many join with them. Of what is
-kept for relaxed joins whose queries want other static rows some more come with each newcomer that
-wants some; a join meets those that its own picks want.
+All rows of a member of an arrangement come in one epoch, the first epoch of the query that needs
+them, and are there before any row looks for them. So new rows of the other side meet the
+arrangement, by the key and the member of the *arrangement*, and are themselves kept only as far as
+set semantics need it. A join keeps no static data of its own, however many joins there are. An
+arrangement for relaxed joins, whose queries want other static rows, receives more rows with each
+newcomer that wants some; a join meets those that its own picks want.
 
-Invariant: rows that meet are in one partition, since both sides are placed by the same terms.
-Cost of an epoch: by its new rows and the result, a probe for each run of the arrangement, of which
-there are about log2 n.
+Invariant: rows that meet are in one partition, since both sides are placed by the same terms. Cost
+of an epoch: by its new rows and the result, a probe for each run of the arrangement, of which there
+are about log2 n.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def arrange_distinct(
 def relaxed_static(
     node: PlanNode[s.RelaxedStatic], inputs: Inputs, env: OperatorContext
 ) -> Frame | None:
-    """Keeps those that are not there yet. What nobody wants any more goes with others that come,
-    if it is more than half.
+    """Keeps new static rows. Rows that no pick wants any more are dropped together with an
+    insertion, if they are more than half.
     """
     rows, key = _arriving_rows(node, inputs), _key(node.id)
     if rows is None:
@@ -102,7 +102,7 @@ def relaxed_static(
 
 
 def _whole_key(rows: Frame, slots: int) -> r.Key:
-    """What tells rows that are kept apart: their keys and what else they have."""
+    """Returns the key that distinguishes kept rows: their keys and all other columns."""
     k, h = rows[col.KEY], rows[col.CHECK]
     for i in range(slots):
         k, h = combine(k, h, rows[col.x(i)], rows[col.y(i)])
@@ -120,7 +120,7 @@ def _keep(
 def _arriving_rows(
     node: PlanNode[s.Arrange], inputs: Inputs, *, once: bool = False
 ) -> Frame | None:
-    """The rows of members that are there, as they are kept; None: there are none."""
+    """Returns the rows of living members, in the layout of the arrangement; None without rows."""
     step, (frame,) = node.step, inputs
     if frame is None:
         return None
@@ -161,7 +161,9 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) ->
 
 
 def _drop_unwanted(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
-    """Without those of static rows that are kept for others, or that nobody wants any more."""
+    """Drops pairs with static rows that are kept for other joins, or that no pick wants any
+    more.
+    """
     shares, at = env.shares, node.step.arranged
     if not node.step.relaxed or shares is None:
         return matches
@@ -187,7 +189,7 @@ def _key(arrangement: int) -> str:
 def arranged_rows(
     node: PlanNode, at: int, reads: Sequence[int], state: State
 ) -> list[lsm_runs.Run]:
-    """The rows of the arrangement that a join reads, as those of its input ``at``."""
+    """Returns the rows of the arrangement that a join reads, as those of its input ``at``."""
     layout, runs = node.input_layouts[at], list[lsm_runs.Run]()
     for piece in state.pieces(_key(node.inputs[at])):
         run = lsm_runs.open_(state, piece)

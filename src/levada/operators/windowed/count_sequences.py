@@ -1,7 +1,7 @@
-"""What count windows count: the rows of a member, or those of it that agree in some slots, as a
-sequence by (ts, canonical text of the whole row).
+"""The sequences of count windows: the rows of a member, or the rows that agree in some slots,
+ordered by (ts, canonical text of the whole row).
 
-Texts are looked at only where rows of one sequence share an instant: the order across sequences
+Texts are compared only where rows of one sequence share an instant: the order across sequences
 decides nothing. Cost: a hash probe a row and a sort by counting.
 """
 

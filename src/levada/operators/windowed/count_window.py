@@ -1,7 +1,7 @@
 """Count windows: the last n rows of a stream, or of each key of it, as changes of its content
 (docs/semantics.md#windows).
 
-A *sequence* is what is counted: all rows of a member, or those that agree in the key slots. Its
+A *sequence* is the counted rows: all rows of a member, or the rows that agree in the key slots. Its
 rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
 the step, mostly 1): with number b*m it becomes the numbers above b*m - n. So number q enters with
 the first multiple of m that is not less than q, and leaves with the first that is not less than q +
@@ -10,9 +10,9 @@ n; if these are one, it never was there. Over triples the content is a set: an o
 enter nor does the earlier one leave. Over tuples, a bag, every row does both. A row has ``lo`` of
 its triple and ``hi`` of the instant of its change.
 
-The state is what can still be there or come in, by number (``windows/state/numbered``), and how
-many rows each sequence has had; over triples the latest number of each, and the numbers that are
-continued. Cost: the rows that are new and those that they push out.
+The state is the rows that can still be there or enter, by number (``state/numbered_rows``), and the
+number of rows of each sequence; over triples the latest number of each, and the numbers that are
+continued. Cost: the new rows and the rows that they push out.
 """
 
 from __future__ import annotations
@@ -71,14 +71,16 @@ def count_window(
 
 @frozen
 class _Sizes:
-    """Of each member how many occurrences its window holds, and after how many it changes."""
+    """The number of occurrences in each member's window, and the number after which the window
+    changes.
+    """
 
     count: Longs
     step: Longs
 
     @staticmethod
     def of(node: PlanNode) -> _Sizes:
-        """As the members' windows say."""
+        """Returns the sizes of the members' windows."""
         windows = [m.windows[0] for m in node.members]
         return _Sizes(
             *(np.array([getattr(w, name) for w in windows], np.int64) for name in ("count", "step"))
@@ -110,8 +112,8 @@ class _New:
     """An epoch's rows by sequence, each one's in order: the ``sequence``, number ``q`` and time
     ``lo`` of each row.
 
-    Of each sequence its key ``k, h``, member ``op`` and group ``place``, its first row, at
-    ``starts``, and its last number before these rows, ``base``, and with them, ``top``.
+    For each sequence: its key ``k, h``, member ``op`` and group ``place``, its first row, at
+    ``starts``, its last number before these rows, ``base``, and with them, ``top``.
     """
 
     sequence: Longs
@@ -127,7 +129,7 @@ class _New:
 
     @staticmethod
     def of(state: State, key: str, fresh: Sequences) -> _New:
-        """Rows by sequence are numbered on from those of before."""
+        """Numbers the rows of sequences, after the previous ones."""
         k, h, starts = fresh.k, fresh.h, fresh.starts
         of = fresh.of.astype(np.int64)
         base = count_arrived(state, f"{key}.count", k, h)
@@ -152,8 +154,8 @@ def occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
 
 
 def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
-    """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
-    all of it that are ever there.
+    """Returns the number of the occurrence that each of these continues, 0 for a new one. ``rows``
+    are all occurrences that are ever there.
     """
     codes, first = group(*_triple(node, rows))
     latest = np.zeros(len(first), np.int64)
@@ -174,7 +176,7 @@ def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.ND
 
 
 def _due_rows(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
-    """The rows of before that enter or leave with new ones, looked up by their numbers."""
+    """Returns the previous rows that enter or leave with new ones, looked up by their numbers."""
     m, size = sizes.step[new.op], sizes.count[new.op]
     low, high = new.base // m * m, new.top // m * m
     gone = np.maximum(low - size, 0)  # what has left by number ``low``
@@ -195,7 +197,7 @@ def _due_rows(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> 
 def _remember(
     node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame, before: Longs, *, new: _New
 ) -> None:
-    """What can still be there or come in, and which numbers are continued."""
+    """Keeps the rows that can still be there or enter, and the numbers that are continued."""
     left = _living_of(node, state, key)
     of = rows[col.SEQUENCE]
     plain = Frame({n: c for n, c in rows.columns.items() if n != col.SEQUENCE}, rows.n)
@@ -214,7 +216,7 @@ def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows
     left = _living_of(node, state, key)
 
     def newest(many: Frame) -> Frame:
-        """Of each triple the last row: pieces are put together from the oldest on."""
+        """Returns the last row of each triple: parts are merged from the oldest on."""
         many = left(many)
         codes, first = group(many[col.KEY], many[col.CHECK])
         at = np.empty(len(first), np.int64)
@@ -227,8 +229,8 @@ def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows
 
 
 def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callable[[Frame], Frame]:
-    """Of rows with ``#q`` those that have not left by their sequences' last numbers; of queries
-    that are gone none.
+    """Returns a filter for rows with ``#q``: those that have not left by their sequences' last
+    numbers, without rows of removed queries.
     """
     keys, sizes = node.step.keys, _Sizes.of(node)
 
@@ -247,10 +249,10 @@ def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callabl
 def _changes(
     state: State, key: str, rows: Frame, before: Longs, new: _New, *, sizes: _Sizes
 ) -> Frame:
-    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new; where
-    both are, one row that ends.
+    """Returns +1 for entering rows, -1 for leaving rows, if the occurrence with which they do so is
+    new; one row with an end if both are.
 
-    ``before``: what the last of these rows, the new ones, continue.
+    ``before``: the numbers that the last of these rows, the new ones, continue.
     """
     op, q, of = rows["op"], rows[col.NUMBER], rows[col.SEQUENCE]
     begin, comes = new.instants(of, sizes.enters(op, q))

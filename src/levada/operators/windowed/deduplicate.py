@@ -1,4 +1,4 @@
-"""Occurrences: what makes the content of a window a set (docs/glossary.md).
+"""Occurrences: the content of a window as a set (docs/glossary.md).
 
 Equal triples of one time are one occurrence: later copies are dropped. Each occurrence gets
 ``prev``, the greatest earlier time of an equal row, from the runs and from its own batch: it counts
@@ -26,7 +26,7 @@ Kept = npt.NDArray[np.int64] | None
 
 
 def pick(key: Key, kept: Kept) -> Key:
-    """The keys of these rows."""
+    """Returns the keys of these rows."""
     return key if kept is None else (key[0][kept], key[1][kept])
 
 
@@ -57,7 +57,9 @@ def _quarter(node: PlanNode[Occur]) -> int:
 
 
 def find_occurrences(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """New raw rows -> occurrences; remembered as long as they can be somebody's ``prev``."""
+    """Turns new raw rows into occurrences, and keeps them as long as they can be the ``prev`` of a
+    later row.
+    """
     layout, (frame,) = node.input_layouts[0], inputs
     if frame is None:
         return None

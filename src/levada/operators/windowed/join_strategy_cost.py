@@ -1,19 +1,20 @@
-"""What a join of many inputs costs in one step, and two at a time; which of both it is to be.
+"""The cost of a join of many inputs in one step, and two at a time, and the choice of the strategy.
 
-Two at a time what is joined of some inputs is kept as state, so that rows of the others meet it
-with one probe; in one step it is found again and again, and kept nowhere. Which is less follows
-from how many rows each *set* of inputs makes in an epoch: for each input, its new rows times the
-mean of the products of what these match in the others (``multiway_inputs.matches``), so keys with
-many rows in several inputs count as they are.
+Two at a time keeps the join of some inputs as state, so that rows of the others meet it with one
+probe. One step computes it again and again, and keeps nothing. The cheaper strategy follows from
+the number of rows that each *set* of inputs makes in an epoch: for each input, its new rows times
+the mean of the products of their matches in the others (``multiway_inputs.matches``), so keys with
+many rows in several inputs are counted correctly.
 
     one step    each new row probes others in turn, as do the combinations on the way
-    two         each new row probes once; what is kept is made, written, merged, and probes, too
+    two         each new row probes once; intermediate results are made, written, merged, and
+                probe, too
 
-Two at a time it is in the order that costs least. Figures are of late: each epoch counts for a
-third of what is remembered, and in proportion to its rows.
+Two at a time uses the cheapest order. Figures are recent: each epoch counts for a third of the
+remembered value, and in proportion to its rows.
 
-Invariant: the choice follows from the epochs alone, so a replay makes the same.
-(CQELS Cloud, C26, C27.)
+Invariant: the choice follows from the epochs alone, so a replay makes the same choice. (CQELS
+Cloud, C26, C27.)
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ MOST = 6  # inputs, of whose sets figures are kept
 
 @frozen
 class Figures:
-    """What is known of a join. ``order``: as what it is joined, () for one step. ``epochs`` that
-    were looked at. By set of inputs (bits): how many ``rows`` are new in an epoch in their join;
-    ``one``: what one step costs in an epoch (ns).
+    """The statistics of a join. ``order``: its current order, () for one step. ``epochs``: the
+    number of observed epochs. ``rows``: by set of inputs (bits) the number of new rows of their
+    join in an epoch. ``one``: the cost of one step in an epoch (ns).
     """
 
     order: tuple[int, ...]
@@ -61,7 +62,7 @@ class Figures:
         return Figures(self.order, self.epochs + 1, one, rows)
 
     def two_way_cost(self, order: Sequence[int]) -> float:
-        """What two at a time costs in an epoch (ns), in this order."""
+        """Returns the cost of two at a time in an epoch (ns), in this order."""
         some, cost, left = 1 << order[0], 0.0, float(self.rows[1 << order[0]])
         for at, i in enumerate(order[1:], 2):
             cost += PROBE * (left + float(self.rows[1 << i]))
@@ -72,7 +73,7 @@ class Figures:
         return cost
 
     def best_order(self) -> tuple[float, tuple[int, ...]]:
-        """What two at a time costs at least, and in which order."""
+        """Returns the least cost of two at a time (ns), and its order."""
         inputs = len(self.rows).bit_length() - 1
         least: dict[int, tuple[float, tuple[int, ...]]] = {
             1 << a | 1 << b: (self.two_way_cost((a, b)), (a, b))
@@ -92,7 +93,7 @@ class Figures:
             yield some, min((self._kept(way), way) for way in ways)
 
     def _kept(self, order: tuple[int, ...]) -> float:
-        """What joining these costs, kept as long as there are others."""
+        """Returns the cost of a join of these inputs, kept as long as there are others."""
         whole = 1 << len(order) == len(self.rows)
         last = 0.0 if whole else float(self.rows[sum(1 << i for i in order)])
         return self.two_way_cost(order) + STORE * last
@@ -104,7 +105,7 @@ class Figures:
 
 
 def choose(figures: Figures) -> tuple[int, ...]:
-    """As what a join is to go on: the order of its joins of two, or () for one step."""
+    """Returns the order of the joins of two with which a join continues, or () for one step."""
     now = figures.order
     if figures.epochs < FIRST or figures.one <= 0:
         return now
@@ -116,7 +117,9 @@ def choose(figures: Figures) -> tuple[int, ...]:
 
 
 def _one_step_cost(looks: Sequence[Doubles], new: Sequence[int]) -> float:
-    """What one step costs (ns): each input probes those first that match least."""
+    """Returns the cost of one step (ns): each input first probes the inputs with the fewest
+    matches.
+    """
     cost = 0.0
     for i, (look, rows) in enumerate(zip(looks, new, strict=True)):
         if not rows:
@@ -132,7 +135,7 @@ def _one_step_cost(looks: Sequence[Doubles], new: Sequence[int]) -> float:
 
 
 def _rows(looks: Sequence[Doubles], new: Sequence[int]) -> Doubles:
-    """By set of inputs, how many rows are new in their join."""
+    """Returns by set of inputs the number of new rows in their join."""
     inputs = len(looks)
     row_counts = np.zeros(1 << inputs)
     for i, (look, rows) in enumerate(zip(looks, new, strict=True)):

@@ -1,14 +1,13 @@
-"""Rows with those that came before them: each new row with the last n of its key, itself among
-them, as they are at its instant.
+"""Last rows: each new row with the last n of its key, itself among them, as of its instant.
 
-It is what a join of the windows [Now] and [Partition By key Rows n] of one stream gives, without
-either: a row of [Now] counts at its own instant alone, and there the count window holds the last n
-rows up to the end of that instant. So nothing is ever taken back, and rows have no weights. The
-sequences are those of count windows (``sequences``): by (ts, canonical text).
+This is the join of the windows [Now] and [Partition By key Rows n] of one stream, without either
+window: a row of [Now] counts at its own instant alone, and there the count window contains the last
+n rows up to the end of that instant. So nothing is ever taken back, and rows have no weights. The
+sequences are those of count windows (``count_sequences``): by (ts, canonical text).
 
-An instant is never in two epochs, so of what came before the last n - 1 rows of a key are all that
-is ever met. They are the state, a row under its key (``windows/state/tallies``), until pieces are
-put together. Cost: new rows, and the pairs that come out.
+An instant is never in two epochs, so of the previous rows only the last n - 1 of a key can be met.
+They are the state, a row under its key (``state/counters``), until parts are merged. Cost: new
+rows, and the output pairs.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
 
 @frozen
 class _Known:
-    """The rows of the sequences that go on, in order: those of before and the new ones, which stand
-    at the places ``new``; where the sequence of each row begins (``first``), and the last row of
-    its instant (``last``).
+    """The rows of the sequences that continue, in order: previous rows and the new ones, which are
+    at the places ``new``; the begin of each row's sequence (``first``), and the last row of its
+    instant (``last``).
     """
 
     rows: Frame
@@ -85,12 +84,12 @@ def recent_in_pieces(
 
 
 def _counts(node: PlanNode[s.Recent], window: int) -> Longs:
-    """Of each member how many rows its window holds."""
+    """Returns the number of rows in each member's window."""
     return np.array([m.windows[window].count for m in node.members], np.int64)
 
 
 def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Known:
-    """The new rows behind those of before."""
+    """Returns the new rows behind the previous ones."""
     rows, of = _past_rows(node, fresh.rows), fresh.of
     at = np.arange(rows.n)
     matches = counters.find(state, f"{node.id}.recent", fresh.k, fresh.h)
@@ -107,7 +106,7 @@ def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Kn
 
 
 def _past_rows(node: PlanNode[s.Recent], rows: Frame) -> Frame:
-    """What is shown of past rows, by the slots of the input."""
+    """Returns the shown columns of past rows, by the slots of the input."""
     slots = node.input_layouts[0].slots
     shown = {at for past, at in node.step.out if past}
     names = [n for i in sorted(shown) for n in slot_columns(i, slots[i]) if n in rows]
@@ -115,7 +114,7 @@ def _past_rows(node: PlanNode[s.Recent], rows: Frame) -> Frame:
 
 
 def _pairs(node: PlanNode[s.Recent], new: Frame, i: Longs, rows: Frame, j: Longs) -> Frame:
-    """Row i of the new ones with row j of those that are known."""
+    """Pairs row i of the new ones with row j of the known ones."""
     step = node.step
     columns: dict[str, Column] = {name: new[name].take(i) for name in ("op", col.PLACE)}
     for out, ((past, at), facets) in enumerate(zip(step.out, node.layout.slots, strict=True)):
@@ -128,7 +127,7 @@ def _pairs(node: PlanNode[s.Recent], new: Frame, i: Longs, rows: Frame, j: Longs
 
 
 def _remember(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> None:
-    """Those of the new rows that later ones can meet."""
+    """Keeps the new rows that later ones can meet."""
     counts, alive = node.known(_counts, node.step.window), node.alive
 
     def latest(rows: Frame) -> Frame:
@@ -146,7 +145,7 @@ def _remember(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> None:
 
 
 def _among_last(of: Ints, many: Longs) -> Bools:
-    """Which rows, by sequence and in order, are among the last ones of theirs."""
+    """Flags the rows, by sequence and in order, that are among the last ones of their sequence."""
     here = np.arange(len(of))
     ends = ends_segment(of)
     last = np.flatnonzero(ends)[np.cumsum(ends) - ends] if len(of) else here

@@ -1,10 +1,11 @@
-"""The inputs of a join of many, their runs and their new rows, and how many rows of the others some
-of these match.
+"""The inputs of a multiway join: their runs, their new rows, and estimates of the matches between
+inputs.
 
-A sample of new rows probes the largest run of each other input, and what is found is scaled to all
-rows of that; so keys that are skewed count as they are, and nothing is kept for it. Of runs of
-which there is only what new rows can meet nothing can be scaled: each of these is probed. What is
-told follows from the epoch and the state alone, so a replay says the same. (CQELS Cloud, C26.)
+A sample of new rows probes the largest run of each other input, and the matches are scaled to all
+its rows; so skewed keys are counted correctly, and no statistics are kept for it. A restricted run,
+with only the rows that new rows can meet, cannot be scaled: each of these runs is probed. The
+estimates follow from the epoch and the state alone, so a replay computes the same. (CQELS Cloud,
+C26.)
 
 Cost: ``SAMPLE`` probes for each two inputs.
 """
@@ -78,7 +79,9 @@ def inputs_of(
     inputs: Inputs,
     horizons: lsm_runs.Horizons,
 ) -> list[Input]:
-    """All inputs; of runs that others have written what the new rows of this epoch can meet."""
+    """Returns all inputs; runs written by other partitions are restricted to the rows that the new
+    rows of this epoch can meet.
+    """
     came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
     sides = []
     for i, arrived in enumerate(came):
@@ -118,8 +121,8 @@ def _input(
 
 
 def _shown_columns(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
-    """What the result takes of an input: what it shows of slots, and times; keys are in the #
-    columns.
+    """Returns the columns of an input that the result uses: shown slots, and times; keys are in the
+    # columns.
     """
     shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
@@ -128,8 +131,8 @@ def _shown_columns(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Fram
 
 
 def matches(sides: Sequence[Input], i: int) -> Doubles:
-    """How many rows of each input there are for one of a few new rows of input ``i``, spread over
-    all: a row for each of these, with 1 for itself.
+    """Returns the number of matching rows in each input for a sample of new rows of input ``i``,
+    spread over all: a row for each of these, with 1 for itself.
     """
     new = sides[i].new.buckets
     at = np.linspace(0, max(len(new.k) - 1, 0), min(SAMPLE, len(new.k))).astype(np.intp)
@@ -142,7 +145,7 @@ def matches(sides: Sequence[Input], i: int) -> Doubles:
 
 
 def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
-    """The other inputs, those first that have the fewest rows for one; () if one has none."""
+    """Returns the other inputs, those with the fewest matches first; () if one has none."""
     others = [j for j in range(len(sides)) if j != i]
     if not len(look) or any(not list(sides[j].runs_to_probe(new=j > i)) for j in others):
         return ()
@@ -151,8 +154,8 @@ def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
 
 
 def _count_matches(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
-    """How many rows of an input there are for each of a few, by its largest run, and by those of
-    which there is only a part.
+    """Returns the number of rows of an input for each of a few, by its largest run, and by its
+    restricted runs.
     """
     there = [run for _, run in side.runs_to_probe(new=new)]
     whole = [run for run in there if not run.is_part]

@@ -1,17 +1,17 @@
 """The incremental windowed join of many inputs by one key: new rows of each input meet the runs of
-all others, with nothing kept of what is joined on the way (CQELS Cloud, C24 to C29).
+all others, without intermediate state (CQELS Cloud, C24 to C29).
 
     out = sum over i:  old_1 x .. x old_(i-1)  x  new_i  x  (old + new)_(i+1) x .. x (old + new)_n
 
 so each combination is found once, by the first of its rows that is new. Keys, times and sets are as
-in ``join``: a combination counts while all its rows do, and as intervals lie on a line, it is
-enough that what has been joined so far, narrowed to the instants that it has in common, meets the
+in ``windowed_join``: a combination counts while all its rows do. As intervals are on a line, it is
+enough that the combination so far, narrowed to the instants that its rows have in common, meets the
 next row.
 
-The order is that of the epoch: who matches least comes first (``multiway_inputs``). A combination
-is a number of a row for each input until all are joined.
+The order is that of the epoch: the input with the fewest matches is first (``multiway_inputs``). A
+combination is a row number for each input until all are joined.
 
-Cost: by the new rows, and by what is joined on the way; never by the window. Memory: ``PART``
+Cost: by the new rows, and by the intermediate combinations; never by the window. Memory: ``PART``
 combinations of each step at once.
 """
 
@@ -87,8 +87,8 @@ def at_once(
     node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: OperatorContext,
     looks: Sequence[Doubles] = (),
 ) -> Iterator[Frame]:  # fmt: skip
-    """The new result rows in one step; ``looks``: what each input ``matches``, if that is known.
-    Raises ``ExcessError``.
+    """Yields the new result rows in one step; ``looks``: the ``matches`` of each input, if they are
+    known. Raises ``ExcessError``.
     """
     for part in _find_all(node, sides, env, looks):
         read = [ReadRows.of(side, part.rows[i]) for i, side in enumerate(sides)]
@@ -136,7 +136,9 @@ def _of_new(
     node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], i: int, env: OperatorContext,
     order: Sequence[int],
 ) -> Iterator[JoinMatches]:  # fmt: skip
-    """The combinations whose first new row is of input ``i``, by probing others in an order."""
+    """Yields the combinations whose first new row is of input ``i``, by probing others in an
+    order.
+    """
     parts: Iterable[JoinMatches] = (of_rows(node, sides[i], i, env),) if order else ()
     for j in order:
         met = probe_runs(parts, list(sides[j].runs_to_probe(new=j > i)), j)
@@ -248,7 +250,9 @@ def members_of(side: Input, number: Longs) -> Ints:
 
 
 def put_together(node: Node, read: Sequence[ReadRows], n: int, at: int = 0) -> Frame:
-    """The result rows of ``n`` combinations, which are where those of input ``at`` are."""
+    """Returns the result rows of ``n`` combinations, in the partition of the rows of input
+    ``at``.
+    """
     step, layout = node.step, node.layout
     columns: dict[str, Column] = {name: read[at].column(name) for name in ("op", col.PLACE)}
     for out, (i, at) in enumerate(step.out):
@@ -269,7 +273,7 @@ class ReadRows:
 
     @staticmethod
     def of(side: Input, number: Longs) -> ReadRows:
-        """The rows of these numbers."""
+        """Returns the rows of these numbers."""
         run = (np.searchsorted(side.starts, number, "right") - 1).astype(np.int16)
         if (run == run[:1]).all():
             at = int(run[0]) if len(run) else len(side.held) - 1

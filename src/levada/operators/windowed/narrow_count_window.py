@@ -1,16 +1,16 @@
-"""What a query's own count window has of rows that are joined by their numbers, as changes at
-instants: the end of what queries with count windows of any length share (``windows/numbers``; CQELS
-Cloud, C33).
+"""Narrows rows that are joined by their numbers to a query's own count window, as changes at
+instants: the last step of the join that queries with count windows of any length share
+(``windowing/count_axis``; CQELS Cloud, C33).
 
-A row comes for the last n elements when its triples are there, or when an earlier coming of one has
-left them, and goes n elements after the first of its triples. When these numbers come the second
-input says: one row for each instant of the stream, which all partitions have. Until then rows wait,
-those that are to come and those that are to go (``windows/state/in_turn``). What comes and goes
-within one instant was never there. So what comes out is what a join over the query's own count
-window gives: rows of weight +1, with their end where that is known, and else ended by one of weight
--1.
+A row enters the window of the last n elements when its triples are there, or when an earlier
+occurrence of one has left it, and leaves n elements after the first of its triples. The second
+input contains the instants of these numbers: one row for each instant of the stream, which all
+partitions have. Until then rows wait, those that will enter and those that will leave
+(``state/ordered_buffer``). A row that enters and leaves within one instant was never there. So the
+output equals that of a join over the query's own count window: rows of weight +1, with their end
+where that is known, and else ended by one of weight -1.
 
-Cost: by the rows that come and go; an instant costs a search, whoever waits.
+Cost: by the rows that enter and leave; an instant costs a search, however many rows wait.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ class Came(NamedTuple):
         return int(self.number[-1])
 
     def at(self, number: Longs) -> Times:
-        """When these new numbers came; MAX: they have not come yet."""
+        """Returns the instants of these new numbers; MAX: the number has not been reached."""
         return np.append(self.ts, MAX)[np.searchsorted(self.number, number)]
 
 
 def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """Rows with numbers, and when numbers came -> the rows of each member's window, as changes."""
+    """Turns rows with numbers, and the instants of numbers, into the rows of each member's window,
+    as changes.
+    """
     rows, instants = inputs
     if instants is None:
         assert rows is None or not rows.n, "rows come with the instants of their numbers"
@@ -92,13 +94,13 @@ def _counting_rows(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
 
 
 def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
-    """Rows that begin at numbers that have come, unless they end at that instant."""
+    """Returns rows that begin at reached numbers, unless they end at that instant."""
     begin, end = came.at(rows[col.NUMBER]), came.at(rows[col.END])
     return _change_rows(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
 
 
 def _end_rows(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
-    """Rows that end at numbers that have come."""
+    """Returns rows that end at reached numbers."""
     never = np.full(rows.n, MAX, np.int64)
     return _change_rows(node, rows, came.at(rows[col.NUMBER]), -1, never).where(
         node.alive[rows["op"]]

@@ -1,8 +1,8 @@
 """The inputs of a join of chains and circles: each is *arranged*, as runs, by each set of variables
 that it shares with another one, so that it can be probed from there (CQELS Cloud, C24 to C28).
 
-What all partitions have alike is kept under keys that say so (``ALIKE``), and a second arrangement
-under one by which it does not count again (``AGAIN``).
+State that is equal in all partitions has keys with ``ALIKE``, and a second arrangement a key with
+``AGAIN``, so that it is not counted again.
 
 Cost: an arrangement is the rows once more; most inputs have one, the middle of a chain two.
 """
@@ -33,7 +33,7 @@ Way = tuple[int, ...]
 
 @frozen
 class Arranged:
-    """An input: its arrangements, by which variables each is, and where the variables stand."""
+    """An input: its arrangements, the variables of each, and the slots of the variables."""
 
     ways: tuple[Way, ...]
     sides: tuple[Input, ...]
@@ -46,8 +46,8 @@ class Arranged:
 
 
 def ways_of(node: Node, i: int) -> tuple[Way, ...]:
-    """By which variables an input is arranged: those that it shares with each other one; also by
-    none, where some inputs share none with the others.
+    """Returns the sets of variables by which an input is arranged: those that it shares with each
+    other input; also the empty set, where some inputs share no variable with the others.
     """
     variables = {v for v, _ in node.step.shared[i]}
     others = [{v for v, _ in of} for j, of in enumerate(node.step.shared) if j != i]
@@ -110,7 +110,7 @@ def _arrangements(
 
 
 def _shown_columns(node: Node, i: int, frame: Frame) -> Frame:
-    """What the result takes of an input, by what it meets others, and times."""
+    """Returns the columns of an input that the result uses, its join columns, and times."""
     shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
     shown |= {name(at) for _, at in node.step.shared[i] for name in (col.x, col.y)}

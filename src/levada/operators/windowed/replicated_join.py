@@ -1,17 +1,18 @@
 """The incremental windowed join of inputs that are joined by different variables (chains, circles)
-in one step: what is joined on the way is kept nowhere (CQELS Cloud, C24 to C29).
+in one step, without intermediate state (CQELS Cloud, C24 to C29).
 
-    a.x = b.x, b.y = c.y:   new a meet b by x, what is found meets c by y; new c meet b by y, ..
+    a.x = b.x, b.y = c.y:   new a meet b by x, the matches meet c by y; new c meet b by y, ..
 
-As in ``multiway`` each combination is found by the first of its rows that is new. What has been
-joined so far meets the next input by an arrangement of that one whose variables are all known, and
-what they share besides is compared. Inputs that all partitions have alike (``copied``) are probed
-as any other; since some input is not, and is there by one key, each combination is found in one
-partition, and is where the rows of that input are.
+As in ``multiway_join`` each combination is found by the first of its rows that is new. The
+combination so far meets the next input by an arrangement of that input whose variables are all
+known, and the other shared variables are compared. Inputs that all partitions have (``copied``) are
+probed as any other. At least one input is not copied, and is partitioned by one key: so each
+combination is found in one partition, that of the rows of this input.
 
-The order is that of the epoch: a few new rows go ahead, and at each step who matches least is next.
+The order is that of the epoch: a few new rows go ahead, and at each step the input with the fewest
+matches is next.
 
-Cost: by the new rows, and by what is joined on the way; never by the window.
+Cost: by the new rows, and by the intermediate combinations; never by the window.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ SAMPLE = register(f"{__name__}.SAMPLE", 128)
 
 
 class Leg(NamedTuple):
-    """What is met next: which input, by which of its arrangements."""
+    """The next step: the input, and its arrangement to probe."""
 
     input: int
     way: int
@@ -85,8 +86,8 @@ def _read(
 def _of_new(
     node: Node, sides: Sequence[Arranged], i: int, env: OperatorContext
 ) -> Iterator[tuple[JoinMatches, dict[int, int]]]:
-    """The combinations whose first new row is of input ``i``, and by which arrangement the rows of
-    each are numbered.
+    """Yields the combinations whose first new row is of input ``i``, and the arrangement that
+    numbers the rows of each input.
     """
     first = sides[i].sides[0]
     if not first.new.rows.n:
@@ -109,7 +110,7 @@ def _join_input(
     *,
     i: int,
 ) -> Iterator[JoinMatches]:
-    """What has been joined with the rows of one more input."""
+    """Joins the combinations so far with the rows of one more input."""
     target = sides[leg.input]
     way = target.ways[leg.way]
     rest = _rest(sides, leg, ways)
@@ -122,8 +123,8 @@ def _join_input(
 
 
 def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tuple[int, int]]:
-    """The variables that an input shares with what has been joined beside those by which it is met,
-    each with the input that has it.
+    """Returns the further variables that an input shares with the combinations so far, each with
+    the input that has it.
     """
     target = sides[leg.input]
     left = [v for v in target.slots if v not in target.ways[leg.way]]
@@ -134,7 +135,7 @@ def _rest(sides: Sequence[Arranged], leg: Leg, ways: dict[int, int]) -> list[tup
 def _with_key(
     sides: Sequence[Arranged], part: JoinMatches, way: Way, ways: dict[int, int]
 ) -> JoinMatches:
-    """Combinations with the key of these variables."""
+    """Returns combinations with the key of these variables."""
     read = {j: _read(sides, j, ways, part) for j in ways}
     op = next(iter(read.values())).column("op")
     none = np.zeros(len(part) if not way else 0, np.uint64)
@@ -159,7 +160,7 @@ def _agreeing_matches(
     rest: Sequence[tuple[int, int]],
     ways: dict[int, int],
 ) -> JoinMatches:
-    """The combinations whose last input has the values that others have."""
+    """Keeps the combinations whose last input has the same values as the others."""
     last = next(reversed(ways))
     keep_ = np.ones(len(combinations), np.bool_)
     for variable, j in rest:
@@ -188,7 +189,7 @@ def path(sides: Sequence[Arranged], i: int, new: JoinMatches) -> list[Leg]:
 
 
 def _open(sides: Sequence[Arranged], j: int, ways: dict[int, int]) -> list[int]:
-    """The arrangements of an input whose variables are all known; the longest ones."""
+    """Returns the arrangements of an input whose variables are all known; the longest ones."""
     known = {v for at in ways for v in sides[at].slots}
     there = [a for a, way in enumerate(sides[j].ways) if known.issuperset(way)]
     most = max((len(sides[j].ways[a]) for a in there), default=0)
@@ -198,8 +199,8 @@ def _open(sides: Sequence[Arranged], j: int, ways: dict[int, int]) -> list[int]:
 def _look(
     sides: Sequence[Arranged], some: JoinMatches, leg: Leg, ways: dict[int, int], *, i: int
 ) -> tuple[float, Leg, JoinMatches]:
-    """How many rows there are for one of a few combinations, by the largest run of an input; and a
-    few of what is found.
+    """Returns the estimated number of matches for one of a few combinations, by the largest run of
+    an input, and a few of the matches.
     """
     side = sides[leg.input].sides[leg.way]
     met = list(side.runs_to_probe(new=leg.input > i))

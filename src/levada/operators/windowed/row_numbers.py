@@ -1,15 +1,15 @@
-"""The rows of a stream with their numbers: what count windows of any length share
-(``windows/numbers``; CQELS Cloud, C33).
+"""The rows of a stream with their numbers: the common input of count windows of any length
+(``windowing/count_axis``; CQELS Cloud, C33).
 
-A count window of its own (``count_window``) says when a row leaves; one that is shared says each
-row's number once, and who reads it tells by that how long the row is there. Rows are ordered by
+An unshared count window (``count_window``) computes when a row leaves. A shared one numbers each
+row once, and each reader derives from the number how long the row is there. Rows are ordered by
 (ts, canonical text). Over triples, a set, equal ones of one time are one row, and each row has the
 number and time of the one before it, if that is not out of the longest window yet: an occurrence
-may go on in a long window where it begins anew in a short one. Over tuples, a bag, no row has to do
-with another.
+may continue in a long window where it begins anew in a short one. Over tuples, a bag, rows are
+independent of each other.
 
-The state is how many rows there have been, and over triples the latest number of each. Cost: by the
-new rows.
+The state is the number of rows so far, and over triples the latest number of each. Cost: by the new
+rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def number_rows(node: PlanNode[s.Numbered], inputs: Inputs, env: OperatorContext
 
 
 def _with_numbers(fresh: Sequences, before: Longs) -> Frame:
-    """The rows with their own numbers and those of the last rows of their instants."""
+    """Adds the rows' own numbers and those of the last rows of their instants."""
     rows, of = fresh.rows, fresh.of.astype(np.int64)
     q = (before - fresh.starts)[of] + np.arange(1, rows.n + 1)
     last = np.flatnonzero(ends_segment(of, rows[col.least(0)]))
@@ -94,8 +94,8 @@ def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
 
 
 def _newest(node: PlanNode, top: Longs, many: Frame) -> Frame:
-    """Of each triple the latest row, if the longest window has it still: pieces are put together
-    from the oldest on.
+    """Returns the latest row of each triple, if the longest window still contains it: parts are
+    merged from the oldest on.
     """
     end = many[col.least(count_axis.LAST)] + node.windows.range[count_axis.LAST][many["op"]]
     many = many.where((end > top[many["op"]]) & node.alive[many["op"]])
@@ -106,7 +106,7 @@ def _newest(node: PlanNode, top: Longs, many: Frame) -> Frame:
 
 
 def instants(node: PlanNode[s.Instants], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """When each number came: of numbered rows one for each instant."""
+    """Returns the instants of numbers: one numbered row for each instant."""
     (frame,) = inputs
     if frame is None:
         return None

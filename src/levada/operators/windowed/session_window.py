@@ -1,17 +1,18 @@
 """Session windows: elements less than a gap apart are one session, which ends a gap after its last
 element (docs/semantics.md#windows).
 
-Which session a row belongs to, and whether that has ended, follows from the times of all elements
-of the stream (``windows/element_times``), so every partition knows it of its own rows. On content
-change a row comes in at its time (+1) and is taken back when its session ends (-1, ``hi`` is the
-end). On close it comes in at the end, which it then carries in place of its time. Over triples a
-session is a set: the first coming of a triple is the one that counts.
+The session of a row, and whether it has ended, follow from the times of all elements of the stream
+(``windowing/element_times``), so every partition computes them for its own rows. On content change
+a row enters at its time (+1) and is taken back when its session ends (-1, ``hi`` is the end). On
+close it enters at the end, which then replaces its time. Over triples a session is a set: only the
+first occurrence of a triple counts.
 
 The state is the rows of the sessions that have not ended: at a watermark each member has one at
-most, so all that is kept of it ends at one instant, which is known without a look at the rows.
-Those of triples lie in order of their keys (``windows/state/tallies``).
+most, so all its kept rows end at one instant, which is known without a look at the rows. Rows of
+triples are in order of their keys (``state/counters``).
 
-Cost: the new rows, which of triples are looked up; when sessions end the rows of all that are open.
+Cost: the new rows, which are looked up if they are triples; when sessions end, the rows of all open
+sessions.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _FOREVER = (MAX, 0, 0)  # rows of open sessions live until they are taken out
 
 
 def session(node: PlanNode[s.Session], inputs: Inputs, env: OperatorContext) -> Frame | None:
-    """New rows, and rows whose session has ended by now -> what comes into and goes out of the
-    windows.
+    """Turns new rows, and rows whose session has ended by now, into the rows that enter and leave
+    the windows.
     """
     step, state, (frame,) = node.step, env.state, inputs
     element_times, progress = env.element_times, env.progress
@@ -75,11 +76,11 @@ def _first_alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.
 
 
 def _open_until(node: PlanNode, element_times: ElementTimes, old: Times) -> Times:
-    """The end of each member's last session at the ``old`` watermark, as far as times are known;
-    MIN if there was none.
+    """Returns the end of each member's last session at the ``old`` watermark, as far as times are
+    known; MIN without a session.
 
-    The last time below the watermark is known for certain; of earlier ones others of the stream's
-    windows keep some and not all.
+    The last time below the watermark is known for certain; of earlier times other windows of the
+    stream keep only some.
     """
     of_schedule = np.full(len(node.schedules.distinct), MIN, np.int64)
     same = _first_alike(node, element_times)
@@ -109,8 +110,8 @@ def _session_ends(node: PlanNode, rows: Frame, element_times: ElementTimes) -> T
 def _as_set(
     node: PlanNode, state: State, key: str, rows: Frame, ends: Times, *, open_until: Times
 ) -> tuple[Frame, Times]:  # fmt: skip
-    """Of new rows the first coming of each triple in each session, with its key; not what the open
-    one has already.
+    """Returns the first occurrence of each triple in each session among new rows, with its key,
+    without triples that the open session already has.
     """
     k, h = key_of(rows, range(len(node.input_layouts[0].slots)))
     first = np.sort(group(*combine(k, h, ends.view(np.uint64), np.zeros(rows.n, np.uint64)))[1])
@@ -127,7 +128,9 @@ def _as_set(
 def _take_ended(
     node: PlanNode, state: State, key: str, ending: npt.NDArray[np.bool_], bag: bool
 ) -> Frame:
-    """Takes out the rows of the members whose session ends; without any, nothing is read."""
+    """Removes and returns the rows of the members whose session ends; without any, nothing is
+    read.
+    """
     pieces = state.pieces(key)
     nothing = empty(node.input_layouts[0])
     if not pieces or not ending.any():
@@ -140,7 +143,7 @@ def _take_ended(
 
 
 def _keep(node: PlanNode, state: State, key: str, rows: Frame, bag: bool) -> None:
-    """Rows of open sessions, beside those that are kept."""
+    """Adds rows of open sessions to the kept ones."""
     if not rows.n:
         return
     if not bag:
@@ -154,7 +157,9 @@ def _keep(node: PlanNode, state: State, key: str, rows: Frame, bag: bool) -> Non
 
 
 def _change_rows(rows: Frame, last: Frame, until: Times) -> Frame:
-    """+1 for each new row at its time, -1 for each whose session has ended, at its end."""
+    """Returns +1 for each new row at its time, -1 for each row whose session has ended, at its
+    end.
+    """
     plus = _plain(rows)
     return concat(
         [

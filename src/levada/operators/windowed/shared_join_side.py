@@ -1,19 +1,20 @@
-"""Rows of streams that several joins have as a side, kept once (``plan/physical/shared/streams``).
+"""Shared arrangements of stream rows that are a side of several joins
+(``plan/sharing/stream_arrangements``).
 
     out = new rows x (arrangement before + new rows there)  +  old rows x new rows there
 
-The arrangement makes its rows a set, keeps them as a join would its side, and leaves the new ones
-where joins find them (``OperatorContext.arrived``). What it had before is what the epoch began
-with: pieces do not change, so it does not matter that the new rows are among those of now. A join
+The arrangement makes its rows a set, keeps them as a join would keep its side, and passes the new
+ones to joins (``OperatorContext.arrived``). Its previous rows are the parts at the begin of the
+epoch: parts do not change, so it does not matter that the new rows are in the current list. A join
 keeps the rows of its other side by the key and the member of the *arrangement*, so a new row there
-looks once for the partners of all members that read it, however many they are.
+searches once for the partners of all members that read it, however many they are.
 
 Invariants: the windows of an arrangement are those of each join that reads it, so a row is there as
 long as it would be in the join; rows that meet are in one partition, since both are placed by the
-same terms. What is kept for relaxed joins is what any pick above any of them wants, as long as one
-does; of the pairs that such a join finds those go on that its own picks want, while they do.
-Cost: of the arrangement by its new rows; of a join by the new rows of both sides and the result, a
-probe per run.
+same terms. An arrangement for relaxed joins contains the rows that any pick above any of them
+wants, as long as one does; each join passes on only the pairs that its own picks want, while they
+do. Cost: of the arrangement by its new rows; of a join by the new rows of both sides and the
+result, a probe per run.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ Join = PlanNode[s.StreamJoin]
 def arrange_stream(
     node: PlanNode[s.ArrangeStream], inputs: Inputs, env: OperatorContext
 ) -> Frame | None:
-    """Keeps new rows; they are what goes on."""
+    """Keeps new rows, and returns them."""
     return _arranged(node, inputs, env, lambda _, end: end)
 
 
@@ -113,8 +114,8 @@ def _arranged(
 
 @frozen
 class SideProbe:
-    """What a join meets in an epoch: the runs of the side that it keeps, ``new`` and ``old``, and
-    those of the arrangement, ``there`` of before and those that have ``come``.
+    """The runs of a join in an epoch: ``new`` and ``old`` of the side that it keeps, and ``there``
+    (previous) and ``come`` (new) of the arrangement.
     """
 
     new: lsm_runs.Run | None
@@ -155,8 +156,8 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> I
 
 
 def _living_pairs(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pairs]:
-    """Without those of members that are gone: rows of the other side are kept here until they end,
-    and new rows of the arrangement are for whoever has some.
+    """Drops pairs of removed members: rows of the other side are kept here until they end, and new
+    rows of the arrangement are for all its members.
     """
     if node.alive.all():
         return matches
@@ -165,7 +166,7 @@ def _living_pairs(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pai
 
 
 def _wanted_pairs(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
-    """Without those of rows of the arrangement that others want, or want longer."""
+    """Drops pairs with rows of the arrangement that only other joins want, or want longer."""
     shares = env.shares
     if (
         not node.step.relaxed
@@ -196,8 +197,8 @@ def _timed_rows(rows: Frame) -> Frame:
 
 
 def _restricts_rows(node: Join, shares: SharingDemand, seed: int) -> bool:
-    """Whether some of what an arrangement has is not what the picks of a join want, since it has
-    other readers.
+    """Whether an arrangement has rows that the picks of a join do not want, because it has other
+    readers.
     """
     at = node.step.arranged
     if is_alone(shares.plan, node, at):
@@ -262,7 +263,7 @@ def _key(node: Join, frame: Frame, slots: Sequence[int]) -> r.Key:
 
 
 def _windows(node: Join, at: int) -> WindowTable:
-    """Those of its side."""
+    """Returns the windows of a join's side."""
     columns = tuple([pair[at] for pair in node.step.windows])
     return node.known(project, columns, len(node.input_layouts[at].windows))
 
@@ -278,7 +279,7 @@ def _as_join_input(node: Join, run: lsm_runs.Run) -> lsm_runs.Run:
 
 
 def _renumber_slots(rows: Frame, layout: Layout, slots: Sequence[int]) -> Frame:
-    """Rows with these slots as those of a layout, and all that they have besides."""
+    """Returns rows with these slots as those of a layout, with all their other columns."""
     columns: dict[str, Column] = {n: c for n, c in rows.columns.items() if not col.is_slot(n)}
     for i, (at, facets) in enumerate(zip(slots, layout.slots, strict=True)):
         columns |= r.renumber(rows, at, i, facets)

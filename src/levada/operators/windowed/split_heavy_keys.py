@@ -1,13 +1,13 @@
-"""A heavy key's work in several partitions: which of them has a new row meet the others (Parallel
-windowed joins, W54).
+"""Divides a heavy key's work among several partitions: each new row is probed in one of them
+(Parallel windowed joins, W54).
 
 The partitions that share a divided group have all rows of it, of both sides, and so the same state:
-occurrences, repeats and what waits are the same in each. A pair is found by its newer row, so it is
-enough that each new row meets others in one of them: that which a hash of the row says. Probing
-and what follows from pairs is divided; receiving and keeping rows is not, which pays where a key
-has many partners, since pairs grow by the square.
+occurrences, repeats and waiting rows are the same in each. A pair is found by its newer row, so it
+is enough that each new row probes in one of them, chosen by a hash of the row. Probing and its
+output are divided; receiving and keeping rows is not. This pays where a key has many partners,
+since pairs grow by the square.
 
-Invariant: whichever partition asks, a row is one partition's, and it is one of those that share.
+Invariant: all partitions assign a row to the same partition, and it is one of those that share.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def route_own_rows(node: PlanNode, new: Run, env: OperatorContext) -> Run:
 
 
 def own_here(node: PlanNode, new: Run, env: OperatorContext) -> Bools | None:
-    """Which new rows of a side meet others here; None: all."""
+    """Flags the new rows of a side that probe here; None: all."""
     heavy = env.place.division.of(node.id)
     return own_rows(new.rows, heavy, env.place.partition) if heavy else None
 
 
 def own_rows(rows: Frame, heavy: Sequence[SplitKeyGroup], partition: int) -> Bools | None:
-    """Which new rows this partition has meet others; None: all."""
+    """Flags the new rows that this partition probes; None: all."""
     group = rows[col.PLACE]
     keep = np.ones(rows.n, np.bool_)
     for h in heavy:
@@ -52,12 +52,12 @@ def own_rows(rows: Frame, heavy: Sequence[SplitKeyGroup], partition: int) -> Boo
 
 
 def _lots(rows: Frame, many: int) -> Longs:
-    """Of each row a number below ``many``, by what it shows and when it was."""
+    """Returns a number below ``many`` for each row, by its columns and its time."""
     shown = {n for n in rows.columns if n == col.WHOLE or _identifies_rows(n)}
     _, h = whole_key(rows, rows.columns.keys() - shown)
     return (((h >> _HALF) * np.uint64(many)) >> _HALF).astype(np.int64)
 
 
 def _identifies_rows(name: str) -> bool:
-    """Whether a column says what a row is, or when it was."""
+    """Whether a column is part of the identity of a row, or its time."""
     return (col.is_slot(name) and name[0] in "xm") or name.startswith("lo")

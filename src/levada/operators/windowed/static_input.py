@@ -1,13 +1,13 @@
-"""What static data alone say, kept: answers that are evaluated once, and right sides that are there
-at every report alike.
+"""Kept results of static data alone: answers that are evaluated once, and right sides that are the
+same at every report.
 
-``once`` turns the answer of a part that reads no window, whose rows are of the timeless report,
-into rows of static data. Where these may be replaced the answer is remembered, and a new one is
-told as what it changes: with weights, at the instant of the replacement. ``lasting`` keeps the
-right side of a join of report rows as one run; static rows come in one epoch, whole.
+``answer_once`` turns the answer of a part that reads no window, whose rows are of the timeless
+report, into rows of static data. Where these may be replaced the answer is remembered, and a new
+one is passed on as its difference: with weights, at the instant of the replacement. ``lasting_run``
+keeps the right side of a join of report rows as one run; static rows come in one epoch, whole.
 
-Cost: ``lasting`` by the new left rows and what they meet; ``once`` nothing, but at a replacement
-both answers.
+Cost: ``lasting_run`` by the new left rows and their matches; ``answer_once`` nothing, but at a
+replacement both answers.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def answer_once(
 
 
 def _instants(node: PlanNode, env: OperatorContext) -> Times:
-    """From when on what this epoch reads of static data is there, for each member: for those that
-    read it first, always.
+    """Returns for each member the instant from which on this epoch's static data is valid: always,
+    for a member that reads it first.
     """
     first = node.fresh if env.statics.first else np.zeros(len(node.members), np.bool_)
     instant = env.statics.instant
@@ -62,7 +62,9 @@ def _plain(rows: Frame) -> Frame:
 
 
 def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
-    """What is there now and was not as often, with +1, and what was, with -1; as often as that."""
+    """Returns the rows that are new or more frequent now, with +1, and those that are gone or less
+    frequent, with -1; each as often as the difference.
+    """
     both = concat([before, now])
     sign = np.repeat(np.array([-1, 1], np.int8), [before.n, now.n])
     _, first, change = consolidate(*r.key_of(both, range(len(node.layout.slots))), sign)
@@ -72,7 +74,7 @@ def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
 def lasting_run(
     node: PlanNode[s.ReportJoin], state: State, frame: Frame | None
 ) -> lsm_runs.Run | None:
-    """The right side, with what has come to it."""
+    """Returns the right side, with the rows added to it so far."""
     step = node.step
     key = f"{node.id}.lasting"
     if frame is not None and frame.n:

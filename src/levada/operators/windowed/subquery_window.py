@@ -1,14 +1,14 @@
-"""What a query within the query reports, as rows with event times: content of a window of the query
-that reads it.
+"""The reports of a subquery as rows with event times: the content of a window of the query that
+reads it.
 
-Of a stream each reported row is an element at the time of its report. Of a relation the changes
-become versions (``windows/versions``): a row that begins and ends within an epoch knows its end;
-one that ends later is ended by an equal row of weight -1, the way of count windows
-(``operators/interval/count_window``). Rows are equal if they agree in all that is read of them.
+For a stream each reported row is an element at the time of its report. For a relation the changes
+become versions (``windowing/row_versions``): a row that begins and ends within an epoch knows its
+end; one that ends later is ended by an equal row of weight -1, as in count windows
+(``windowed/count_window``). Rows are equal if they agree in all columns that are read.
 
-Reports that were put off (``operators/border/nonempty``) come after those of the windows that read
-them, which is too late for these: then the query is suspended. Cost: none but the columns and a
-comparison, and of a relation a sort of them.
+Reports that were put off (``reporting/nonempty_windows``) come after those of the windows that read
+them, which is too late for these: then the query is suspended. Cost: only the columns and a
+comparison, and for a relation a sort of them.
 """
 
 from __future__ import annotations

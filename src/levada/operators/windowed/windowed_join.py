@@ -3,12 +3,12 @@ exactly once.
 
     out = new_left x (old_right + new_right)  +  old_left x new_right
 
-or the other way round: of a side whose rows take others back, old and new are put together first
-(``windows/state/settled``), so that new rows of the other one meet what stands then and no more.
-Pairs have equal keys (the member is part of the key) and instants in common; times are joined by
-min and max, so a row of the result counts exactly while both its parts do. Raw sides are made sets
-on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24. Runs
-in place of block lists: ``windows/state/runs``. Heavy keys: ``divide``.)
+or with the sides swapped: if one side's rows take others back, its old and new rows are merged
+first (``state/retractable_side``), so that new rows of the other side meet only the rows that exist
+then. Pairs have equal keys (the member is part of the key) and instants in common; times are joined
+by min and max, so a row of the result counts exactly while both its parts do. Raw sides are made
+sets on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24.
+Runs in place of block lists: ``state/lsm_runs``. Heavy keys: ``split_heavy_keys``.)
 
 Cost: by the new rows and the result, a probe per run; never by the window.
 """
@@ -57,7 +57,7 @@ PIECE = register(f"{__name__}.PIECE", 32_768)
 
 @frozen
 class Side:
-    """New rows of one side as a run, and the runs of before; ``settled``: both together, where rows
+    """New rows of one side as a run, and the previous runs; ``settled``: both together, where rows
     take others back.
     """
 
@@ -69,7 +69,7 @@ class Side:
     settled: settled.RetractableSide | None = None
 
     def runs_to_probe(self, state: State) -> list[lsm_runs.Run]:
-        """What new rows of the other side meet: what was there, and what is new."""
+        """Returns the runs that new rows of the other side probe: previous and new rows."""
         if self.settled is None:
             return [*self.old, self.new]
         return self.settled.runs_to_probe(state)
@@ -168,8 +168,8 @@ def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
 
 
 def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> lsm_runs.Horizons:
-    """Before which instant no new row counts; of rows with numbers, before which number, as far as
-    the rows that have come here tell.
+    """Returns the instant before which no new row counts; for rows with numbers the number, as far
+    as the rows that have arrived here show it.
     """
     if not count_axis.has_numbers(node.windows):
         return env.horizons(node)
@@ -192,8 +192,8 @@ def _quarter(node: PlanNode[s.Join]) -> int:
 
 
 def shown_columns(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
-    """What the result takes of a side: what it shows of slots, what may have to be filled, times;
-    keys are in the # columns.
+    """Returns the columns of a side that the result uses: shown slots, slots that may have to be
+    filled, times; keys are in the # columns.
     """
     shown = {f"{n[0]}{at}" for out, (side, at) in enumerate(step.out) if side == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
@@ -257,8 +257,8 @@ def _agreeing_pairs(step: s.Join, pairs: Pairs) -> Pairs:
 
 @frozen
 class _JoinedRows:
-    """Pairs of several runs as rows of one result: of each side the frames, the rows of these, and
-    where in the result they are; ``n``: how many.
+    """Pairs of several runs as rows of one result: for each side the frames, the rows of these, and
+    their places in the result; ``n``: the number of pairs.
     """
 
     sides: tuple[list[tuple[Frame, Rows, slice]], list[tuple[Frame, Rows, slice]]]
@@ -266,7 +266,7 @@ class _JoinedRows:
 
     @staticmethod
     def from_pairs(pairs: Sequence[Pairs]) -> _JoinedRows:
-        """Those of all pairs, one after the other."""
+        """Concatenates all pairs."""
         a, b, at = list[tuple[Frame, Rows, slice]](), list[tuple[Frame, Rows, slice]](), 0
         for some in pairs:
             cut = slice(at, at + len(some.i))
@@ -288,7 +288,7 @@ def pair_rows(
     *,
     keyed: bool = False,
 ) -> Frame | None:
-    """The result rows of all pairs: those that count at some instant. ``layouts``: of both sides;
+    """Returns the result rows of the pairs that count at some instant. ``layouts``: of both sides;
     ``keyed``: with their key.
     """
     if not pairs or not (joined := _JoinedRows.from_pairs(pairs)).n:
@@ -358,8 +358,8 @@ def _counting_rows(node: PlanNode[s.Join], joined: Frame) -> Frame:
 
 
 def _may_outlast_picks(node: PlanNode[s.Join]) -> bool:
-    """Whether the windows of a relaxed join can hide what no window of its picks does: several do
-    together, and one that nothing leaves.
+    """Whether the windows of a relaxed join can hide rows that no window of its picks hides:
+    several windows together do, and so does a window that nothing leaves.
     """
     return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
@@ -379,7 +379,7 @@ def _until(joined: _JoinedRows) -> dict[str, Column]:
 def compatible(
     a: Frame, i: Rows, b: Frame, j: Rows, fills: tuple[tuple[int, int], ...]
 ) -> npt.NDArray[np.bool_]:
-    """Which pairs agree on the shared slots that may be unbound."""
+    """Flags the pairs that agree on the shared slots that may be unbound."""
     keep = np.ones(len(i), bool)
     for left, right in fills:
         ax, ay = a[col.x(left)][i], a[col.y(left)][i]

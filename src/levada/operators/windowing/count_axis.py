@@ -1,16 +1,16 @@
-"""Count windows that queries share, in the axis of numbers (CQELS Cloud, shared joins over windows
-of other lengths).
+"""Shared count windows, in the axis of numbers (CQELS Cloud, shared joins over windows of other
+lengths).
 
 The elements of a stream are numbered in their order. A row of a shared count window has two
-windows: the one of its event times, and behind it one of its numbers (``WindowKind.NUMBERS``), of
-which ``lo`` is the least number of its triples, ``hi`` the number that the stream had reached after
-the instant at which the last of them came, and ``prev`` the greatest number of an earlier coming of
-any. Of the last n elements it is there from number max(hi, prev + n) until number lo + n: what a
-window of range n is in time. (``hi`` is that of the whole instant, since what comes and goes within
-one was never there.)
+windows: the window of its event times, and behind it the window of its numbers
+(``WindowKind.NUMBERS``). There ``lo`` is the least number of its triples, ``hi`` the number that
+the stream had reached after the instant at which the last of them came, and ``prev`` the greatest
+number of an earlier occurrence of any. The row is among the last n elements from number max(hi,
+prev + n) until number lo + n, as in a time window of range n. (``hi`` is that of the whole instant,
+since an element that comes and goes within one was never there.)
 
-An earlier coming from before the start of a query hides nothing from it. Whether it is that, its
-time tells: ``prev`` of the window before. Cost: some operations of NumPy a row.
+An earlier occurrence from before the start of a query hides nothing from it. The time of the
+occurrence, ``prev`` of the other window, decides that. Cost: some operations of NumPy a row.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def has_numbers(table: WindowTable) -> bool:
 
 
 def reach(frame: Frame, table: WindowTable) -> tuple[Longs, Longs]:
-    """The numbers [s, e) beyond which no row counts, by its member's window, wherever equal ones
-    came before.
+    """Returns the numbers [s, e) beyond which no row counts, by its member's window, wherever equal
+    rows came before.
     """
     n = table.range[LAST][frame["op"]]
     return frame[col.greatest(LAST)], frame[col.least(LAST)] + n
@@ -61,5 +61,7 @@ def max_run_span(table: WindowTable) -> int:
 
 
 def leave_numbers(n: int, least: Longs) -> Longs:
-    """The number from which on rows are not among the last n; MAX where that is none."""
+    """Returns the number from which on rows are not among the last n; MAX if there is no such
+    number.
+    """
     return np.minimum(least + n, MAX)

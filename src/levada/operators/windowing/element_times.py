@@ -1,17 +1,17 @@
-"""When anything was there: the event times of all elements of a stream, whatever they match
+"""The event times of all elements of a stream, whatever patterns they match
 (docs/semantics.md#reports).
 
 Some report times do not follow from the rows that match: every instant at which an element enters
-or leaves, the end of a session, each m-th triple. So the intake sends every partition the distinct
-times of such streams. Where a window counts (a count window with a step) it sends what tells equal
-triples of one time apart as well, so that each counts once whichever tasks read them.
+or leaves, the end of a session, each m-th triple. So ingest sends every partition the distinct
+times of such streams. Where a window counts (a count window with a step) it also sends the
+identities of equal triples of one time, so that each triple counts once whichever tasks read it.
 
 A frame of times has ``ts``; a counted one also ``n`` (occurrences) and the identity ``k, h`` of a
-triple, which is 0 for tuples and for what has come up already: those are sums. What is dropped
-gives its ``n`` to the row behind it, so sums from the front stay numbers in the stream's order.
+triple, which is 0 for tuples and for times below the watermark: those are sums. A dropped row gives
+its ``n`` to the row behind it, so sums from the front stay numbers in the stream's order.
 
-Cost: by an epoch's distinct times (counted: triples) and by what is retained: of windows that
-report on close a few times a step, of those that report on change all times that they hold.
+Cost: by an epoch's distinct times (counted: triples) and by the retained times: for windows that
+report on close a few times a step, for those that report on change all times in them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def counts(window: Window) -> bool:
 
 
 def counted_streams(schedules: Iterable[Schedule]) -> frozenset[int]:
-    """The streams whose occurrences are counted for these schedules."""
+    """Returns the streams whose occurrences are counted for these schedules."""
     return frozenset(
         i for d in schedules for w, i in zip(d.windows, d.streams, strict=True) if counts(w)
     )
@@ -108,8 +108,8 @@ def _each_once(rows: Frame) -> Frame:
 
 
 def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) -> Frame:
-    """What has arrived and is not there yet, in order. What has come up already does not arrive
-    again.
+    """Returns the arrived times that are not kept yet, in order. Times below the watermark do not
+    arrive again.
     """
     rows = align_frames([_empty_times(counted), *arrived], counted=counted)
     if not rows.n or not kept:
@@ -133,9 +133,9 @@ def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) 
 
 
 def times_below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes:
-    """What is below the watermark ``w``; no triple is in two of the frames.
+    """Returns the times below the watermark ``w``; no triple is in two of the frames.
 
-    Rows of before that nobody counted are of elements that count for no window that counts now.
+    Previous rows without counts are of elements that count for no window that counts now.
     """
     if not counted:
         ts = distinct(np.concatenate([_EMPTY, *(f["ts"] for f in frames)]))
@@ -150,7 +150,7 @@ def times_below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes
 
 
 def as_sums(rows: Frame, w: int) -> Frame:
-    """Of what has come up the sums alone: one row for each time."""
+    """Reduces times below the watermark to sums: one row for each time."""
     if "n" not in rows:
         return rows
     waits = (rows["ts"] >= w).astype(np.uint64)
@@ -158,8 +158,8 @@ def as_sums(rows: Frame, w: int) -> Frame:
 
 
 def pass_on_counts(gone: Frame, left: Times) -> Frame:
-    """What rows that go give to the times that are left, each to the one behind it; nothing where
-    nobody counts.
+    """Returns rows that give the counts of dropped times to the next remaining times; nothing where
+    times are not counted.
     """
     if "n" not in gone or not gone.n:
         return gone.slice(0, 0)
@@ -188,10 +188,10 @@ def _without_counts(ts: Times = _EMPTY) -> Frame:
 
 
 def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
-    """The instants [s, e) at which elements with these times are in a window; those that never are,
-    are left out.
+    """Returns the instants [s, e) at which elements with these times are in a window; elements that
+    never are, are left out.
 
-    Of a count window with a step, from each change of its content on.
+    For a count window with a step, the spans begin at each change of its content.
     """
     begin = max(start, w.start)
     if counts(w):
@@ -207,7 +207,7 @@ def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
 
 
 def steps(w: Window, seen: EventTimes, begin: int) -> Times:
-    """The times at which a count window with a step changes: those of its m-th, 2m-th, ..
+    """Returns the times at which a count window with a step changes: those of its m-th, 2m-th, ..
     occurrence from ``begin`` on.
     """
     before = int(np.searchsorted(seen.ts, begin))
@@ -218,8 +218,8 @@ def steps(w: Window, seen: EventTimes, begin: int) -> Times:
 
 
 def session_ends(ts: Times, gap: int) -> Times:
-    """For each of these times (ascending) the end of its session: its last time, as far as times
-    are known, and the gap.
+    """Returns for each of these times (ascending) the end of its session: its last time, as far as
+    times are known, and the gap.
     """
     last = np.concatenate([np.diff(ts) >= gap, np.ones(min(len(ts), 1), bool)])
     ends = np.minimum(ts[last], MAX - gap) + gap
@@ -230,14 +230,15 @@ def session_ends(ts: Times, gap: int) -> Times:
 def retain(
     seen: EventTimes, windows: Sequence[Window], start: int, horizon: int, show_empty: bool
 ) -> npt.NDArray[np.bool_]:
-    """Which times still matter after ``horizon``: those of elements that leave later (where these
-    report on close one for all that come and go at the same closes), of endless windows the first.
+    """Flags the times that still matter after ``horizon``: those of elements that leave later
+    (where these report on close one for all that come and go at the same closes), and of endless
+    windows the first.
 
-    Of sessions and windows that count what comes after the horizon. Of those that count the last
-    change before it, which a periodic report after it may be the first to show. Of sessions the
-    last two before it, since other windows keep some of the times before and not all: what follows
-    from their distance then ends before the horizon. Of all the last, up to which reports may go,
-    and with empty reports the first, from which they run.
+    For sessions and counting windows: the times after the horizon. For counting windows also the
+    last change before it, which a periodic report after it may be the first to show. For sessions
+    also the last two before it, since other windows keep only some of the times before: a session
+    that follows from their distance then ends before the horizon. For all windows the last time, up
+    to which reports may go, and with empty reports the first, from which they run.
     """
     ts = seen.ts
     keep = np.zeros(len(ts), bool)

@@ -1,8 +1,9 @@
-"""How many reports are due at once: rows times reports, before any of them is made.
+"""Bounds the number of reports that are due at once: rows times reports, before any of them is
+made.
 
-Windows on close report at a rate, one in a step, while they hold something. So what intervals of
-time have at that rate follows from their lengths: one sum says whether it is too much for an epoch,
-and only then a sort of their ends says up to which instant it is not.
+Windows on close report at a rate, one in a step, while they are non-empty. So the number of reports
+in intervals of time follows from their lengths: one sum shows whether it is too much for an epoch,
+and only then a sort of their ends finds the instant up to which it is not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ MOST_OF_A_ROW = 16
 
 
 def most_reports(rows: int) -> int:
-    """How many pairs an epoch may have with so many rows; one that ends early has half of them."""
+    """Returns the number of pairs that an epoch may have with so many rows; an epoch that ends
+    early has half of them.
+    """
     return max(MOST_REPORTS, MOST_OF_A_ROW * rows)
 
 
@@ -117,11 +120,12 @@ def check_due(start: Times, end: Times, rate: float, most: int) -> None:
 
 
 def check_listed(times: Times, at: Longs, rows: int) -> None:
-    """Raises ``ManyReportsError`` if ``rows`` rows have too many reports: so many of them are
-    ``at`` each of these instants, which are in no order.
+    """Raises ``ManyReportsError`` if ``rows`` rows have too many reports. ``at``: the number of
+    rows at each of these unordered instants.
 
-    An epoch that ends early goes beyond the first instant: what reports on change there is made
-    once the watermark is above it, so an end at it would make nothing, and the next one neither.
+    An epoch that ends early goes beyond the first instant: reports on change at that instant are
+    made once the watermark is above it, so an epoch that ends there would make nothing, nor would
+    the next.
 
     >>> check_listed(np.array([0, 10]), np.array([3, 3]), 3)
     """

@@ -2,13 +2,13 @@
 
 Each window contributes its closes, or the instants at which an element enters or leaves it; a query
 reports at all of them. A report r is made in the epoch in which W_q >= r (all windows on close with
-bounds [)) or W_q > r becomes true: ``due`` gives the range (low, high] of an epoch. Under a
+bounds [)) or W_q > r becomes true: ``due_range`` returns the range (low, high] of an epoch. Under a
 periodic policy there is a clock among the windows, and only its closes are reports. Where the
 reports follow from rows alone no list is made; where they follow from all elements
 (``enumerated``), ``instants`` makes the list from their event times.
 
-Between closes nothing costs: closes are counted only inside the instants at which some window holds
-something.
+Between closes nothing costs: closes are counted only inside the instants at which some window is
+non-empty.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def due_range(
 
 
 def has_ended(table: WindowTable, progress: WatermarkProgress) -> npt.NDArray[np.bool_]:
-    """The members all of whose streams have ended."""
+    """Flags the members all of whose streams have ended."""
     new = progress.new if progress.ended is None else np.where(progress.ended, MAX, progress.new)
     return watermark(table, new) >= MAX
 
@@ -200,7 +200,7 @@ def _with_empty(
 
 
 def _counted_times(schedule: Schedule, element_times: ElementTimes) -> list[Times]:
-    """Of each window the times of the elements that count for it."""
+    """Returns for each window the times of the elements that count for it."""
     seen = [element_times.get(n, NOTHING).ts for n in schedule.streams]
     begins = [max(schedule.start, w.start) for w in schedule.windows]
     return [t[t >= begin] for begin, t in zip(begins, seen, strict=True)]
@@ -262,7 +262,7 @@ def next_report(windows: Sequence[Window], r: Times, changes: Times) -> Times:
 
 
 def next_of(instants_: Times, r: Times) -> Times:
-    """The least of these sorted instants after each r; MAX where there is none."""
+    """Returns the least of these sorted instants after each r, or MAX."""
     if not len(instants_):
         return np.full(len(r), MAX, np.int64)
     at = np.searchsorted(instants_, r, side="right")
@@ -284,5 +284,5 @@ def _at_clock(windows: Sequence[Window], x: int) -> int:
 
 
 def _as_opening_window(w: Window) -> Window:
-    """The window as if with bounds [), whose ``enter`` is the next close."""
+    """Returns the window with bounds [), whose ``enter`` is the next close."""
     return Window(WindowKind.CLOSE_OPEN, w.range, w.step, w.t0, w.t0_given)

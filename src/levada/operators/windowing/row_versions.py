@@ -1,15 +1,16 @@
-"""Versions: rows that come and go as rows with an end.
+"""Versions: rows that begin and end as rows with an end.
 
-What stands in a relation changes by rows of weight +1 and -1. Of a view whose value changes with
-each event the changes of an epoch are as many as its events, and whoever joins with them by key met
-all of a key's, before or after it: the square of a key's events in an epoch, of which nearly all
-cancels. Here +1 and the -1 that takes it back become one row that counts from the one instant to
-the other (``u``), and a join meets those that stand at its row's instants. What is still there at
-the end of an epoch has no end yet: it is taken back by a later -1 (``windows/state/settled``). Sums
-of weights are the same at every instant, so results are.
+The content of a relation changes by rows of weight +1 and -1. A view whose value changes with each
+event has as many changes in an epoch as events, and a join by key would meet all changes of a key,
+before or after a row: the square of a key's events in an epoch, nearly all of which cancel. Here +1
+and the -1 that takes it back become one row that counts from the one instant to the other (``u``),
+and a join meets the rows that exist at its row's instants. A row that still exists at the end of an
+epoch has no end yet: it is taken back by a later -1 (``state/retractable_side``). Sums of weights
+are the same at every instant, so results are.
 
-A row's -1 is the next change of an equal row: of a set that is always so; of a bag, where more +1
-come first, what is left of them stays as it is. Cost: a hash probe a row and a sort by (row, time).
+The -1 of a row is the next change of an equal row. In a set that is always so; in a bag, several +1
+may come first, and the remaining ones stay unchanged. Cost: a hash probe a row and a sort by (row,
+time).
 """
 
 from __future__ import annotations

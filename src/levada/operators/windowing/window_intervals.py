@@ -26,7 +26,7 @@ _CHANGES = (int(WindowKind.ALL), int(WindowKind.STATIC))
 
 
 def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
-    """A superset of each row's instants, whose start is its greatest event time."""
+    """Returns a superset of each row's instants, whose start is its greatest event time."""
     s = e = _NONE
     for j, span in enumerate(layout.windows):
         latest, end = (
@@ -45,10 +45,11 @@ def _limit_ends(frame: Frame, e: Times) -> Times:
 
 
 def by_weight(table: WindowTable) -> tuple[str, ...]:
-    """The ``hi`` of windows whose rows end by rows of weight -1: when a row began or took one back.
+    """Returns the ``hi`` of windows whose rows end by rows of weight -1: the instant of the row's
+    beginning or retraction.
 
     The changes of a relation (a window ALL) and of static graphs have their instant in ``lo``, too:
-    none of them leaves by time.
+    they never leave by time.
     """
     kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION), *_CHANGES]
     by_hi = [col.greatest(j) for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all()]

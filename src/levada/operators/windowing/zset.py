@@ -1,16 +1,16 @@
-"""Rows with weights (Z-sets): equal rows put together, changes added up in time, rows written as
-often as they stand.
+"""Rows with weights (Z-sets): equal rows merged, changes added up in time, and rows repeated by
+multiplicity.
 
-A weight says how often a row is there, or by how much that changes: +1 comes, -1 goes. Three steps
-recur wherever rows work by changes, and stand here once:
+A weight is the multiplicity of a row, or its change: +1 adds a row, -1 removes it. Three steps are
+common to all incremental operators:
 
     consolidate   equal rows as one, with the sum of their weights
-    steps         changes by key and instant; of each its net change, and ``integrate``: what the
-                  key stands at after it
+    steps         changes by key and instant, each with its net change; ``integrate``: the value of
+                  the key after each step
     expand        a row as often as its weight says, each copy with its sign
 
-Cost: consolidating is a hash probe a row, stepping a sort, expanding what comes out. See Budiu et
-al., DBSP (VLDB 2023), for the algebra.
+Cost: consolidating is a hash probe a row, stepping a sort, expanding its output. See Budiu et al.,
+DBSP (VLDB 2023), for the algebra.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def consolidate(k: Words, h: Words, weights: Weights) -> Consolidated:
 
 
 class Steps(NamedTuple):
-    """Changes in the ``order`` of (key, instant); those of one key at one instant are a step.
+    """Changes in the ``order`` of (key, instant); the changes of one key at one instant are a step.
 
-    ``step`` of each change in that order; of each step the place of its last change, its key ``of``
-    and its instant ``at``.
+    ``step`` of each change in that order; for each step the place of its last change, its key
+    ``of`` and its instant ``at``.
     """
 
     order: Longs
@@ -65,7 +65,9 @@ class Steps(NamedTuple):
     at: Longs
 
     def net(self, weights: Weights) -> Longs:
-        """By how much each step changes its key; ``weights`` of the changes as they came."""
+        """Returns the change of each step's key; ``weights`` of the changes in their original
+        order.
+        """
         total = np.cumsum(weights[self.order], dtype=np.int64)[self.last]
         return np.diff(total, prepend=0)
 
@@ -91,8 +93,8 @@ def steps(codes: Ints, instants: Longs) -> Steps:
 
 
 def integrate(key_steps: Steps, change: Longs, before: Longs | None = None) -> Longs:
-    """What each key stands at after each of its steps; ``before``: by key, what it stood at (None:
-    at nothing).
+    """Returns the value of each key after each of its steps; ``before``: the previous value by key
+    (None: 0).
 
     >>> key_steps = steps(np.array([0, 0, 1], np.int32), np.array([1, 2, 1]))
     >>> integrate(key_steps, np.array([1, 2, 3]), np.array([10, 20])).tolist()

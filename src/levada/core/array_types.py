@@ -1,4 +1,4 @@
-"""What columns are made of: one name for each type of array."""
+"""The array types of columns: one name for each."""
 
 from __future__ import annotations
 

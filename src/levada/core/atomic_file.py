@@ -1,12 +1,12 @@
-"""A file that is there whole or not at all.
+"""Atomic files: a file is there whole or not at all.
 
-The bytes go to a hidden file in the same folder, whose name is drawn (an engine that was overtaken
-may write the same file), to the disk (fsync), and only then under their name (rename); the folder
-is synced too, so that the name survives a power cut. Readers that list ``*.ndjson`` never see a
-part. Writing again replaces the file by an equal one. Cost: two fsyncs a file. Errors of the system
-become one ``SinkError`` in a sentence.
+The bytes go to a hidden file in the same folder, whose name is random (an engine that has lost
+leadership may write the same file), to the disk (fsync), and only then under their name (rename).
+The folder is synced too, so that the name survives a power cut. Readers that list ``*.ndjson``
+never see a part. Writing again replaces the file by an equal one. Cost: two fsyncs a file. Errors
+of the system become one ``SinkError`` in a sentence.
 
-A name is as durable as the folder that has it: who makes a folder syncs the one above it, too.
+A name is as durable as its folder: code that makes a folder also syncs the one above it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
 def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Publishes ``data`` at ``path``, whose folders are made if missing; ``mode``: of the file, but
-    for what the umask takes. Raises ``SinkError``.
+    """Publishes ``data`` at ``path``, and makes missing folders. ``mode``: the file's mode,
+    restricted by the umask. Raises ``SinkError``.
     """
     try:
         make_folders(path.parent, folder_mode(mode))
@@ -43,7 +43,7 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 def sink_error(error: OSError, place: Path | str) -> SinkError:
-    """What a failed write means, for people.
+    """Returns the error for a failed write, for people.
 
     >>> sink_error(OSError(errno.ENOSPC, "x"), "out").hint
     'Free some space and start again on the same checkpoint: no result is lost.'
@@ -66,7 +66,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 def make_folders(path: Path, mode: int = 0o777) -> None:
-    """Makes a folder and those above it that are missing, durably. Raises ``OSError``."""
+    """Makes a folder and the missing ones above it, durably. Raises ``OSError``."""
     if path.is_dir():
         return
     make_folders(path.parent, mode)

@@ -1,7 +1,8 @@
-"""Where Levada keeps what any run may make again: compiled kernels, tables of parsers, a Java home.
+"""The cache folder, for files that any run can make again: compiled kernels, tables of parsers, a
+Java home.
 
 ``LEVADA_CACHE``, else ``~/.cache/levada``. Kernels, tables and the Java home are code: numba and
-Lark keep theirs as pickles. So Levada loads them only from a folder that nobody else can write
+Lark keep theirs as pickles. So Levada loads them only from a folder that no other user can write
 (``unsafe``). If the folder fails that check, or cannot be written, Levada warns and uses its own
 folder below the temporary folder, which passes the same check, or else a new one.
 """
@@ -106,7 +107,9 @@ def cache_compiled(dispatcher: Any, stamp: str = "") -> None:
 
 
 def warn_not_cached(error: OSError) -> None:
-    """Something could not be written into the cache: it goes on without. Says so once a process."""
+    """Warns, once a process, that something could not be written into the cache; work continues
+    without it.
+    """
     if _TOLD:
         return
     _TOLD.append(error)
@@ -134,7 +137,7 @@ def _unusable(folder: Path, parts: tuple[str, ...] | None) -> str:
 
 
 def unsafe(folder: Path, parts: tuple[str, ...] | None = None) -> str:
-    """How another user could write into a folder; "" if none can.
+    """Returns how another user could write into a folder; "" if no other user can.
 
     The folders above it belong to this user or to root, and no others can write them or rename what
     is there. The folder and all below it (``parts``: below those entries whose names begin so)
@@ -156,8 +159,8 @@ _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def _unsafe_entry(path: str | Path, *, sticky: bool = False, hidden: bool = False) -> str:
-    """``sticky``: others may make files there, if they cannot rename those of this user;
-    ``hidden``: no others can reach it.
+    """Returns how another user could write an entry. ``sticky``: others may make files there, if
+    they cannot rename those of this user; ``hidden``: no others can reach it.
     """
     state = os.lstat(path)
     if state.st_uid not in (0, os.getuid()):

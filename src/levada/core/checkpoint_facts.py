@@ -15,7 +15,7 @@ _LACKS = "No command brings it over: what it holds is laid out otherwise."
 
 
 class Facts(msgspec.Struct):
-    """What is fixed for a checkpoint."""
+    """The fixed facts of a checkpoint."""
 
     format: int
     seed: int
@@ -23,14 +23,14 @@ class Facts(msgspec.Struct):
 
 
 class _Version(msgspec.Struct):
-    """What every format of ``levada.json`` has."""
+    """The fields that every format of ``levada.json`` has."""
 
     format: int
 
 
 def facts_of(root: Path) -> Facts:
-    """What is fixed for the checkpoint in this folder. Raises ``CheckpointError`` if it is none, or
-    of another format.
+    """Returns the fixed facts of the checkpoint in this folder. Raises ``CheckpointError`` if the
+    folder is not a checkpoint, or has another format.
     """
     path = root / "levada.json"
     try:

@@ -1,10 +1,10 @@
-"""Files of a checkpoint: their modes, and the folders that name them.
+"""Files of a checkpoint: their modes, and the modes of their folders.
 
-A folder says who may read and write what is in it.
+A folder's mode decides the users that may read and write its content.
 
-A checkpoint has rows, queries and the names of those who asked for them, so a new one is its
-owner's alone. Whatever is made in it later, by whichever process, has the mode of its folder; the
-umask may take some of that. Cost: a ``stat`` a folder in each process.
+A checkpoint contains rows, queries and the names of users that requested them, so a new one is
+private to its owner. Every file that any process makes in it later has the mode of its folder; the
+umask may restrict it. Cost: a ``stat`` a folder in each process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def file_mode(folder: str | os.PathLike[str]) -> int:
 
 
 def folder_mode(mode: int) -> int:
-    """The mode of a folder for files of this mode: who may read them may enter it.
+    """Returns the mode of a folder for files of this mode: users that may read them may enter
+    it.
 
     >>> oct(folder_mode(0o640))
     '0o750'
@@ -66,8 +67,8 @@ def sync_folder(folder: Path | str) -> None:
 
 
 def set_mode(root: Path, mode: int) -> None:
-    """Gives a checkpoint's folder this mode, and all that is in it. What belongs to somebody else
-    stays as it is.
+    """Gives a checkpoint's folder and its content this mode. Files of other users stay
+    unchanged.
     """
     if os.stat(root).st_mode & 0o777 == mode:
         return

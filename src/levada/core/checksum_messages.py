@@ -1,4 +1,4 @@
-"""The sentences for a file whose bytes do not have the checksum that was written beside them."""
+"""The messages for a file whose bytes do not match their written checksum."""
 
 ALTERED = "it is cut short or altered"
 OTHER = "it is not what was written under this name"

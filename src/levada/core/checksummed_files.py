@@ -1,8 +1,8 @@
-"""Small files of the checkpoint with a seal: a last line that is the hash of all before it.
+"""Small files of the checkpoint with a seal: a last line that is the hash of all bytes before it.
 
-What is read is what was written, or a ``CheckpointError`` that names the file. Plans, catalogs and
-setups have a hash of their own (``plan.encoding.document``), files of frames one for each frame
-(``operators.state.checksummed_frames``).
+Reading returns the bytes that were written, or raises a ``CheckpointError`` that names the file.
+Plans, catalogs and setups have a hash of their own (``plan.encoding.document``), files of frames
+one for each frame (``operators.state.checksummed_frames``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def seal(data: bytes) -> bytes:
 
 
 def unseal(data: bytes) -> bytes | None:
-    """What was sealed; None if it is cut short or altered."""
+    """Returns the sealed content, or None if it is cut short or altered."""
     content = data[:-SEAL]
     return content if seal(content) == data else None
 
 
 def read_sealed(path: Path) -> bytes:
-    """What a sealed file holds. Raises ``CheckpointError``."""
+    """Returns the content of a sealed file. Raises ``CheckpointError``."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,10 +1,9 @@
-"""The clock of this process: the wall clock's time, which a step of that clock does not move at
-once.
+"""The clock of this process: the wall clock's time, without its sudden steps.
 
-The wall clock is compared with a clock that counts on whatever happens. While both agree within
-``STEP`` the wall clock is followed. A step beyond that is noted and not followed: time goes on as
-before. If the wall clock steps back nothing has happened; if it stays for ``PATIENCE``, the step is
-taken for a correction, and is followed. Cost: three readings a call.
+The wall clock is compared with a monotonic clock. While both agree within ``STEP`` the wall clock
+is followed. A larger step is noted and not followed: time continues as before. If the wall clock
+steps back, the step is ignored; if the step lasts for ``PATIENCE``, it is a correction, and is
+followed. Cost: three readings a call.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def elapsed_ms() -> int:
 
 
 class SteadyClock:
-    """A clock in ms. ``wall`` and ``elapsed`` are what it reads.
+    """A clock in ms that reads the functions ``wall`` and ``elapsed``.
 
     >>> wall, elapsed = [1000], [0]
     >>> clock = SteadyClock(lambda: wall[0], lambda: elapsed[0], tell=lambda step: None)

@@ -1,16 +1,16 @@
-"""The columns of frames, all of them: what each holds, in which unit and dtype, who makes it.
+"""All columns of frames: their content, unit, dtype and writer.
 
 A row belongs to a member (``OP``), has terms in slots, event times by window or a report time, and
-maybe a weight. What begins with ``#`` serves operators and state and is never shown: ``visible``
-says what is.
+maybe a weight. Names that begin with ``#`` serve operators and state and are never shown:
+``visible_columns`` returns the others.
 
-    op              int32     the member that a row belongs to                  intake, edges
+    op              int32     the member that a row belongs to                  ingest, edges
     x0 y0, x1 y1    uint64    slot: halves of the identity, a seeded xxh3_128
-                              of the canonical text; 0, 0 is unbound            intake, Extend
+                              of the canonical text; 0, 0 is unbound            ingest, Extend
     k0 d0 m0 c0     uint8 float64 int64 uint8    slot: its value's Kind,
-                              double, mantissa (or ms), decimal scale           intake, Extend
+                              double, mantissa (or ms), decimal scale           ingest, Extend
     lo0 hi0 prev0   int64 ms  window: least and greatest event time, greatest
-                              earlier time of any triple (MIN: none)            intake, joins
+                              earlier time of any triple (MIN: none)            ingest, joins
     w               int8      weight: how often the row comes (+) or goes (-)   count windows
     u               int64 ms  of rows with a weight and event times: the first
                               instant at which the row does not count any more,
@@ -21,17 +21,17 @@ says what is.
     #k #h           uint64    halves of the key that rows meet by               keyed state
     #s #e           int64 ms  the row counts in [s, e)                          intervals
     #n              int64     a count or a net weight                           tallies
-    #rows           int64     how many rows of a group stand                    groups by changes
+    #rows           int64     the number of rows in a group                     groups by changes
     #g              int64     a GROUP BY's group, numbered within a call        best values
     #i              int64     the place of a sum in its group                   exact sums
     #at             int64     where something begins in another frame           directories
     #o              int64     the order in which rows came                      runs
     #f              bool      whether a row of a run has been whole before      runs
     #q              int64     a row's number in its sequence                    count windows
-    #of             int64     which of an epoch's sequences a row is of         count windows
-    #on             int8      whether an equal row stood before                 count windows
+    #of             int64     the sequence of a row among an epoch's            count windows
+    #on             int8      whether an equal row was there before             count windows
     #v              int8      the sign of static rows before they are settled   static data
-    #d              float64   the number that tells the cell of a slice         slices in state
+    #d              float64   the number that decides the cell of a slice       slices in state
     #leaf           int64     the cell of a slice, while it is added up         slices in state
     #wanted         int64     a bit for each window in which it is wanted       slices in state
 
@@ -117,7 +117,7 @@ def is_time(name: str) -> bool:
 
 
 def visible_columns(names: Iterable[str]) -> list[str]:
-    """The columns that are no operator's own, in order.
+    """Returns the columns that are not internal to operators, in order.
 
     >>> visible_columns(["op", "x0", "#s", "#e"])
     ['op', 'x0']

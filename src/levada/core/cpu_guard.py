@@ -1,11 +1,11 @@
 """Interrupts work on a query that takes too much CPU, by an exception in its thread.
 
-Idea: a thread looks each second at the CPU time of the threads that are in a ``cpu_guard``, and has
-the interpreter raise ``CpuTimeError`` in one that exceeds its limit. So an endless loop of Python
-becomes an exception, and what suspends a query after one does so here. Native code gets none until
-it returns; if it holds the interpreter's lock and never does, the process ends (``stall_exit``).
-Only in processes that are Levada's (``enable``): in a program of the user nothing is interrupted.
-Cost: some microseconds a guard.
+A thread checks each second the CPU time of the threads that are in a ``cpu_guard``, and has the
+interpreter raise ``CpuTimeError`` in a thread that exceeds its limit. So an endless loop of Python
+becomes an exception, and the query is suspended as after any exception. Native code receives the
+exception only when it returns; if it holds the interpreter's lock and never does, the process ends
+(``stall_exit``). The guard works only in processes that are Levada's (``enable``): a program of the
+user is not interrupted. Cost: some microseconds a guard.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Small files of the checkpoint, written durably: there whole, or not at all.
 
-What is being written has a hidden name that is drawn: processes of several hosts may have equal
+A file that is being written has a random hidden name: processes of several hosts may have equal
 numbers, and must not write into one file.
 """
 
@@ -23,7 +23,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def hidden_name(path: str) -> str:
-    """A name of its own for what will be at a path; sorts before it."""
+    """Returns a unique name for a file that will be moved to a path; sorts before it."""
     folder, slash, name = path.rpartition(os.sep)
     return f"{folder}{slash}.{name}.{secrets.token_hex(8)}"
 
@@ -79,8 +79,8 @@ def delete(path: Path | str) -> None:
 
 
 def _place(path: str, data: bytes, place: Callable[[str, str], None]) -> None:
-    """Writes a hidden file and places it. One that is gone by then was taken for what an engine of
-    before has left, by one that has just begun: it is written again.
+    """Writes a hidden file and moves it to its place. If the hidden file is gone by then, an engine
+    that has just started has removed it as a leftover: it is written again.
     """
     folder = path.rpartition(os.sep)[0] or os.curdir
     for last in (False, False, True):
@@ -120,7 +120,7 @@ def _write(path: str, data: bytes, mode: int) -> None:
 
 
 def unwritable_error(root: str | Path, error: OSError) -> CheckpointError:
-    """Why the checkpoint in this folder cannot be written, and what to do."""
+    """Returns why the checkpoint in this folder cannot be written, and the remedy."""
     if not os.path.isdir(root):
         return CheckpointError(
             f"The checkpoint {root} is gone: it was deleted or moved while it was in use.",

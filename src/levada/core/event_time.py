@@ -1,13 +1,13 @@
 """Event time and windows: the one place that decides a boundary (docs/semantics.md#windows).
 
-All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` stand for minus and
-plus infinity; real event times lie strictly between, and the arithmetic below saturates at them.
+All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` are minus and plus
+infinity; real event times lie strictly between, and the arithmetic below saturates at them.
 
 A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts)
-<= tau < leave(ts)``. With closes at ``c_k = t0 + range + k * step``, ``next(x)`` the smallest
-close > x and ``last(x)`` the greatest ``t0 + k * step`` <= x:
+<= tau < leave(ts)``. With closes at ``c_k = t0 + range + k * step``, ``next(x)`` the smallest close
+> x and ``last(x)`` the greatest ``t0 + k * step`` <= x:
 
-                  what it says                        enter              leave
+                  definition                          enter              leave
     CLOSE_OPEN    range, step, on close, bounds [)    next(ts + to)      next(ts + range)
     CLOSE_CLOSED  the same, bounds (]                 next(ts + to - 1)  next(ts + range - 1)
     CHANGE        range, step, on content change      ts + to            last(ts) + range
@@ -21,11 +21,13 @@ close > x and ``last(x)`` the greatest ``t0 + k * step`` <= x:
 
 ``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened
 in [tau - range, tau - to). A COUNT window changes after each ``step``-th triple only: then ts is
-that of the triple after which the content changed. An ENDED window's rows carry the end of their
-session in place of ts. CLOCK is no window of a query but its periodic report policy: it holds
-nothing and closes at t0 + k * step. STATIC is none, either: it stands for static graphs that may be
-replaced, whose rows come and go (by a row of weight -1) at the instants of replacements. NUMBERS is
-none: behind a count window that queries share it has the numbers of the rows (``windows/numbers``).
+that of the triple after which the content changed. An ENDED window's rows have the end of their
+session in place of ts.
+
+Three kinds are not windows of a query. CLOCK is its periodic report policy: it is always empty and
+closes at t0 + k * step. STATIC represents static graphs that may be replaced; their rows come and
+go (by a row of weight -1) at the instants of replacements. NUMBERS is behind a shared count window
+and has the numbers of the rows (``operators/windowing/count_axis``).
 
 ``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window
 (``start``). The functions take and return ints or int64 arrays alike.
@@ -66,7 +68,7 @@ def distinct(times: Times) -> Times:
 
 
 def in_sorted(ordered: Times, times: Times) -> npt.NDArray[np.bool_]:
-    """Which of these times are among those in order."""
+    """Flags the times that are in a sorted array."""
     at = np.searchsorted(ordered, times)
     is_member = np.zeros(len(times), np.bool_)
     inside = at < len(ordered)
@@ -107,8 +109,8 @@ class WindowKind(IntEnum):
 
 
 def reporting_windows(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
-    """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone
-    if there is one, else all.
+    """Returns the windows of a query, including its clock, that decide when it is evaluated: the
+    clock alone if there is one, else all.
 
     >>> reporting_windows([WindowKind.RANGE, WindowKind.CLOCK])
     (1,)
@@ -170,8 +172,8 @@ class Window:
 
     @property
     def stays(self) -> int:
-        """How long an element is in the window at most, from its time on (ms); MAX: for good. Of
-        NUMBERS: for how many elements.
+        """Returns how long an element is in the window at most, from its time on (ms); MAX:
+        forever. For NUMBERS: for how many elements.
         """
         match self.kind:
             case WindowKind.CLOSE_OPEN | WindowKind.CLOSE_CLOSED:

@@ -1,17 +1,17 @@
-"""The account of one task in an epoch: bytes of live rows, bytes of computed texts and CPU seconds
+"""The budget of one task in an epoch: bytes of live rows, bytes of computed texts and CPU seconds
 of expressions, charged to the operators.
 
 An operator is charged for the columns that it puts out and for the texts that it computes, until
 the last row that shows them is dropped. Texts are also counted before they are made, and seconds
-between texts and between pieces of rows. What a query is charged is the sum over its operators
+between texts and between parts of rows. The charge of a query is the sum over its operators
 (``Heaviest``). The sum over all operators is at least that, so queries are looked at only if the
-sum exceeds the limit of one query, and again only after the sum has grown by what the heaviest
-query had left. The limits of texts and seconds grow with the rows that have been read, so a
-backlog, or much static data, is no reason to suspend anybody.
+sum exceeds the limit of one query, and again only after the sum has grown by the rest of the
+heaviest query's limit. The limits of texts and seconds grow with the rows that have been read, so a
+backlog, or much static data, suspends no query.
 
-Cost: a weak reference for each column that an operator puts out. As long as all columns that ever
-were take no more than one query may have, no query can have too much, and nothing else is done:
-columns are charged, and followed until they are dropped, from where that could be too much
+Cost: a weak reference for each column that an operator puts out. As long as all columns so far take
+no more than the limit of one query, no query can exceed it, and nothing else is done: columns are
+charged, and followed until they are dropped, from the point where it is possible
 (``_charge_new_columns``). Frames of fewer than ``FEW`` rows are not charged. Where an operator has
 several members, its texts and seconds are counted by member.
 """
@@ -47,8 +47,8 @@ _Array = npt.NDArray[Any]
 
 
 class Charge(NamedTuple):
-    """An operator's ``amount``, divided among its members by ``rows``, those of each (None: all
-    have as much).
+    """An operator's ``amount``, divided among its members by ``rows``, the rows of each (None:
+    equal parts).
     """
 
     node: int
@@ -61,7 +61,7 @@ Heaviest = Callable[[Sequence[Charge], float], tuple[float, int, int]]
 
 
 class Part(NamedTuple):
-    """Of the bytes of a column: the operator, the members of its rows, how many bytes."""
+    """A share of a column's bytes: the operator, the members of its rows, the number of bytes."""
 
     node: int
     op: _View | None
@@ -102,7 +102,7 @@ begins, and its bytes.
 
 
 class _Column(ref[_Array]):
-    """A column that somebody is charged for."""
+    """A column that is charged to an operator."""
 
     __slots__ = ("key", "parts")
     key: tuple[int, int]
@@ -127,16 +127,18 @@ class _Sum:
 
 
 def _charge_all(charges: Sequence[Charge], most: float) -> tuple[float, int, int]:
-    """Where there is no plan: one query has all; the operator and member that are charged most."""
+    """Assigns all charges to one query, where there is no plan. Returns the sum, and the operator
+    and member with the greatest charge.
+    """
     worst = max(charges, key=lambda charge: charge.amount)
     member = -1 if worst.rows is None else int(worst.rows.argmax())
     return sum(charge.amount for charge in charges), worst.node, member
 
 
 class ExpressionBudget:
-    """``limits``: what a query may have; texts and seconds for ``ELEMENTS`` of the ``rows`` that
-    the task has read or got. ``turn``: the operator at work. ``heaviest``: finds the query that is
-    charged most.
+    """``limits``: of a query; texts and seconds for ``ELEMENTS`` of the ``rows`` that the task has
+    read or received. ``turn``: the operator at work. ``heaviest``: finds the query with the
+    greatest charge.
 
     >>> ExpressionBudget(QueryLimits(texts=1000, cpu=5), 250_000).most("texts")
     2500.0
@@ -177,7 +179,7 @@ class ExpressionBudget:
         return self._sums[name].of
 
     def account(self, op: Ints | None = None) -> Account:
-        """That of the operator whose turn it is; ``op``: the members of its rows."""
+        """Returns the account of the operator at work; ``op``: the members of its rows."""
         return Account(self, self.turn, op)
 
     def ask(self, node: int, size: int, op: Callable[[], Ints]) -> None:
@@ -188,8 +190,8 @@ class ExpressionBudget:
             self._look("made", [Charge(node, np.bincount(op()), size)])
 
     def hold(self, node: int, frame: Frame) -> None:
-        """Charges an operator for the columns of a frame that nobody is charged for yet, until
-        they are dropped. Raises ``ExcessError``.
+        """Charges an operator for the columns of a frame that are not charged yet, until they are
+        dropped. Raises ``ExcessError``.
         """
         if frame.n < FEW or not self.limits.made:
             return
@@ -218,9 +220,9 @@ class ExpressionBudget:
             self._sums["made"].add(total, node)
 
     def hold_texts(self, data: _Array, size: int, parts: Sequence[Part] = ()) -> None:
-        """Charges the operator at work for a table of texts of so many bytes until its ``data``
-        are dropped; or those of whose tables it is made, by their ``parts``. Raises
-        ``ExcessError``.
+        """Charges the operator at work for a table of texts with ``size`` bytes until its ``data``
+        are dropped. With ``parts``, charges the operators of the tables from which it is made.
+        Raises ``ExcessError``.
         """
         if not self.limits.made:
             return
@@ -231,7 +233,7 @@ class ExpressionBudget:
         self.check("made")
 
     def parts_of(self, data: _Array, size: int) -> list[Part]:
-        """Who is charged for a table of texts of which so many bytes stay."""
+        """Returns the charges for a table of texts, scaled to the bytes that remain."""
         column = self._columns.get((id(data), 0))
         parts = () if column is None else column.parts
         total = sum(part.size for part in parts)
@@ -300,8 +302,8 @@ class ExpressionBudget:
 
 
 def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
-    """The columns of a frame, and their bytes. Of an array that has several columns each counts
-    for itself.
+    """Returns the columns of a frame, and their bytes. Several columns of one array are counted
+    separately.
     """
     places, total = list[_ColumnPlace](), 0
     for column in frame.columns.values():
@@ -319,7 +321,7 @@ def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
 
 @dataclass(slots=True)
 class Account:
-    """What an operator takes, and whose rows it looks at (``op``; None: that is not known)."""
+    """The resource use of an operator, and the members of its rows (``op``; None: unknown)."""
 
     spent: ExpressionBudget
     node: int
@@ -338,8 +340,8 @@ class Account:
         return int(self.spent.by_node("texts").get(self.node, 0))
 
     def make(self, sizes: Longs) -> Bools:
-        """Which of these texts that are to be made are too long, from the bytes that each would
-        have. Raises ``ExcessError`` if the others are too many.
+        """Flags the texts that would be too long, from the bytes that each would have. Raises
+        ``ExcessError`` if the others are too many.
 
         >>> ExpressionBudget(QueryLimits(texts=100)).account().make(np.array([40, 50])).tolist()
         [False, False]
@@ -351,13 +353,13 @@ class Account:
         return too_long
 
     def add(self, size: int, each: Doubles | None = None) -> None:
-        """So many more bytes of texts, of ``each`` row. Raises ``ExcessError`` if they are too
-        many.
-        """
+        """Adds bytes of texts, of ``each`` row. Raises ``ExcessError`` if they are too many."""
         self.spent.add("texts", self.node, size, self._shares(size, each))
 
     def _shares(self, amount: float, each: Doubles | None = None) -> Doubles | None:
-        """What each member has of an amount; ``each``: what each row takes (None: all as much)."""
+        """Returns each member's share of an amount; ``each``: the amount of each row (None: equal
+        amounts).
+        """
         if self.op is None or not len(self.op) or not amount:
             return None
         if each is not None:
@@ -367,7 +369,7 @@ class Account:
         return self._rows * amount
 
     def start(self) -> None:
-        """Begins to charge: ``look`` charges what is done from now on."""
+        """Begins to charge: ``look`` charges the time from now on."""
         self.spent.began = self.spent.clock()
 
     def look(self, least: float = TICK) -> None:
@@ -381,11 +383,11 @@ class Account:
 
 
 def unlimited_account() -> Account:
-    """An account without limits, for what no operator evaluates."""
+    """Returns an account without limits, for evaluation outside operators."""
     return ExpressionBudget(QueryLimits(texts=0, cpu=0)).account()
 
 
 def _start(column: _Array, owner: _Array) -> int:
-    """Where a column begins in the array whose memory it is, in bytes."""
+    """Returns the offset of a column in the array that has its memory, in bytes."""
     at: int = column.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
     return at

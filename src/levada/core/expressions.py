@@ -163,7 +163,7 @@ PER_REPORT = RANDOM | {Function.NOW}
 
 
 def conjunction(conditions: Sequence[Expression]) -> Expression | None:
-    """The condition that all of these are true; None if there are none.
+    """Returns the condition that all of these are true; None for an empty list.
 
     >>> show(conjunction([Var("a"), Var("b"), Var("c")]))
     '(&& (&& ?a ?b) ?c)'

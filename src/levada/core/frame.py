@@ -1,10 +1,11 @@
-"""Frames: rows as columns of fixed width. What both stages of an epoch and its state files speak.
+"""Frames: rows as columns of fixed width. Both stages of an epoch and its state files exchange
+frames.
 
-A frame has ``n`` rows and named NumPy columns; ``core.column_names`` says what each of them holds.
+A frame has ``n`` rows and named NumPy columns; ``core.column_names`` describes each of them.
 
-Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and
+Texts are not in frames: a blob or run has a ``Terms`` table next to its frames. ``pack`` and
 ``unpack`` are the jumbo format: a JSON head, then 64-byte aligned buffers; unpacked columns are
-read-only views of the given buffer. In files frames lie with hashes (``core.checksum_messages``).
+read-only views of the given buffer. In files frames have hashes (``core.checksum_messages``).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Frame:
 
     @staticmethod
     def _unchecked(columns: dict[str, Column], n: int) -> Frame:
-        """A frame of columns that have one length, as those that come from a frame's have."""
+        """Returns a frame of columns of one length without a check, as for columns of an existing
+        frame.
+        """
         frame = _new_frame(Frame)
         frame.columns, frame.n = columns, n
         return frame
@@ -88,7 +91,7 @@ class Frame:
         return self._unchecked(remaining, self.n)
 
     def rename(self, names: Mapping[str, str]) -> Frame:
-        """With columns under other names; those that are not named keep theirs.
+        """Renames columns; columns that are not listed keep their names.
 
         >>> Frame({"r": np.zeros(1, np.int64)}).rename({"r": "#s"})
         Frame(1 rows: #s)
@@ -134,7 +137,7 @@ class _Head(msgspec.Struct, omit_defaults=True):
 
 
 def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:
-    """Each frame with its consecutive buffers, which are aligned; columns are not copied.
+    """Yields each frame with its consecutive buffers, which are aligned; columns are not copied.
 
     A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
     of times that are the same, as an event's time and the column that it was read from, are stored
@@ -166,7 +169,9 @@ def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memor
 
 
 def _place_of_equal(values: Column, others: list[tuple[Column, int]]) -> int | None:
-    """Where a column with the same values lies; two values tell most others apart."""
+    """Returns the place of a column with the same values; comparing two values excludes most
+    others.
+    """
     middle = len(values) // 2
     first, inner = values[0], values[middle]
     for other, at in others:
@@ -176,7 +181,7 @@ def _place_of_equal(values: Column, others: list[tuple[Column, int]]) -> int | N
 
 
 def aligned(size: int) -> int:
-    """So many bytes, as they are aligned."""
+    """Rounds a size up to the alignment."""
     return -(-size // _ALIGN) * _ALIGN
 
 
@@ -200,7 +205,7 @@ _LONG = np.dtype(np.int64).str
 
 
 def _is_constant(values: Column) -> bool:
-    """Whether a column has one value only; three values tell most others."""
+    """Whether a column has one value only; comparing three values decides it for most columns."""
     first = values[0]
     if first != values[-1] or first != values[values.size // 2]:
         return False
@@ -261,8 +266,8 @@ def _all_alike(value: bytes, kind: np.dtype[Any], rows: int) -> Column:
 
 
 def _forget(value: tuple[str, bytes], dropped: ref[Column], alike: dict[Any, Any] = _alike) -> None:
-    """Forgets a column that nobody has any more, if no longer one has taken its place. ``alike`` is
-    bound here, since at the end of the process names of modules are gone before columns are.
+    """Forgets a column that is no longer used, unless a longer one has taken its place. ``alike``
+    is bound here, since at the end of the process names of modules are gone before columns are.
     """
     if alike.get(value) is dropped:
         del alike[value]

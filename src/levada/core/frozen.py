@@ -1,11 +1,11 @@
-"""Frozen dataclasses with slots whose class is made in a third of the time.
+"""Frozen dataclasses with slots whose classes are created in a third of the time.
 
-Levada has some 600 of them, and of the time that a start takes a third went into making their
-classes: ``dataclasses`` writes six methods for each as text and compiles them. Here one is text,
-``__init__``, which sets slots directly; those that are the same for all but the names of fields are
-functions over these names. All else is as ``@dataclass(frozen=True, slots=True)`` has it: fields,
-``replace``, equality within one class, hash, pickles, patterns
-(docs/decisions/0123-frozen.md; tests/unit/test_frozen.py compares them).
+Levada has some 600 of them, and a third of the start time went into creating their classes:
+``dataclasses`` writes six methods for each as text and compiles them. Here only ``__init__`` is
+text; it sets slots directly. The other methods, which differ only in the names of fields, are
+functions over these names. All else is as in ``@dataclass(frozen=True, slots=True)``: fields,
+``replace``, equality within one class, hash, pickles, patterns (docs/decisions/0123-frozen.md;
+tests/unit/test_frozen.py compares them).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """A class whose instances are frozen values with slots, equal where all fields are.
+    """Makes a class whose instances are frozen values with slots, equal where all fields are.
 
-    One that inherits fields is made by ``dataclasses``; there is no ``InitVar``.
+    A class that inherits fields is made by ``dataclasses``; ``InitVar`` is not supported.
 
     >>> @frozen
     ... class Span:
@@ -53,7 +53,9 @@ def frozen(cls: type[T]) -> type[T]:
 
 
 def _init(made: type[Any]) -> Callable[..., None]:
-    """Sets each slot by its descriptor; what has no argument gets its default."""
+    """Returns an ``__init__`` that sets each slot by its descriptor; a field without argument gets
+    its default.
+    """
     sorted_fields = sorted(fields(made), key=lambda one: one.kw_only is True)
     names: dict[str, Any] = {"_MISSING": MISSING}
     heads, lines = ["self"], []
@@ -80,7 +82,7 @@ def _init(made: type[Any]) -> Callable[..., None]:
 
 
 def _line(one: Field[Any], made_anew: bool) -> list[str]:
-    """The line that sets a slot; none if nothing says what it is at first."""
+    """Returns the line that sets a slot, or no line if the field has no initial value."""
     what = one.name if one.init else f"_default_{one.name}"
     if made_anew:
         call = f"_make_{one.name}()"
@@ -113,7 +115,7 @@ def _methods(made: type[Any]) -> dict[str, Callable[..., Any]]:
 
 
 def _unchanging(made: type[Any]) -> dict[str, Callable[..., Any]]:
-    """What refuses changes, and copies and pickles all the same."""
+    """Returns methods that refuse changes, and methods that still allow copies and pickles."""
     all_fields: tuple[Field[Any], ...] = fields(made)
     names = frozenset(one.name for one in all_fields)
 
@@ -139,7 +141,9 @@ def _unchanging(made: type[Any]) -> dict[str, Callable[..., Any]]:
 
 
 def _tuple_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A tuple of these attributes: tuples take what is the same for equal."""
+    """Returns a function that makes a tuple of these attributes: tuples take identical values as
+    equal.
+    """
     if len(names) > 1:
         return attrgetter(*names)
     return lambda one: tuple([getattr(one, name) for name in names])

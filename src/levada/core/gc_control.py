@@ -1,12 +1,12 @@
-"""Python's search for cycles waits while a query is planned.
+"""Defers Python's garbage collection of cycles while a query is planned.
 
-A query's trees have no cycles, and planning makes 100,000 small tuples: each 700 of them begin a
-search, and now and then one over everything that the process holds (modules, kernels, the plans of
-all other queries). That was half of what a query cost. The search is put off to the end of each
-stage, so what other threads leave behind waits for milliseconds. When many queries have come it is
-done after their first epoch (``DeferredCollection``), which has read their plan: else the search
-over all of them falls into one of the next. To plan, to write and to read so many leaves holes
-between what stays, 400 to 600 bytes a query, which glibc gives back if it is told to.
+A query's trees have no cycles, and planning makes 100,000 small tuples: each 700 of them start a
+collection, and sometimes one over everything in the process (modules, kernels, the plans of all
+other queries). That was half of the cost of a query. The collection is deferred to the end of each
+stage, so garbage of other threads waits for milliseconds. After many new queries a collection runs
+after their first epoch (``DeferredCollection``), which has read their plan: otherwise the
+collection over all of them falls into one of the next. Planning, writing and reading so many
+queries leaves holes in memory, 400 to 600 bytes a query, which glibc returns on request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FEW = 64  # queries whose objects nobody notices
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Here no cycles are looked for; where nobody looks for any, nothing changes.
+    """Pauses the collection of cycles; does nothing if the collection is disabled.
 
     >>> with collection_paused():
     ...     pass
@@ -45,8 +45,8 @@ class DeferredCollection:
         self._queries, self._cycles = FEW, cycles
 
     def collect_after(self, queries: int) -> None:
-        """Looks for cycles now, and gives back what the C library keeps, if there are twice as many
-        queries as when that was done last.
+        """Collects cycles now, and returns free memory of the C library, if there are twice as many
+        queries as at the last time.
 
         >>> DeferredCollection().collect_after(3)
         """
@@ -61,5 +61,7 @@ class DeferredCollection:
 
 @cache
 def _trim() -> Any:
-    """What gives the system back what is free between values; None where the C library has none."""
+    """Returns the function that returns free memory to the system; None if the C library has
+    none.
+    """
     return getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,11 +1,11 @@
-"""Groups of terms, for whoever cuts data into files as the engine cuts them into work
+"""Key groups of terms, for programs that partition files as the engine partitions its work
 (docs/placement.md#partition-files-so-that-placement-can-help).
 
 A group is the top of the 64-bit XXH3 of a term's canonical text, with seed 0: a function of the
-term alone, the same in every run and on every machine, and not made from the checkpoint's secret.
-An identity has it in its second half (``kernels/text/xxh3``), and an exchange by one term goes by
-it (``kernels/keyed/route``). Finer groups nest in coarser ones: group g of G has in it, of k times
-as many, those from k g on.
+term alone, the same in every run and on every machine, and independent of the checkpoint's secret.
+An identity has it in its second half (``kernels/text/xxh3``), and an exchange by one term uses it
+(``kernels/keyed/key_partitioner``). Finer groups nest in coarser ones: group g of G contains, of k
+times as many, the k groups from k g on.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _IRI = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>")
 
 
 def group_of(term: str | float | bool, groups: int = FINEST) -> int:
-    """The group (0 to ``groups`` - 1) of a term: equal terms have equal groups, always and
+    """Returns the group (0 to ``groups`` - 1) of a term: equal terms have equal groups, always and
     everywhere.
 
-    ``term`` is an RDF term as N-Triples writes it; a number or boolean is a value of a tuple
-    stream (its texts are literals: ``'"a"'``). A checkpoint has 65,536 groups, and that many there
-    can be; with as many ``groups`` as there are files, it is the number of the file in which all
-    rows of the term should stand.
+    ``term`` is an RDF term as N-Triples writes it; a number or boolean is a value of a tuple stream
+    (its texts are literals: ``'"a"'``). A checkpoint has 65,536 groups, which is the maximum. With
+    as many ``groups`` as there are files, the result is the number of the file that should contain
+    all rows of the term.
 
-    Raises UsageError for what is no such term (a blank node is of its document alone), and for
+    Raises UsageError for anything else (a blank node belongs to its document alone), and for
     another number of groups.
 
     >>> group_of("<http://e/room1>", 12), group_of("<http://e/room1>")
@@ -51,7 +51,7 @@ def group_of_text(text: bytes) -> int:
 
 
 def _bytes(term: object) -> bytes:
-    """What the identity of a term is a hash of."""
+    """Returns the bytes that are hashed to the identity of a term."""
     match term:
         case bool():
             return _nine(Kind.BOOLEAN, int(term).to_bytes(8, "little"))

@@ -1,4 +1,4 @@
-"""Machines: places with cores, how long a cache line takes from one to another, and how much fits.
+"""Machines: places with cores, the latency of a cache line between places, and bandwidths.
 
 A place is a socket, a host or an executor. A machine file is YAML, and so may be JSON:
 
@@ -11,7 +11,7 @@ A place is a socket, a host or an executor. A machine file is YAML, and so may b
     bandwidth: [[55607, 13482], [13482, 55607]]  # MB/s from row to column; to itself: its memory
     processors: [[0, 1], [2, 3]]      # numbers of each place's processors, if workers are bound
 
-Servers A and B of BriskStream come with Levada (``shipped``).
+Servers A and B of BriskStream come with Levada (``shipped_machine``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHIPPED = Path(__file__).parent / "machines"
 @frozen
 class Machine:
     """``latency`` in ns, ``bandwidth`` in bytes/s, both from row to column; ``clock`` in GHz,
-    ``line`` in bytes. ``processors`` of each place, by the kernel's numbers; (): not told.
+    ``line`` in bytes. ``processors`` of each place, by the kernel's numbers; (): unknown.
     """
 
     name: str
@@ -49,7 +49,8 @@ class Machine:
 
 
 def shipped_machine(name: str) -> Machine:
-    """A machine that comes with Levada: ``server-a`` or ``server-b``. Raises ``UsageError``.
+    """Returns a machine that comes with Levada: ``server-a`` or ``server-b``. Raises
+    ``UsageError``.
 
     >>> a = shipped_machine("server-a")
     >>> a.name, sum(a.cores), float(a.latency[0, 4])
@@ -83,7 +84,7 @@ def _document(path: Path) -> Any:
 
 @frozen
 class _Reader:
-    """What is wrong is told with the file and the field."""
+    """Reads a machine file; errors name the file and the field."""
 
     path: str
 

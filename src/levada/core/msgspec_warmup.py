@@ -1,6 +1,6 @@
-"""What several threads decode is found out beforehand. At the first decode msgspec looks what a
-struct has, in Python, so other threads run meanwhile; two that do so for one struct at once end the
-process (SIGSEGV; msgspec 0.22).
+"""Prepares msgspec structs for decoding in several threads. At the first decode msgspec inspects a
+struct in Python, so other threads run meanwhile; two threads that do so for one struct at once
+crash the process (SIGSEGV; msgspec 0.22).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import msgspec
 
 
 def prepare_structs(*kinds: Any) -> None:
-    """Finds out what these structs have, and all that they hold. Is called where they are declared:
-    one thread imports a module.
+    """Makes msgspec inspect these structs and all nested ones. Called where they are declared: one
+    thread imports a module.
     """
     for kind in kinds:
         msgspec.json.Decoder(kind)

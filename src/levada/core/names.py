@@ -1,15 +1,15 @@
 """Names that users give: of queries, of streams, of graphs; one rule each, for the command line,
 the app file and the API.
 
-A query's name is letters, digits and ``_.-``, and not the name of a folder that holds something
-else; no two differ by case only, since some disks are blind to it. A stream's name is its IRI, or a
-plain word: the word names the stream in CQL and, in SPARQL, every IRI that ends in ``/word`` or
-``#word``.
+A query's name consists of letters, digits and ``_.-``, and is not the name of a folder with another
+use; no two names differ by case only, since some file systems ignore case. A stream's name is its
+IRI, or a plain word: the word names the stream in CQL and, in SPARQL, every IRI that ends in
+``/word`` or ``#word``.
 
-A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own
-name. Within the engine it is ``query#``, with a number behind that once it has begun (``query#3``),
-which no stream's or query's name can be. A stream that has been taken away leaves its number, which
-is then called ``#3``: as one that a query made which is gone, it has ended.
+Users refer to a stream that a query makes by the name in the query's REGISTER, or by the query's
+own name. Within the engine it is ``query#``, with a number behind that once it has begun
+(``query#3``), which no stream's or query's name can be. A removed stream leaves its number, and is
+then called ``#3``: like a stream of a removed query, it has ended.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ def derived_by(query: str) -> str:
 
 
 def is_derived(stream: str) -> bool:
-    """Whether a name within the engine is that of a stream made by a query, or of one that is no
-    more.
-    """
+    """Whether a name within the engine is that of a stream made by a query, or of a removed one."""
     return "#" in stream and ":" not in stream
 
 
@@ -118,12 +116,12 @@ Makers = Mapping[str, Sequence[str]]
 def match_streams(
     used: Iterable[str], names: Iterable[str], makers: Makers | None = None
 ) -> dict[str, str]:
-    """Which stream each stream of the queries is: an equal name, else the word that ends the IRI; a
-    given one before a made one.
+    """Returns the stream of each stream name in queries: an equal name, else the word that ends the
+    IRI; a declared stream before one that a query makes.
 
-    ``used`` are the streams that the queries read, ``names`` those that are given, ``makers`` have
-    those that queries make. Raises ``UnknownNameError`` for one that is not there, ``UsageError``
-    if a word would stand for two IRIs, or two queries make it.
+    ``used`` are the streams that the queries read, ``names`` the declared streams, ``makers`` have
+    the streams that queries make. Raises ``UnknownNameError`` for an unknown stream, ``UsageError``
+    if a word would match two IRIs, or two queries make it.
 
     >>> streams = ["http://e/temp", "A", "http://e/hot"]
     >>> match_streams(streams, ["temp", "A"], {"http://e/hot": ["q1"]})

@@ -13,7 +13,9 @@ _pending: dict[object, tuple[float, str]] = {}
 
 @contextmanager
 def mark_pending(system: str) -> Iterator[None]:
-    """Marks a request as under way. ``system``: who is asked, as a sentence begins."""
+    """Marks a request to another system as under way. ``system``: the begin of a sentence that
+    names it.
+    """
     key = object()
     _pending[key] = time.monotonic(), system
     try:
@@ -23,7 +25,7 @@ def mark_pending(system: str) -> Iterator[None]:
 
 
 def pending_for(seconds: float) -> str:
-    """A system that has been asked for so long without an answer; "" if there is none.
+    """Returns a system that has not answered for so long; "" if there is none.
 
     >>> with mark_pending("The store"):
     ...     pending_for(0)

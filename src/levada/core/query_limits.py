@@ -1,4 +1,4 @@
-"""What an epoch must not exceed, so that no query can take the memory or the time of all
+"""The limits of an epoch, so that no query can take the memory or the time of all
 (docs/semantics.md#limits).
 """
 
@@ -50,14 +50,14 @@ _COUNTS = {"k": 10**3, "M": 10**6}
 
 
 class QueryLimits(msgspec.Struct, frozen=True):
-    """What one query may have; 0: as much as it will.
+    """The limits of one query; 0: no limit.
 
-    ``rows``: that an operator makes in an epoch. ``solutions``, ``bytes``: of one report, by what
-    one partition has of it. ``reports``: of what was read at once, also where several epochs make
+    ``rows``: that an operator makes in an epoch. ``solutions``, ``bytes``: of one report, in one
+    partition. ``reports``: of the elements that were read at once, also where several epochs make
     them. ``kept``: bytes of its results that are kept for other processes. ``made``: bytes of the
-    rows that an operator makes in an epoch, texts apart. ``state``: rows that its windows reach.
+    rows that an operator makes in an epoch, without texts. ``state``: rows that its windows reach.
     ``rate``: report rows for a second of event time. ``texts``: bytes that an operator computes in
-    an epoch, ``cpu``: seconds that its expressions take there, both for ``ELEMENTS`` read.
+    an epoch, ``cpu``: seconds of its expressions in an epoch, both for ``ELEMENTS`` read.
     """
 
     rows: int = MOST_ROWS
@@ -73,9 +73,9 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(text: str, rows: int = MOST_ROWS) -> QueryLimits:
-        """Those that a text says, such as ``bytes=100MB,reports=1000000``, of a word that comes
-        twice the later; ``off``: none, but that there are no more solutions than ``rows``.
-        Raises ``UsageError``.
+        """Parses limits such as ``bytes=100MB,reports=1000000``; a later word overrides an earlier
+        one. ``off``: no limit, except that there are at most ``rows`` solutions. Raises
+        ``UsageError``.
 
         >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
         QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
@@ -119,7 +119,7 @@ class Limited:
     by_query: Mapping[str, QueryLimits] = field(default_factory=dict)
 
     def of(self, query: str) -> QueryLimits:
-        """Those of a query."""
+        """Returns the limits of a query."""
         return self.by_query.get(query, self.all)
 
     def any(self, word: str) -> bool:
@@ -133,8 +133,8 @@ PARTS = 8
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The bytes that a task may have of its own, beside its program; 0: as many as it takes.
-    ``theta``: those of a piece of state that is large; merges are done in parts of so many.
+    """The bytes that a task may have of its own, in addition to its program; 0: no limit.
+    ``theta``: the bytes from which a state part is large; merges are done in parts of this size.
     """
 
     bytes: int = 0
@@ -142,9 +142,8 @@ class Memory(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(text: str) -> Memory:
-        """What a text says, such as ``512MB`` or ``512MB,theta=32MB`` (else a thirty-second of
-        all);
-        "" is none. Raises ``UsageError``.
+        """Parses a text such as ``512MB`` or ``512MB,theta=32MB`` (else a thirty-second of all); ""
+        is no limit. Raises ``UsageError``.
 
         >>> Memory.of("512MB"), Memory.of("1GB, theta=8MB")
         (Memory(bytes=512000000, theta=16000000), Memory(bytes=1000000000, theta=8000000))
@@ -196,7 +195,7 @@ def check_limits(text: str) -> str:
 
 
 def words_of_limits() -> tuple[str, ...]:
-    """What the limits of a query are called that may be its own.
+    """Returns the names of the limits that a single query may have.
 
     >>> words_of_limits()
     ('solutions', 'bytes', 'reports', 'kept', 'state', 'rate')
@@ -205,8 +204,8 @@ def words_of_limits() -> tuple[str, ...]:
 
 
 def most_of(word: str, text: str, *, sized: bool, also: str = "") -> int:
-    """The number of a limit, also with a unit: of bytes, or k and M. Raises ``UsageError``, which
-    says what may stand there ``also``.
+    """Parses a limit, also with a unit: of bytes, or k and M. Raises ``UsageError``; ``also``:
+    further allowed texts for its message.
 
     >>> most_of("body", "64KB", sized=True), most_of("reports", "10k", sized=False)
     (64000, 10000)

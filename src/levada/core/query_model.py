@@ -1,4 +1,4 @@
-"""What both paths say of a query: form, what is written, patterns, windows on streams."""
+"""The query model of both paths: query form, output, patterns, windows on streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RDF terms as values of the query path, and the kinds by which the data path tells terms apart.
+"""RDF terms as values of the query path, and the kinds of terms on the data path.
 
 The query path (few terms, once per query) uses the classes below. The data path never makes an
 object per term: there a term is columns (``core/frame.py``), and ``Kind`` is its ``k`` facet.
@@ -40,11 +40,11 @@ _ESCAPES = {
 
 
 class Kind(IntEnum):
-    """What a term is (facet ``k``, uint8). The exact numeric kinds carry their value in the facets
-    d, m, c.
+    """The kind of a term (facet ``k``, uint8). The exact numeric kinds have their value in the
+    facets d, m, c.
 
-    HARD_*: a number or time that the kernels could not take exactly (more than 18 digits, INF,
-    years beyond 9999 ...): its text decides, and intake ships that text whenever a slot has the
+    HARD_*: a number or time that the kernels could not represent exactly (more than 18 digits, INF,
+    years beyond 9999 ...): its text decides, and ingest ships that text whenever a slot has the
     value facets.
     """
 

@@ -15,7 +15,8 @@ from levada.core.array_types import Bools, Longs
 
 
 def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
-    """Of each row whether a segment begins with it: the first, or other than the one before.
+    """Flags the rows at which a segment begins: the first, and each that differs from the one
+    before.
 
     >>> starts_segment(np.array([3, 3, 5]), np.array([1, 2, 2])).tolist()
     [True, True, True]
@@ -29,7 +30,8 @@ def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
 
 
 def ends_segment(*columns: npt.NDArray[Any]) -> Bools:
-    """Of each row whether a segment ends with it: the last, or other than the one behind.
+    """Flags the rows at which a segment ends: the last, and each that differs from the one
+    behind.
 
     >>> ends_segment(np.array([3, 3, 5])).tolist()
     [False, True, True]
@@ -52,7 +54,7 @@ def place_in_segment(begins: Bools) -> Longs:
 
 
 def _differ(columns: tuple[npt.NDArray[Any], ...]) -> Bools:
-    """Of each row but the first whether it differs from the one before in any column."""
+    """Flags, for each row but the first, whether it differs from the one before in any column."""
     is_different: Bools = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
         is_different = is_different | (column[1:] != column[:-1])
@@ -60,7 +62,8 @@ def _differ(columns: tuple[npt.NDArray[Any], ...]) -> Bools:
 
 
 def ranges(starts: npt.NDArray[np.integer[Any]], counts: npt.NDArray[np.integer[Any]]) -> Longs:
-    """The places ``start, start + 1, ..`` of ranges of these lengths, one range behind the other.
+    """Returns the places ``start, start + 1, ..`` of ranges of these lengths, one range behind the
+    other.
 
     >>> ranges(np.array([10, 5]), np.array([2, 3])).tolist()
     [10, 11, 5, 6, 7]

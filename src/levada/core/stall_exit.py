@@ -1,8 +1,8 @@
 """Ends this process with exit code 5 when no Python code has run for some CPU seconds.
 
-Native code that loops and holds the interpreter's lock stops every thread, also those that watch.
-So a timer of the system counts the CPU time of the process, and a thread sets it back each second.
-The timer's signal is number 5, and its handler is the C library's ``_exit``, which takes it as exit
+Native code that loops and holds the interpreter's lock stops every thread, also watching threads.
+So a timer of the system counts the CPU time of the process, and a thread resets it each second. The
+timer's signal is number 5, and its handler is the C library's ``_exit``, which takes it as exit
 code. ``faulthandler`` has written the stacks to standard error by then. Linux only.
 """
 

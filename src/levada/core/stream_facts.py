@@ -9,11 +9,11 @@ from levada.core.frozen import frozen
 
 @frozen
 class StreamFacts:
-    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the
+    """The facts of a stream that the plan needs: ``schema`` of a tuple stream (None: triples), the
     ``unique`` and ``closed`` promises.
 
-    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a
-    relation's signs.
+    ``time``: the schema's column that is the unchanged event time, if any. ``sign``: the column of
+    a relation's signs.
     """
 
     schema: Mapping[str, str] | None = None

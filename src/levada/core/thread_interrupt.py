@@ -1,8 +1,8 @@
-"""Interrupts a thread: another one raises an exception in it, at most once, and only as long as the
-thread has not ended what it may be interrupted in.
+"""Interrupts a thread: another thread raises an exception in it, at most once, and only while the
+interruptible work lasts.
 
-The exception arrives at the next instruction of Python, thus in the midst of anything. Native code
-gets none until it returns.
+The exception is raised at the next instruction of Python, at any place. Native code receives it
+only when it returns.
 """
 
 from __future__ import annotations

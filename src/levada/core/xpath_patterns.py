@@ -183,7 +183,7 @@ class _Translator:
         return "("
 
     def _quantifier(self, size: int) -> None:
-        """Reads how often a piece of some size may come, and counts it."""
+        """Reads the allowed repetitions of a piece of some size, and counts it."""
         least = "1"
         if (match := _QUANTIFIER.match(self._pattern, self._at)) is not None:
             least, most = match[2] or "1", match[4] or ""
@@ -294,7 +294,7 @@ def _single(c: str) -> str:
 
 
 def _members(ranges: Sequence[Range], fold: bool, brackets: str, classes: str = "") -> str:
-    """A class of these ranges, with their case variants if ``fold``, and of the members
+    """Returns a class of these ranges, with their case variants if ``fold``, and of the members
     ``classes``; without brackets if it is a letter of ASCII alone.
     """
     all_ranges = _with_variants(tuple(ranges)) if fold else ranges

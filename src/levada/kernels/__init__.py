@@ -5,18 +5,18 @@ one-dimensional, C-contiguous and read-only (memory maps are; writable arrays ma
 each kernel is compiled once for each signature and not again per caller. A strided column is
 refused by numba with a TypeError; copy it first.
 
-Traps that all modules here keep in mind: int64 with uint64 becomes float64, so hash arithmetic uses
+All modules here avoid these traps: int64 with uint64 becomes float64, so hash arithmetic uses
 ``np.uint64`` only. Short parts with array arguments are ``fused``: as plain calls they cost ten
 times more. numba's cache does not see changes in imported modules, so kernels carry a stamp of
-their own (``stamp_of``); it does not tell bounds-checked code apart, so with
+their own (``stamp_of``). The cache does not distinguish bounds-checked code, so with
 ``NUMBA_BOUNDSCHECK=1`` nothing is cached. ``NUMBA_DISABLE_JIT=1`` runs the same loops as Python.
 
-A kernel is compiled, or taken from the cache on disk, when it is first called, for all of its
-signatures; from then on a call costs what numba's own costs. So a process pays for the kernels that
-it needs (2 to 6 ms each from the cache, 0.1 to 1.3 s without), and an import for none. ``warm()``
-pays for all, once. ``compiled`` says how many were not in the cache, ``compiling`` which one is
-being compiled. The cache is in Levada's folder (``levada.core.cache_folder``) unless
-``NUMBA_CACHE_DIR`` names another.
+A kernel is compiled, or read from the cache on disk, at its first call, for all of its signatures;
+from then on a call costs the same as in numba. So a process pays for the kernels that it needs (2
+to 6 ms each from the cache, 0.1 to 1.3 s without), and an import for none. ``warm()`` pays for all,
+once. ``compiled`` is the number that were not in the cache, ``compiling`` the kernel that is being
+compiled. The cache is in Levada's folder (``levada.core.cache_folder``) unless ``NUMBA_CACHE_DIR``
+names another.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def kernel(*signatures: tuple[Any, ...]) -> Callable[[F], F]:
 
 
 class _Kernel:
-    """One kernel, until it is built: what numba asks of a function that it does not know yet builds
-    it first, and then goes its usual way.
+    """One kernel before it is built: the first request of numba for an unknown function builds it,
+    and then continues as usual.
     """
 
     def __init__(self, dispatcher: Any, signatures: Sequence[tuple[Any, ...]]) -> None:
@@ -122,7 +122,7 @@ class _Kernel:
             )
 
     def _cached(self) -> bool:
-        """Has the dispatcher look at the cache; False if there is none."""
+        """Makes the dispatcher read the cache; returns False without a cache."""
         dispatcher = self._dispatcher
         if CACHE and not hasattr(dispatcher._cache, "_cache_file"):
             cache_compiled(dispatcher, stamp_of(dispatcher.py_func))
@@ -147,7 +147,7 @@ class _Kernel:
 
 
 def _keep(save: Callable[[Any, Any], None], signature: Any, compiled: Any) -> None:
-    """Writes what was compiled into the cache; on a full disk it is kept here alone."""
+    """Writes compiled code into the cache; on a full disk it is kept only in memory."""
     try:
         save(signature, compiled)
     except OSError as error:
@@ -178,8 +178,8 @@ def part(function: F) -> F:
 
 
 def fused(function: F) -> F:
-    """A part whose body replaces each call before compilation: for short parts with array arguments
-    in a hot loop.
+    """Makes a part whose body replaces each call before compilation: for short parts with array
+    arguments in a hot loop.
 
     A plain call with arrays costs up to ten times the work in it; but fusing many or long parts
     makes compilation slow.
@@ -188,11 +188,11 @@ def fused(function: F) -> F:
 
 
 def stamp_of(function: Callable[..., Any]) -> str:
-    """A digest of what a function's machine code is made of: this file, its own, those of its
-    parts, its constants.
+    """Returns a digest of the sources of a function's machine code: this file, its own, those of
+    its parts, its constants.
 
-    numba's own stamp is the function's file alone, so that a change of a part in another module
-    would go unseen.
+    numba's own stamp is the function's file alone, which misses a change of a part in another
+    module.
     """
     digest = hashlib.sha256(_source(__file__) + _source(inline_functions.__file__))
     pending: list[Any] = [function]
@@ -224,11 +224,11 @@ def _source(path: str) -> bytes:
 def warm(
     tell: Callable[[int, int], None] = lambda done, of: None, *, only_cached: bool = False
 ) -> None:
-    """Compiles or loads every kernel and calls the ``warm`` of modules that have one; ``tell`` is
-    called before each kernel, and at the end, with how many are done, and of how many.
+    """Compiles or loads every kernel and calls the ``warm`` of modules that have one. ``tell`` is
+    called before each kernel, and at the end, with the number of finished kernels and of all.
 
-    ``only_cached``: what would have to be compiled is left out; Spark's daemon does it so before it
-    forks.
+    ``only_cached``: kernels that would have to be compiled are left out; Spark's daemon does so
+    before it forks.
     """
     modules = [
         load_module(module.name) for module in pkgutil.walk_packages(__path__, f"{__name__}.")

@@ -1,4 +1,5 @@
-"""How deep a text nests: one pass over its bytes by a small automaton, before a parser sees them.
+"""The nesting depth of a text: one pass over its bytes by a small automaton, before a parser sees
+them.
 
 The automaton (``connectors.ingest.parse.document_limits`` has one for each syntax) knows where
 strings, comments and names begin and end, and which bytes outside of them open and close a level. A
@@ -21,9 +22,10 @@ _STATE = types.Array(types.int64, 1, "C")
 
 @kernel((U8, U8, I32, _STATE, INT))
 def descend(text: Bytes, kinds: Bytes, table: Ints, state: Longs, deepest: int) -> int:
-    """The place of the first byte at which the text is more than ``deepest`` levels deep, or -1.
+    """Returns the place of the first byte at which the text is more than ``deepest`` levels deep,
+    or -1.
 
-    ``state`` is mode and depth, from which the next piece of the text goes on.
+    ``state`` is mode and depth, from which the next piece of the text continues.
     """
     mode, depth = state[0], state[1]
     too_deep = -1

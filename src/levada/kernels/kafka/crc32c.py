@@ -1,10 +1,9 @@
-"""CRC32C (Castagnoli), by which a batch of Kafka says that it is whole: eight bytes a step through
-eight tables.
+"""CRC32C (Castagnoli), the checksum of Kafka's record batches: eight bytes a step through eight
+tables.
 
 Source: RFC 3720, B.4 (polynomial and test vectors); "slicing by 8" of M. Kounavis and F. Berry, "A
 Systematic Approach to Building High Performance, Software-based, CRC Generators" (2005). Cost: a
-look-up a byte, some 2 GB a CPU-second. The twin in ``tests/record_batches.py`` goes
-bit by bit.
+look-up a byte, some 2 GB a CPU-second. The twin in ``tests/record_batches.py`` goes bit by bit.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ LOW = W(255)
 
 
 def _tables() -> Words:
-    """Entry 256 k + b: what the byte b, with k bytes behind it, adds."""
+    """Returns the tables: entry 256 k + b is the contribution of the byte b with k bytes behind
+    it.
+    """
     entries = np.zeros(8 * 256, np.uint64)
     for b in range(256):
         value = b

@@ -1,12 +1,12 @@
-"""Record batches of Kafka (magic 2), one behind the other: where each begins and ends, and what its
-header says. Each one's checksum is made anew.
+"""Record batches of Kafka (magic 2), one behind the other: their boundaries and headers. The
+checksum of each is computed and compared.
 
-A row of ``out`` is a batch, its columns are named below. ``PLACE`` to ``END`` is what stands behind
-the header, which may be compressed. Bytes behind the last whole batch are the beginning of one that
-the broker has cut off: no fault.
+A row of ``out`` is a batch, its columns are named below. ``PLACE`` to ``END`` are the bytes behind
+the header, which may be compressed. Bytes behind the last whole batch are the beginning of a batch
+that the broker has cut off, which is allowed.
 
-Source: https://kafka.apache.org/documentation/#recordbatch. Cost: that of the checksum. The twin
-is in ``tests/record_batches.py``.
+Source: https://kafka.apache.org/documentation/#recordbatch. Cost: that of the checksum. The twin is
+in ``tests/record_batches.py``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def _big(view: View, at: int, size: int) -> int:
 
 @kernel((U8, _OUT))
 def read_batches(data: Bytes, out: Longs) -> tuple[int, int]:
-    """How many whole batches there are, and what is wrong with the next one (``SOUND``: nothing);
-    their rows are in ``out``, which has room for a row each ``HEADER`` bytes.
+    """Returns the number of whole batches, and the defect of the next one (``SOUND``: none). Fills
+    ``out``, which has room for a row each ``HEADER`` bytes.
     """
     view, size = view_of(data), len(data)
     at, n = 0, 0

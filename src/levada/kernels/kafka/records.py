@@ -1,10 +1,10 @@
-"""Records of Kafka's batches -> where their values lie, their offsets and times; and values -> one
-text.
+"""Records of Kafka's batches: the places of their values, their offsets and times; and values as
+one text.
 
-A batch is given by the address and the size of its unpacked records, its header's count, first
+A batch is described by the address and the size of its unpacked records, its header's count, first
 offset and first time, and by the time that all its records have (``NO_TIME``: each its own). A
-record says its length first, so what is behind the value (headers) is passed by unread unless
-somebody wants it. A length of -1 is null. Numbers are zigzag varints of any size; what would leave
+record begins with its length, so the bytes behind the value (headers) are skipped unless they are
+wanted. A length of -1 is null. Numbers are zigzag varints of any size. A length that would leave
 the batch is damage, and nothing behind it is read.
 
 Source: https://kafka.apache.org/documentation/#record. Cost: some ten bytes looked at a record, and
@@ -45,7 +45,9 @@ def _varint(view: View, at: int, end: int) -> tuple[int, int]:
 
 @part
 def _blob(view: View, at: int, end: int) -> tuple[int, int]:
-    """The size of the bytes whose length stands at ``at``, and where they begin; -1 for none."""
+    """Returns the size of the bytes whose length is at ``at``, and where they begin; -1 for
+    null.
+    """
     size, at = _varint(view, at, end)
     if at < 0 or size < -1 or size > end - at:
         return 0, -1

@@ -1,14 +1,14 @@
-"""Keys of 128 bits and bucket order: how the rows of a keyed operator are laid out
+"""Keys of 128 bits and bucket order: the layout of the rows of a keyed operator
 (docs/architecture.md#a-triples-way).
 
 A key is two uint64 halves ``(k, h)``, made of the identities of its slots by ``combine`` and of the
-operator's number by ``mix``. Both halves know the operator, so an equal ``(k, h)`` proves an equal
-``op`` and 10,000 operators share one run. The top bits of ``k`` choose the bucket, those of ``h``
-the partition-group (``keyed_route``): they are independent.
+operator's number by ``mix``. Both halves contain the operator, so an equal ``(k, h)`` proves an
+equal ``op`` and 10,000 operators share one run. The top bits of ``k`` choose the bucket, those of
+``h`` the key group (``key_partitioner``): they are independent.
 
 *Bucket order* is the stable order by the top ``bits`` bits of ``k``, with a directory of 2**bits +
-1 starts: rows that come in time order stay in time order inside a bucket, which is what narrowing
-by time needs. It is no sort by key.
+1 starts: rows that arrive in time order stay in time order inside a bucket, as narrowing by time
+needs it. It is not a sort by key.
 
 Cost: mix and combine 1 to 3 ns a row, bucket order 4 to 8 ns (one counting pass up to 16 bits, else
 two).
@@ -77,7 +77,7 @@ def combine(k: Words, h: Words, x: Words, y: Words) -> tuple[Words, Words]:
 
 @kernel((U64, U64, I64, I64))
 def combine_instants(k: Words, h: Words, a: Times, b: Times) -> tuple[Words, Words]:
-    """The key ``(k, h)`` of well mixed halves with two instants added: what groups by them, for a
+    """Adds two instants to the key ``(k, h)`` of well mixed halves, for grouping by them, for a
     sixth of ``combine``'s cost.
 
     For a fixed key it is a bijection of the instants.

@@ -1,13 +1,13 @@
 """Folds of weighted rows by group: net weights, exact sums of integers, winners for MIN and MAX.
 
-``codes`` are the group numbers of ``groups.group`` (0 to g - 1); a row of code -1 takes no part.
+``codes`` are the group numbers of ``hash_groups.group`` (0 to g - 1); a row of code -1 is skipped.
 Weights are int8 (rows) or int64 (netted rows). All folds are independent of the order of rows and
-of how they are cut into partial folds.
+of the division into partial folds.
 
-A sum of integers is a pair ``(high, low)`` that stands for high * 2**32 + low with 0 <= low <
-2**32: it is exact for any 2**31 rows' worth of weights, adds up over partial folds, and says at the
-end whether it fits in 64 bits (SPARQL's integers have no bound). Sums of doubles are in
-``sums_dd``.
+A sum of integers is a pair ``(high, low)`` with the value high * 2**32 + low with 0 <= low < 2**32:
+it is exact for any 2**31 rows' worth of weights and adds up over partial folds; the final value
+shows whether it fits in 64 bits (SPARQL's integers have no bound). Sums of doubles are in
+``double_double_sums``.
 
 Cost: 1 to 3 ns a row.
 """
@@ -29,7 +29,9 @@ _LOW = 0xFFFFFFFF
 
 @kernel((I32, I8, INT), (I32, I64, INT))
 def sum_weights(codes: Ints, weights: Weights, g: int) -> Longs:
-    """The sum of weights per group: COUNT, and what is left of equal rows (0: they cancel)."""
+    """Returns the sum of weights per group: COUNT, and the net multiplicity of equal rows (0: they
+    cancel).
+    """
     out = np.zeros(g, np.int64)
     for i in range(codes.size):
         if codes[i] >= 0:
@@ -96,7 +98,7 @@ def _ranks_below(a: Any, b: Any) -> bool:
 def winners(
     codes: Ints, rank: npt.NDArray[Any], tie_x: Words, tie_y: Words, g: int, greatest: bool
 ) -> Longs:
-    """The row of the least (or greatest) rank per group, -1 for a group without rows.
+    """Returns the row of the least (or greatest) rank per group, -1 for a group without rows.
 
     Of equal ranks the row with the smaller identity ``(tie_y, tie_x)`` wins, of equal identities
     the first row. NaN ranks above all numbers, -0.0 equals 0.0.

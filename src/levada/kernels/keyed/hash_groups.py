@@ -31,7 +31,7 @@ def slots_for(n: int) -> int:
 
 @fused
 def mix_halves(k: np.uint64, h: np.uint64) -> np.uint64:
-    """A word whose top bits depend on all bits of both halves."""
+    """Returns a word whose top bits depend on all bits of both halves."""
     z = k + h * _ODD_A
     return (z ^ (z >> _HALF)) * _ODD_B
 
@@ -72,7 +72,7 @@ def group(k: Words, h: Words) -> tuple[Ints, npt.NDArray[np.int64]]:
 
 
 def table_of(k: Words, h: Words) -> Ints:
-    """A table of the rows of these keys, which are distinct, for ``find``.
+    """Builds a table of the rows of these distinct keys, for ``find``.
 
     >>> k, h = np.array([7, 8], np.uint64), np.zeros(2, np.uint64)
     >>> find(table_of(k, h), k, h, np.array([8, 9], np.uint64), h).tolist()

@@ -2,10 +2,10 @@
 
 A row counts at the instants of ``[s, e)``; a pair counts where both do, so it exists iff max(s) <
 min(e). The rows of a bucket are in order of ``s``: for a probe row only those with ``s < its e``
-and ``s > its s - longest`` can match, where ``longest`` is the longest interval in the run; a large
-bucket is narrowed to them by two binary searches, so a key with a third of all rows costs by its
-matches (parallel-windowed-stream-joins, section IV, block nested loops over
-expired-sorted blocks, is what the narrowing replaces).
+and ``s > its s - longest`` can match, where ``longest`` is the longest interval in the run. Two
+binary searches narrow a large bucket to them, so a key with a third of all rows costs by its
+matches (the narrowing replaces block nested loops over expired-sorted blocks:
+parallel-windowed-stream-joins, section IV).
 
 The kernel runs in blocks of three phases (look up the directory, touch the first rows, compare) so
 that cache misses overlap, and in one pass: it stops before a probe row whose candidates might not
@@ -56,7 +56,7 @@ class Buckets(NamedTuple):
 
 
 def longest_of(s: Times, e: Times) -> int:
-    """The length of the longest interval (0 if there is none); MAX if one is unbounded.
+    """Returns the length of the longest interval (0 without intervals); MAX if one is unbounded.
 
     >>> longest_of(np.array([1, 5]), np.array([4, 6])), longest_of(np.array([1]), np.array([MAX]))
     (3, 4611686018427387904)
@@ -109,11 +109,11 @@ def common_length(s: Times, e: Times) -> int | None:
 def join_pairs(
     k: Words, h: Words, s: Times, e: Times, run: Buckets, most: int = MAX
 ) -> tuple[Ints, Ints]:
-    """All pairs (i, j): probe row i and row j of the run (its place in bucket order) of equal key
-    that meet in time.
+    """Returns all pairs (i, j): probe row i and row j of the run (its place in bucket order) of
+    equal key that meet in time.
 
-    Ordered by i, then by j. The probe rows may come in any order; rows with ``s >= e`` match
-    nothing. It stops when there are more than ``most``.
+    Ordered by i, then by j. The probe rows may be in any order; rows with ``s >= e`` match nothing.
+    It stops when there are more than ``most``.
     """
     return pairs_of_some(k, h, s, e, run, most)[:2]
 

@@ -77,8 +77,9 @@ def count_groups(groups: npt.NDArray[np.uint16], counts: Longs, shift: int) -> N
 def count_pairs(
     source: npt.NDArray[np.uint16], target: npt.NDArray[np.uint16], shift: int
 ) -> tuple[npt.NDArray[np.uint32], Longs]:
-    """The pairs of groups that rows go from and to, as ``source`` times 65,536 and ``target``, each
-    once in the order in which they come, and how many rows go so; of coarser ones as above.
+    """Returns the distinct pairs of groups between which rows go, as ``source`` times 65,536 and
+    ``target``, in order of first occurrence, and the number of rows of each; of coarser groups as
+    above.
     """
     bits = 4
     while (1 << bits) < 2 * source.size:

@@ -1,12 +1,13 @@
-"""Which nodes a path of any length reaches (SPARQL 1.1, 18.4, ALP): a search from each start over
+"""Nodes that a path of any length reaches (SPARQL 1.1, 18.4, ALP): a search from each start over
 edges in CSR form.
 
 Nodes are dense numbers; the edges of node i are ``targets[offsets[i]:offsets[i + 1]]``. Each start
-is searched once, breadth first; a stamp per node tells what the search has seen, so cycles end and
-equal edges cost a look. The kernel stops before a start whose pairs might not fit in the output and
-can be resumed. Twin: ``reach_by_rounds``, semi-naive rounds of NumPy joins.
+is searched once, breadth first; a stamp per node marks the visited ones, so cycles end and equal
+edges cost a look. The kernel stops before a start whose pairs might not fit in the output and can
+be resumed. Twin: ``reach_by_rounds``, semi-naive rounds of NumPy joins.
 
-Cost: per start the edges that it reaches, some ns each; what a start does not reach is not touched.
+Cost: per start the edges that it reaches, some ns each; edges that a start does not reach are not
+touched.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ def edges_of(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
 def reach(
     offsets: Ints, targets: Ints, starts: Ints, zero: Bools, *, many: bool, most: int = MAX
 ) -> tuple[Ints, Ints]:
-    """All pairs (start, node) that a path connects, each once; the starts are distinct. Of more
-    than ``most`` pairs some, more than that.
+    """Returns all pairs (start, node) that a path connects, each once; the starts are distinct. If
+    there are more than ``most`` pairs, returns only some, but more than ``most``.
 
-    A path has one step or more; of none, a start that ``zero`` flags reaches itself. Without
-    ``many`` it has one at most.
+    A path has one step or more; with zero steps, a start that ``zero`` flags reaches itself.
+    Without ``many`` it has one at most.
 
     >>> offsets, targets = edges_of(np.array([0, 1], np.int32), np.array([1, 0], np.int32), 2)
     >>> i, j = reach(offsets, targets, np.array([0], np.int32), np.zeros(2, bool), many=True)
@@ -110,7 +111,7 @@ def _reach(
 def reach_by_rounds(
     offsets: Ints, targets: Ints, starts: Ints, zero: Bools, *, many: bool
 ) -> tuple[Ints, Ints]:
-    """What ``reach`` gives, in order of start and node: each round joins the pairs that are new
+    """Returns the result of ``reach``, in order of start and node: each round joins the new pairs
     with the edges.
     """
     nodes = len(zero)

@@ -1,14 +1,14 @@
-"""Triples against many patterns at once: one hash table keyed by which positions are constant and
-by their identities.
+"""Triples against many patterns at once: one hash table keyed by the constant positions and their
+identities.
 
 A pattern is a record of eight words, one cache line: the identities of its constants (low and high
 half of subject, predicate, object), its shape, and the next pattern of the same key. The shape is a
-mask of constant positions (1 subject, 2 predicate, 4 object) and, from bit 8 on, which positions
-must be equal (1 subject = object, 2 subject = predicate, 4 predicate = object). A triple looks once
-for each mask that some pattern has; bitmaps of the constants of each position spare most of these
-looks. Identities are compared on both halves.
+mask of constant positions (1 subject, 2 predicate, 4 object) and, from bit 8 on, of the positions
+that must be equal (1 subject = object, 2 subject = predicate, 4 predicate = object). A triple makes
+one look-up for each mask that some pattern has; bitmaps of the constants of each position spare
+most of these look-ups. Identities are compared on both halves.
 
-Invariants: patterns are distinct; pairs come by row here, and ``group_pairs`` orders them by
+Invariants: patterns are distinct; pairs are by row here, and ``group_pairs`` orders them by
 pattern, stably. Cost: 8 ns a triple for one pattern, 40 to 50 for 100 to 10,000 where most triples
 match, 120 for 100,000. Twin: ``operators.matching.pattern_match.match_by_comparison``.
 """
@@ -73,7 +73,7 @@ def _bit(identity: int, bits: int) -> int:
 
 @part
 def _known_mask(filters: View, ids: Ids, bits: int) -> int:
-    """The mask of positions whose term may be a constant of a pattern there."""
+    """Returns the mask of positions whose term may be a constant of a pattern there."""
     mask, words = 0, 1 << (bits + _FILTER_BITS - 6)
     for k in range(3):
         bit = _bit(ids[2 * k], bits)
@@ -158,7 +158,8 @@ def match_rows(
     rows: _Ints,
     numbers: _Ints32,
 ) -> tuple[int, int]:
-    """Fills (rows, found) with the pairs of triple, pattern from ``start`` on: (next row, pairs).
+    """Fills (rows, numbers) with the pairs of triple, pattern from ``start`` on; returns (next row,
+    pairs).
 
     An empty ``keep`` keeps all. Stops before the row whose pairs might not fit; ``masks`` are those
     that patterns have.

@@ -1,10 +1,10 @@
-"""The greatest earlier occurrence of a key: what makes a window's content a set (docs/glossary.md).
+"""The greatest earlier occurrence of a key, for set semantics of windows (docs/glossary.md).
 
-``latest`` looks in a run in bucket order, ``previous_within`` in the batch itself. Over several
-runs, and with the batch, the answer is the greatest of the answers. Rows of equal key and equal
-time are one occurrence; the first row stays.
+``latest_before`` looks in a run in bucket order, ``previous_within`` in the batch itself. Over
+several runs, and with the batch, the answer is the greatest of the answers. Rows of equal key and
+equal time are one occurrence; the first row stays.
 
-Cost: ``latest`` as a probe (20 to 40 ns a row), ``previous_within`` 10 to 20 ns a row.
+Cost: ``latest_before`` as a probe (20 to 40 ns a row), ``previous_within`` 10 to 20 ns a row.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Rows in order: what ``np.lexsort`` says, by counting in place of comparing.
+"""Rows in order: the result of ``np.lexsort``, by counting in place of comparing.
 
-Most columns by which rows are put in order span few bits: group numbers, the instants of an epoch.
-So each column is sorted by its distance from the least value, digit by digit from the lowest on,
-and one whose rows are in order already is passed over. The order is stable. Words that span all 64
-bits (identities) take eight passes.
+Most sort columns span few bits: group numbers, the instants of an epoch. So each column is sorted
+by its distance from the least value, digit by digit from the lowest on, and a column that is in
+order already is skipped. The order is stable. Words that span all 64 bits (identities) take eight
+passes.
 
 Cost: 2 to 4 ns a row and digit of eight bits, where a sort that compares takes 80 ns a column.
-Twins: ``np.lexsort``, and ``np.searchsorted`` of what is looked up in words in order.
+Twins: ``np.lexsort``, and ``np.searchsorted`` for look-ups in ordered words.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MASK = np.uint64(_DIGITS - 1)
 
 
 def in_order(*columns: npt.NDArray[Any]) -> Longs:
-    """The rows in the order of the last of these columns of integers, those that it leaves equal in
-    the order of the one before it, and so on; as they came where all are equal.
+    """Returns the rows in the order of the last of these columns of integers, equal ones in the
+    order of the column before it, and so on; rows that are equal in all columns keep their order.
 
     >>> in_order(np.array([2, 1, 0]), np.array([5, 5, 4])).tolist()
     [2, 1, 0]
@@ -55,7 +55,7 @@ def _sort_by_column(column: npt.NDArray[Any], order: Longs) -> Longs:
 
 @kernel((U64, I64, INT))
 def _by_digits(words: Words, order: Longs, bits: int) -> Longs:
-    """The rows ``order`` (none: all, as they come) by words below 2**bits."""
+    """Sorts the rows ``order`` (empty: all rows, in their order) by words below 2**bits."""
     n = words.size
     rows, values = np.empty(n, np.int64), np.empty(n, np.uint64)
     for i in range(n):
@@ -88,8 +88,8 @@ def _by_digits(words: Words, order: Longs, bits: int) -> Longs:
 
 @kernel((U64, U64))
 def spans_of(kept: Words, wanted: Words) -> tuple[Longs, Longs]:
-    """Of each word of ``wanted`` where it begins among those ``kept``, and how often it is there;
-    both are in order.
+    """Returns for each word of ``wanted`` its first place among those ``kept``, and its number of
+    occurrences; both are in order.
 
     It goes forward from word to word by steps that double, so it costs a look where words are dense
     and some where they are far apart.

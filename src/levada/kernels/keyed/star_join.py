@@ -1,9 +1,9 @@
 """Legs of a star: each pair of an operator's member and a subject meets the rows of one more
 pattern (docs/architecture.md#a-triples-way).
 
-The rows that a pattern matched come in order of their subject's number. Pairs probe them in the
-order in which they come; a cursor that gallops makes that a merge where pairs are in order, and a
-binary search where they are not.
+The rows that a pattern matched are in order of their subject's number. Pairs probe them in their
+own order; a galloping cursor makes that a merge where pairs are in order, and a binary search where
+they are not.
 
 Cost: 3 to 10 ns a pair in order. Twin: ``meet_by_search``.
 """
@@ -21,7 +21,9 @@ _OUT = types.Array(types.int64, 1, "C")
 
 @fused
 def _at_least(subject: Ints, low: int, high: int, wanted: int) -> int:
-    """The first place of ``low:high`` whose subject is not less; gallops from ``low`` on."""
+    """Returns the first place of ``low:high`` whose subject is not less; gallops from ``low``
+    on.
+    """
     step = 1
     while low < high and subject[low] < wanted:
         ahead = low + step
@@ -52,10 +54,11 @@ def meet(
     pairs: Longs,
     places: Longs,
 ) -> tuple[int, int]:
-    """Fills (pair, place of a row) from pair ``start`` on, in order: (next pair, how many).
+    """Fills (pair, place of a row) from pair ``start`` on, in order; returns (next pair, number of
+    rows).
 
     The rows of pattern p are the places ``starts[p] : starts[p + 1]`` of ``subject``, ascending
-    there. Stops before the pair whose rows do not fit; the room must hold those of one pair.
+    there. Stops before the pair whose rows do not fit; the room must fit those of one pair.
     """
     count = 0
     cursor = 0
@@ -81,7 +84,7 @@ def meet(
 def meet_by_search(
     pattern: Longs, wanted: Ints, subject: Ints, starts: Longs
 ) -> tuple[Longs, Longs]:
-    """All of it by NumPy: the twin."""
+    """Returns the whole result by NumPy: the twin."""
     pairs, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, (p, s) in enumerate(zip(pattern.tolist(), wanted.tolist(), strict=True)):
         subjects = subject[starts[p] : starts[p + 1]]

@@ -37,8 +37,8 @@ class Terms:
     __slots__ = ("_index", "data", "off", "x", "y")
 
     def __init__(self, x: Words, y: Words, off: Longs, data: Bytes) -> None:
-        """The table of these columns; the identities are distinct and not (0, 0) (``Terms.of``
-        makes them so).
+        """Makes the table of these columns; the identities are distinct and not (0, 0)
+        (``Terms.of`` makes them so).
         """
         assert len(off) == len(x) + 1 == len(y) + 1, (
             "a terms table has n identities and n + 1 offsets"
@@ -110,9 +110,9 @@ class Terms:
         return find_rows(self._index, self.x, self.y, x, y)
 
     def texts(self, x: Words, y: Words, strict: bool = True) -> pa.Array:
-        """The text of each identity as an Arrow ``large_string`` array; null for (0, 0).
+        """Returns the text of each identity as an Arrow ``large_string`` array; null for (0, 0).
 
-        With ``strict`` every other identity must be in the table; without it, what is missing is
+        With ``strict`` every other identity must be in the table; without it, a missing identity is
         null, too.
         """
         rows = self.find(x, y)
@@ -127,11 +127,13 @@ class Terms:
         return pa.Array.from_buffers(pa.large_string(), len(rows), buffers, missing)
 
     def pick(self, x: Words, y: Words) -> Terms:
-        """The table of those terms only that occur among these identities; others are left out."""
+        """Returns the table of only the terms that occur among these identities."""
         return self.at(self.find(x, y))
 
     def at(self, places: Longs) -> Terms:
-        """The table of the terms at these rows, each once, in the order of this one; -1 is none."""
+        """Returns the table of the terms at these rows, each once, in the order of this one; -1 is
+        skipped.
+        """
         wanted = np.zeros(len(self) + 1, np.bool_)
         wanted[places] = True  # the last place takes the -1
         (rows,) = wanted[:-1].nonzero()

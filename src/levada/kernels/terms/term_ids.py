@@ -2,7 +2,7 @@
 (docs/architecture.md#a-triples-way).
 
 Two terms are the same iff their canonical N-Triples texts are, so a term's identity is a hash of
-that text; the seed is the checkpoint's, so that nobody can prepare collisions. (0, 0) is kept for
+that text; the seed is the checkpoint's, so that an attacker cannot prepare collisions. (0, 0) means
 "unbound".
 
 Cost: 5 to 15 ns a text, from Arrow's buffers without an object per text. Twin: the package
@@ -73,10 +73,11 @@ def identify_one(text: str, seed: int) -> tuple[int, int]:
 
 
 def identify_ints(values: npt.NDArray[np.int64], tag: int, seed: int) -> Identity:
-    """The identities of values of tuple streams that are no strings: the hash of the byte ``tag``
-    and the value's eight.
+    """Returns the identities of values of tuple streams that are not strings: the hash of the byte
+    ``tag`` and the value's eight.
 
-    ``tag`` (0 to 255) tells types apart; doubles come as their bits (``values.view(np.int64)``).
+    ``tag`` (0 to 255) distinguishes types; doubles are given as their bits
+    (``values.view(np.int64)``).
 
     >>> x, y = identify_ints(np.array([1, 1, 2]), tag=10, seed=7)
     >>> bool(x[0] == x[1]), bool(x[0] == x[2])

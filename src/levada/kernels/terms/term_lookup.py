@@ -1,9 +1,9 @@
 """The texts that a task can look up: terms of blobs, of runs, and computed in this epoch.
 
-Frames carry identities; whoever needs texts (general expressions, ORDER BY, results) asks the pool.
-Tables are probed one after the other, newest first, for what is still missing: a look-up costs by
-the rows asked for, not by the state. What was computed for rows that are gone can be let go before
-the epoch ends (``release``).
+Frames carry identities; code that needs texts (general expressions, ORDER BY, results) asks the
+pool. Tables are probed one after the other, newest first, for the missing texts: the cost of a
+look-up is by the requested rows, not by the state. Texts computed for rows that are gone can be
+released before the epoch ends (``release``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class TermLookup:
     """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified.
 
     ``wall``: the epoch's wall time (ms), NOW() of a query without windows. ``fleeting``: tables of
-    the state are opened one at a time whenever they are looked into, and not kept. ``spent``: what
-    computing texts has taken.
+    the state are opened one at a time for each look-up, and not kept. ``spent``: the cost of
+    computing texts.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class TermLookup:
 
     @property
     def table_count(self) -> int:
-        """How many tables there are beside those of the state."""
+        """Returns the number of tables in addition to those of the state."""
         return len(self.tables) - self._first
 
     def release(self, after: int, wanted: Sequence[tuple[Words, Words]]) -> None:
-        """Of the texts of all tables but the state's and the first ``after`` others only those that
-        are ``wanted`` stay.
+        """Releases texts that are not ``wanted``, in all tables except the state's and the first
+        ``after`` others.
         """
         start = self._first + after
         some, none = self.tables[start:], np.empty(0, np.uint64)

@@ -1,8 +1,8 @@
 """The rows that blank nodes of a document reach: the elements by subject of a whole text
 (docs/semantics.md#elements-by-subject).
 
-A node is a number, or -1 for what is no blank node. ``rows[starts[v]:starts[v + 1]]`` are the rows
-about node v. Cost: some ns for each row that is given out. Twin: in
+A node is a number, or -1 for a term that is not a blank node. ``rows[starts[v]:starts[v + 1]]`` are
+the rows about node v. Cost: some ns for each returned row. Twin: in
 ``tests/unit/intake/test_descriptions.py``.
 """
 
@@ -18,8 +18,9 @@ from levada.kernels import BOOL, I64, INT, kernel
 def subjects_of_cycles(
     subject: Longs, object_: Longs, starts: Longs, rows: Longs, root: Bools
 ) -> Bools:
-    """The nodes (``root``: those that nothing refers to) that elements are about: of nodes that no
-    other one reaches, since they refer to each other in a circle, the one that is described first.
+    """Returns the nodes that elements are about: ``root``, the nodes without references to them,
+    and for nodes that no other one reaches, since they refer to each other in a circle, the one
+    that is described first.
     """
     about = root.copy()
     seen = root.copy()

@@ -20,8 +20,8 @@ _BYTES_OUT = types.Array(types.uint8, 1, "C")
 
 @kernel((U8, _OUT, _OUT))
 def blank_places(text: Bytes, start: Longs, size: Longs) -> int:
-    """Fills where the labels (behind ``_:``) stand, in order; returns how many there are, also
-    beyond the arrays' ends.
+    """Fills the places of the labels (behind ``_:``), in order. Returns their number, also beyond
+    the arrays' ends.
     """
     n, room = len(text), len(start)
     at, count = 0, 0

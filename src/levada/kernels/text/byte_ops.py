@@ -4,11 +4,11 @@ byte classes.
 A *view* of a byte array is the pair (address, size) of plain integers. Passing an array to an inner
 function costs numba two atomic reference counts a call, which is more than hashing a term; passing
 a view costs nothing. NumPy has no unaligned load and no wide product either, so LLVM intrinsics
-give them. With ``NUMBA_BOUNDSCHECK=1`` every access through a view is checked like an index; with
-``NUMBA_DISABLE_JIT=1`` plain Python does the same.
+provide them. With ``NUMBA_BOUNDSCHECK=1`` every access through a view is checked like an index;
+with ``NUMBA_DISABLE_JIT=1`` plain Python does the same.
 
-Invariants: an access of k bytes at i touches bytes i to i + k - 1 only; whoever makes a view keeps
-its array alive. Cost: one machine load, store or multiplication.
+Invariants: an access of k bytes at i touches bytes i to i + k - 1 only; the code that makes a view
+keeps its array alive. Cost: one machine load, store or multiplication.
 """
 
 from __future__ import annotations
@@ -266,7 +266,9 @@ else:  # the same meaning in plain Python
 
 @part
 def as_int(value: np.uint64) -> int:
-    """A word as int64 with the same bits: never mix the two, numba would make a double of them."""
+    """Returns a word as int64 with the same bits: never mix the two, numba would make a double of
+    them.
+    """
     return np.int64(value)  # type: ignore[return-value]
 
 

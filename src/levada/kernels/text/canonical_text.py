@@ -74,8 +74,8 @@ def put_character(side: View, at: int, point: int) -> int:
 
 @routine
 def _numeric_escape(view: View, i: int, size: int) -> int:
-    """The character of ``size`` hex digits at i, or negative for what pyoxigraph must decide
-    (surrogates and the like).
+    """Returns the character of ``size`` hex digits at i, or a negative number for cases that
+    pyoxigraph must decide (surrogates and the like).
     """
     point = 0
     for k in range(size):

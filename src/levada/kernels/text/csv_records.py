@@ -1,14 +1,14 @@
-"""Records of CSV in raw bytes: where they end, and what is wrong with them (RFC 4180).
+"""Records of CSV in raw bytes: their ends and their defects (RFC 4180).
 
 A record ends at a line end outside quotes: a newline, a carriage return, or both. A quote opens
-only at the beginning of a field. Blank records are no elements. The driver cuts ranges at records
+only at the beginning of a field. Blank records are not elements. The driver cuts ranges at records
 and tasks read them with the same functions.
 
-A quote that is never closed must not take what stands behind it: a record over several lines has
+A quote that is never closed must not swallow the bytes behind it: a record over several lines has
 at most ``RECORD_LINES`` of them, the last of which begins within ``RECORD_BYTES`` of the record's
-beginning. One that has more, or that breaks the rules of quotes, is only its first line; the next
-record begins behind that. So what a record is follows from no more than so many bytes, whoever
-looks, and a range never ends inside a record.
+beginning. A record that has more, or that breaks the rules of quotes, is only its first line; the
+next record begins behind that. So a record follows from no more than so many bytes, for driver and
+tasks alike, and a range never ends inside a record.
 
 Cost: byte by byte, 0.5 to 1 GB a CPU-second. The twins in ``tests/unit/sources/test_lines.py`` use
 the module ``csv``.
@@ -67,8 +67,8 @@ def _quoted_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tupl
 
 @inlined
 def _field_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tuple[int, int, int]:
-    """The comma, line end or end of ``buf`` that ends the CSV field that begins at ``at``, and what
-    is wrong with it.
+    """Returns the comma, line end or end of ``buf`` that ends the CSV field that begins at ``at``,
+    and the defect of the field.
     """
     n = len(buf)
     if at < n and buf[at] == 34:
@@ -83,8 +83,8 @@ def _field_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tuple
 
 @inlined
 def _record_end(buf: Bytes, begin: int, comma: int) -> tuple[int, int, int]:
-    """The line end or end that ends the CSV record at ``begin``, its number of fields, and what is
-    wrong with it.
+    """Returns the line end or end that ends the CSV record at ``begin``, its number of fields, and
+    its defect.
     """
     n = len(buf)
     fields = 1
@@ -129,7 +129,7 @@ def cut_records(buf: Bytes, rows: int, last: bool, comma: int) -> tuple[int, int
 
 
 class Records(NamedTuple):
-    """Records: begin, end (without the line's), number of fields, and SOUND or what is wrong."""
+    """Records: begin, end (without the line's), number of fields, and SOUND or a defect."""
 
     start: Longs
     stop: Longs

@@ -1,6 +1,6 @@
-"""Elements of consecutive rows: their numbers, and the one time that each of them has.
+"""Elements of consecutive rows: their numbers, and the one time of each.
 
-Rows follow each other as their lines do, so what makes an element (equal subjects, or graphs) shows
+Rows are in the order of their lines, so the boundary of an element (other subjects, or graphs) is
 between a row and the next. Cost: 2 ns a row each, one pass. Twins: ``numbers_by_columns``,
 ``times_by_columns``.
 """

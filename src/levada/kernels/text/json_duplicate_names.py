@@ -56,7 +56,7 @@ def _add_character(h: np.uint64, code: int) -> np.uint64:
 
 @inlined
 def _escape(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The character of the escape whose backslash is at ``at``, and where it ends."""
+    """Returns the character of the escape whose backslash is at ``at``, and where it ends."""
     c = int(buf[at + 1]) if at + 1 < end else 0
     if c == 117:
         high = _hex(buf, at + 2, end)
@@ -72,7 +72,7 @@ def _escape(buf: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _string(buf: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
-    """The hash of the string whose quote is at ``at``, and where its other quote is."""
+    """Returns the hash of the string whose quote is at ``at``, and the place of its other quote."""
     h = _OFFSET
     at += 1
     while at < end and buf[at] != 34:
@@ -106,7 +106,7 @@ def hash_name(name: Bytes) -> np.uint64:
 def superseded_names(
     buf: Bytes, start: Longs, stop: Longs, names: Words, seen: Longs, at: Longs, size: Longs
 ) -> int:
-    """Counts the names that come again in their line, and fills in their places.
+    """Counts the names that are repeated in their line, and fills in their places.
 
     A place is within the quotes. ``start``, ``stop``: the lines. ``names``: hashes of the names
     that matter, ascending. ``seen``: as many -1. ``at`` and ``size`` are filled as far as they

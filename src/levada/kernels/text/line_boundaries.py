@@ -1,18 +1,18 @@
-"""Boundaries of elements in raw bytes: where a stream may be cut, which element a line is of.
+"""Boundaries of elements in raw bytes: where a stream may be cut, and the element of each line.
 
-The driver cuts byte ranges for tasks, and tasks count and number the elements of a range. Both ask
-the functions here, so the place of a cut never shows in a result: an element is decided by bytes,
-not by what a parser makes of them.
+The driver cuts byte ranges for tasks, and tasks count and number the elements of a range. Both use
+the functions here, so the place of a cut never changes a result: bytes decide an element, not the
+result of a parser.
 
 * a *line* is an element unless it is blank or a comment;
 * consecutive lines whose *graph* is written alike are one element, or that describe one *subject*
-  (``descriptions``); blank lines, comments and lines that do not begin with ``<`` or ``_:`` belong
-  to what surrounds them;
+  (``subject_descriptions``); blank lines, comments and lines that do not begin with ``<`` or ``_:``
+  belong to their neighbours;
 * lines that blank ones (not comments) do not separate are one *block*; comments alone are none.
 
-Cost: lines are counted by blocks where all are elements, else newlines are looked for by eight
-bytes at a time (16 and 4 GB a CPU-second); keys are read by eight bytes, too (1.5 GB). The twins in
-``tests/unit/sources/test_lines.py`` say the same with ``bytes.split``.
+Cost: lines are counted by blocks where all are elements, else newlines are searched by eight bytes
+at a time (16 and 4 GB a CPU-second); keys are read by eight bytes, too (1.5 GB). The twins in
+``tests/unit/sources/test_lines.py`` compute the same with ``bytes.split``.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def _after_blanks(buf: Bytes, at: int, end: int) -> int:
 
 @inlined
 def _key(buf: Bytes, at: int, end: int, element: int) -> tuple[int, int]:
-    """Where the key of the line ``at:end`` stands: its subject or its graph (empty: the default
-    graph); -1, -1: no key.
+    """Returns the place of the key of the line ``at:end``: its subject or its graph (empty: the
+    default graph); -1, -1: no key.
     """
     at = _after_blanks(buf, at, end)
     if at >= end or not (buf[at] == 60 or (buf[at] == 95 and at + 1 < end and buf[at + 1] == 58)):
@@ -158,8 +158,9 @@ def _has_equal_bytes(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool
 
 @kernel((U8, INT, INT))
 def scan_ends(buf: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
-    """Newlines of ``buf[at:stop]``, those of them behind which a line may be no element, carriage
-    returns, and where the line behind the last newline begins (``at``: there is none).
+    """Returns the newlines of ``buf[at:stop]``, the number of them behind which a line may not be
+    an element, the carriage returns, and where the line behind the last newline begins (``at``:
+    there is no newline).
 
     ``stop < len(buf)``. The loop is vectorised (see ``COUNTED``) over slices; as a part of a larger
     kernel it is not.
@@ -318,8 +319,8 @@ def _continues(view: View, n: int, at: int, key: int, key_end: int) -> bool:
 
 @inlined
 def _blank_object(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Where the blank node stands that is the object behind the subject that ends at ``at``; an
-    empty place if it is none.
+    """Returns the place of the blank node that is the object behind the subject that ends at
+    ``at``; an empty place for another object.
     """
     at = _after_blanks(buf, at, end)
     if at < end and buf[at] == 60:

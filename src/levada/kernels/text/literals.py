@@ -1,10 +1,11 @@
 """Values of literals from their bytes: XSD integers, decimals, floats, doubles, booleans and
 dateTimes (XSD 1.1, part 2).
 
-Each function gets the lexical form as bytes start to stop of a view and gives a kind and the value
-facets of ``core.rdf_terms``: an exact value, ``OTHER`` for an ill-typed literal, or ``PENDING`` for
-what only arbitrary precision decides (more than 18 digits, doubles beyond the exact fast path,
-unusual years): the caller asks ``connectors.ingest.parse.literal_values``, which is also the twin.
+Each function takes the lexical form as bytes start to stop of a view and returns a kind and the
+value facets of ``core.rdf_terms``: an exact value, ``OTHER`` for an ill-typed literal, or
+``PENDING`` where only arbitrary precision decides (more than 18 digits, doubles beyond the exact
+fast path, unusual years): the caller then uses ``connectors.ingest.parse.literal_values``, which is
+also the twin.
 
 Doubles are correctly rounded: a mantissa of at most 2**53 times or over a power of ten of at most
 10**22 is one rounding of exact operands (Clinger 1990). A float is that double rounded again,
@@ -122,8 +123,8 @@ def datatype_code(view: View, i: int, size: int) -> int:
 
 @part
 def digits(view: View, i: int, mantissa: int, significant: int) -> tuple[int, int, int]:
-    """Reads digits from i on: (end, mantissa, number of significant digits); the mantissa holds up
-    to 18 of them.
+    """Reads digits from i on: (end, mantissa, number of significant digits); the mantissa has at
+    most 18 of them.
     """
     while is_in(byte(view, i), DIGIT):
         d = byte(view, i) - 48
@@ -199,7 +200,7 @@ def _exponent(view: View, i: int) -> tuple[int, int]:
 
 @routine
 def double(view: View, start: int, stop: int) -> tuple[int, float]:
-    """xsd:double: (kind, value); what it cannot round correctly, INF and NaN are pending."""
+    """xsd:double: (kind, value); INF, NaN and values that it cannot round correctly are pending."""
     end, minus, m, scale, significant, count = mantissa(view, start)
     if count == 0:
         return PENDING, 0.0  # INF, NaN, or nothing
@@ -313,7 +314,7 @@ def date_time(view: View, start: int, stop: int) -> tuple[int, int]:
     """xsd:dateTime: (DATETIME with zone and exact, or HARD_TIME; UTC milliseconds rounded down),
     years 1 to 9999.
 
-    What is not such a time is pending: other years and 24:00:00 are valid too.
+    Other texts are pending: other years and 24:00:00 are valid too.
     """
     if (
         stop - start < 19
@@ -353,7 +354,7 @@ def date_time(view: View, start: int, stop: int) -> tuple[int, int]:
 
 @routine
 def value_of(view: View, start: int, stop: int, code: int) -> Facets:
-    """The facets of a literal, which is no string, by the code of its datatype."""
+    """Returns the facets of a literal that is not a string, by the code of its datatype."""
     if stop - start > MOST_CHARACTERS:
         return OTHER_, 0.0, 0, 0
     kind = KINDS[code]

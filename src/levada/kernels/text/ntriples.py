@@ -64,8 +64,8 @@ def _quoted_time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
 
 @fused
 def _time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
-    """The event time: (end, ms); integers are of units of 10**power ms, ``NO_TIME``: there is no
-    time. A number without quotes follows a blank.
+    """Reads the event time: (end, ms); integers are of units of 10**power ms, ``NO_TIME``: there is
+    no time. A number without quotes follows a blank.
     """
     at = skip(chunk, at)
     if at < 0 or power == NO_TIME:

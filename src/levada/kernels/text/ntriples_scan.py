@@ -3,7 +3,7 @@ byte after its last.
 
 Each proves that the bytes are a well-formed term of a kind whose text it understands, and returns
 REFUSED (negative) otherwise: refusing a valid term only costs time, because pyoxigraph then
-decides. Refused although valid are, for instance, IRIs with escapes, user info, IP literals or
+decides. Valid but refused are, for instance, IRIs with escapes, user info, IP literals or
 private-use characters, labels beyond ASCII, and unusual language tags.
 
 Invariant: at least PAD newlines follow the last line, and no class of bytes within a term contains
@@ -173,8 +173,8 @@ def scan_iri(view: View, i: int) -> int:
 
 @routine
 def scan_blank(view: View, i: int) -> int:
-    """A blank node with an ASCII label, ``_`` at i: past the label, or REFUSED. Dots at its end are
-    not part of it.
+    """Scans a blank node with an ASCII label, ``_`` at i: past the label, or REFUSED. Dots at its
+    end are not part of it.
     """
     if byte(view, i + 1) != 58 or not (is_in(byte(view, i + 2), ALNUM) or byte(view, i + 2) == 95):
         return REFUSED

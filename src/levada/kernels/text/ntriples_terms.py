@@ -61,7 +61,7 @@ _IRI, _BLANK, _LANG = int(Kind.IRI), int(Kind.BLANK), int(Kind.LANG)
 
 
 class Chunk(NamedTuple):
-    """What the functions of terms share: plain numbers only, so passing it is free."""
+    """The common data of the functions of terms: plain numbers only, so passing it is free."""
 
     text: View
     memo: View
@@ -97,7 +97,7 @@ def _reserve(chunk: Chunk, size: int) -> int:
 
 @part
 def _is_remembered(chunk: Chunk, at: int, entry: int) -> bool:
-    """Whether the IRI of this entry stands at ``at``."""
+    """Whether the IRI of this entry is at ``at``."""
     size = number(chunk.memo, entry + _SIZE)
     return size > 0 and equal(chunk.text, number(chunk.memo, entry + _OFFSET), at, size)
 
@@ -123,7 +123,7 @@ def _remember(chunk: Chunk, term: Term, entry: int) -> None:
 
 @routine
 def _blank(chunk: Chunk, at: int) -> Term:
-    """A blank node; its text goes to the side area."""
+    """Reads a blank node; its text goes to the side area."""
     end = scan_blank(chunk.text, at)
     if end < 0:
         return no_term(end)
@@ -204,8 +204,8 @@ def _copy_literal(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int
 
 @fused
 def _suffix(chunk: Chunk, close: int, rewrite: bool) -> tuple[int, int, int, bool]:
-    """What follows a string: (end of the literal, code of its datatype, end of its canonical text,
-    whether it is copied).
+    """Reads the suffix of a string: (end of the literal, code of its datatype, end of its canonical
+    text, whether it is copied).
 
     The code is ``STRING_CODE`` for a string, ``NO_VALUE + 1`` for a language tag. Escapes in a
     typed literal are refused: its value would have to be taken from the copy.
@@ -272,7 +272,7 @@ def graph(chunk: Chunk, at: int, quads: int) -> Term:
 
 
 def new_memo(side: int) -> _Ints:
-    """The memo for a buffer whose side area begins at ``side``."""
+    """Returns the memo for a buffer whose side area begins at ``side``."""
     memo = np.zeros(MEMO_WORDS, np.int64)
     memo[SIDE] = side
     memo[_LAST] = _STATE

@@ -1,22 +1,24 @@
 """The lines that describe one subject: those of its node, and of the blank nodes that belong to it
 (docs/semantics.md#elements-by-subject).
 
-A walk over lines, from the beginning of an element on. It keeps *parts*: the element, and
-behind it lines of blank nodes of which nothing before says whose they are. By the next line
+A walk over lines, from the beginning of an element on. It keeps *parts*: the element, and behind it
+lines of blank nodes whose owner is not known yet. The next line has these effects:
 
-* a line goes on with the last part if its subject is the last line's, or a blank node that a line
+* a line continues the last part if its subject is the last line's, or a blank node that a line
   of a part names, or if its object is a blank node that a part describes and no line refers to, so
-  that the inner node was written first. Parts behind the one that is meant become one with it;
-* another blank node begins a part; of more than ``PARTS`` the first is an element of its own;
-* an IRI that refers to a node of a part takes it and those behind it: as more of the element, if it
-  is the element's, else as the beginning of the next one. Parts before it are an element each;
-* another IRI begins an element, and what was a part is one of its own.
+  that the inner node was written first. Parts behind the part of that node merge with it;
+* another blank node begins a part; if there are more than ``PARTS``, the first becomes an
+  element;
+* an IRI that refers to a node of a part takes that part and those behind it: as more of the
+  element, if it is the element's, else as the beginning of the next one. Parts before it are an
+  element each;
+* another IRI begins an element, and each part becomes an element.
 
-So an element has one IRI at most, and the lines before it do not matter to it: wherever a text is
-cut between elements, they are the same. Generations tell in which part a label was seen last, so
+So an element has one IRI at most, and is independent of the lines before it: wherever a text is cut
+between elements, they are the same. Generations record the part in which a label was last seen, so
 nothing is cleared between elements. Twin: in ``tests/unit/sources/test_lines.py``. Cost: half a
 microsecond a line, since numba counts the references to the walk's arrays at each call; a text
-without lines of blank nodes is cut by ``subjects`` and never walked.
+without lines of blank nodes is cut by ``subject_runs`` and never walked.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def new_walk() -> Walk:
 
 @routine
 def grow(walk: Walk) -> Walk:
-    """The walk with room for more labels: those of the element and the branch are kept."""
+    """Returns the walk with room for more labels; the labels of the element and the branch are
+    kept.
+    """
     first = walk.first[0]
     kept = int((walk.named >= first).sum())
     size = len(walk.label)
@@ -154,7 +158,7 @@ def step(walk: Walk, view: View, line: int, key: int, key_end: int, o: int, o_en
 
 @routine
 def _part(walk: Walk, generation: int) -> int:
-    """The part of a generation; -1: none of these."""
+    """Returns the part of a generation, or -1."""
     part = int(walk.state[SIZE]) - 1
     while part >= 0 and walk.first[part] > generation:
         part -= 1
@@ -181,7 +185,7 @@ def _release(walk: Walk, parts: int) -> None:
 
 @routine
 def _begin(walk: Walk, line: int) -> None:
-    """Begins a part with this line; ``walk.at`` still has those that were released."""
+    """Begins a part with this line; ``walk.at`` still contains the released ones."""
     state = walk.state
     place = state[RELEASED] + state[SIZE]
     state[LAST] += 1

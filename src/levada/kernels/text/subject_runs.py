@@ -1,12 +1,12 @@
 """Runs of lines with one subject, cut by guessing where lines end and proving the guess by a count.
 
-Elements of one stream look alike: the k-th line of an element goes on behind its subject for about
-as many bytes as the k-th line of the one before. So a line's end is guessed, and looked for only
-where no newline is there. A guess could jump over a newline; then fewer lines were seen than there
-are newlines, and nothing of the walk counts. ``lines.cut_groups`` decides whatever this leaves.
+Elements of one stream look alike: behind its subject the k-th line of an element has about as many
+bytes as the k-th line of the one before. So a line's end is guessed, and searched only where the
+guess is not a newline. A guess could jump over a newline; then fewer lines were seen than there are
+newlines, and the walk is discarded. ``line_boundaries.cut_groups`` decides the remaining lines.
 
 Only lines that begin with ``<`` are walked, and no line of the last 64 bytes. Cost: 15 ns a line of
-166 bytes, where looking for each newline takes 60. Twin: ``lines.cut_descriptions``.
+166 bytes, where searching each newline takes 60. Twin: ``line_boundaries.cut_descriptions``.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Event times out of text, as integer milliseconds: the one meaning that all sources share
+"""Event times in texts, as integer milliseconds: one definition for all sources
 (docs/cli.md#event-times has the table).
 
     number      decimal, with or without exponent, of units of ``10**power`` ms since 1970
     dateTime    ``T`` or a blank between day and time
     date        its beginning; so are a month (gYearMonth) and a year (gYear)
 
-A time without zone is UTC; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7). Digits
-beyond the millisecond are cut off, towards the past, and not by way of a double.
-``24:00:00`` is the next day's beginning. A text that is no such thing, or a time outside
-(MIN, MAX) of ``core.event_time``, gives MIN: "no time".
+A time without zone is UTC; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7). Digits beyond
+the millisecond are cut off, towards the past, and not by way of a double. ``24:00:00`` is the next
+day's beginning. Any other text, or a time outside (MIN, MAX) of ``core.event_time``, gives MIN: "no
+time".
 
 ``instants`` takes each whole text (a field, a file's name), where a year alone is a number;
-``literal_instants`` each canonical literal, which must be well-typed and of a type that says an
-instant; ``last_instants`` the last number, date or dateTime inside a text (a graph IRI), where a
-``-`` is a separator and not a sign. Cost: a few ns a byte. Twin:
-``connectors.ingest.parse.literal_values``.
+``literal_instants`` each canonical literal, which must be well-typed and of a type with an instant;
+``last_instants`` the last number, date or dateTime inside a text (a graph IRI), where a ``-`` is a
+separator and not a sign. Cost: a few ns a byte. Twin: ``connectors.ingest.parse.literal_values``.
 """
 
 from __future__ import annotations
@@ -103,9 +102,9 @@ def _exponent(view: View, at: int, end: int) -> tuple[int, int]:
 
 @routine
 def _number(view: View, at: int, end: int, power: int, signed: bool) -> tuple[int, int]:
-    """The number that begins at ``at``, of units of 10**power ms: (ms or MIN, its end), an end of
-    -1 if none begins here. ``signed``: it may have a sign and an exponent. A point is part of it
-    if a digit follows, or nothing.
+    """Reads the number that begins at ``at``, of units of 10**power ms: (ms or MIN, its end), an
+    end of -1 if no number begins here. ``signed``: it may have a sign and an exponent. A point is
+    part of it if a digit follows, or nothing.
     """
     minus = signed and _is_byte(view, at, end, 45)
     if minus or (signed and _is_byte(view, at, end, 43)):
@@ -218,8 +217,8 @@ def _clock(view: View, at: int, end: int) -> tuple[int, int]:
 
 @routine
 def _parse_date(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
-    """The dateTime, date, month or year that begins at ``at``: (ms or MIN, its end), an end of -1
-    if nothing of these ``forms`` begins here.
+    """Reads the dateTime, date, month or year that begins at ``at``: (ms or MIN, its end), an end
+    of -1 if nothing of these ``forms`` begins here.
     """
     year, at = _year(view, at, end)
     if at < 0:
@@ -288,7 +287,7 @@ def typed_instant(view: View, at: int, end: int, code: int, power: int) -> int:
 
 @routine
 def _literal(view: View, at: int, end: int, power: int) -> int:
-    """The time that a canonical term says; MIN if it is no literal."""
+    """Returns the time of a canonical term; MIN if it is not a literal."""
     if not _is_byte(view, at, end, 34):
         return MIN
     close = at + 1
@@ -315,8 +314,8 @@ def instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
 
 @kernel((U8, I64, I64, INT))
 def literal_instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
-    """The time that each term ``buf[off:off + length]`` says, MIN if it is no literal of a time;
-    24 bytes can be read behind each.
+    """Returns the time of each term ``buf[off:off + length]``, MIN if it is not a literal of a
+    time; 24 bytes can be read behind each.
     """
     out = np.empty(len(off), np.int64)
     view = view_of(buf)
@@ -327,8 +326,8 @@ def literal_instants(buf: Bytes, off: Times, length: Times, power: int) -> Times
 
 @kernel((U8, I64, I64, INT))
 def last_instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
-    """The last number, date or dateTime inside each text ``buf[off:off + length]``, MIN if none (or
-    if that is no time).
+    """Returns the last number, date or dateTime inside each text ``buf[off:off + length]``, MIN if
+    there is none or if it is not a time.
     """
     out = np.empty(len(off), np.int64)
     view = view_of(buf)

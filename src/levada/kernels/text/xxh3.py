@@ -5,11 +5,11 @@ twin is the package ``xxhash``). Four length classes have four formulas: up to 1
 240, longer. The longer ones use a secret that is derived from the seed; ``schedule`` derives it
 once.
 
-An identity is 112 bits under a seed that nobody knows, so that nobody can prepare collisions, and
+An identity is 112 bits under a secret seed, so that an attacker cannot prepare collisions, and
 above them the *group bits*: the top 16 of the 64-bit hash with seed 0, which are the same in every
-checkpoint and on every machine, so that whoever makes files can make them by group
-(docs/decisions/0026-groups.md). The pair (0, 0) is kept for "unbound". Cost: 8 to 12 ns for a term
-of 17 to 128 bytes, and 2 to 4 for its group.
+checkpoint and on every machine, so that programs can write files by group
+(docs/decisions/0026-groups.md). The pair (0, 0) means "unbound". Cost: 8 to 12 ns for a term of 17
+to 128 bytes, and 2 to 4 for its group.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 
 @lru_cache(maxsize=16)
 def schedule(seed: int) -> Bytes:
-    """What the kernels need of a seed (0 <= seed < 2**64): the 192 bytes of the derived secret,
-    the seed's eight, and the secret of seed 0.
+    """Returns the data that the kernels need for a seed (0 <= seed < 2**64): the 192 bytes of the
+    derived secret, the seed's eight, and the secret of seed 0.
     """
     assert 0 <= seed <= _MASK, "a seed has 64 bits"
     derived = bytearray()
@@ -337,7 +337,7 @@ def _identity(low: np.uint64, high: np.uint64, plain: np.uint64) -> Pair:
 
 @routine
 def _identity_to_128(a: View, i: int, n: int, seed: np.uint64) -> Pair:
-    """Both hashes at once, of what most terms are."""
+    """Returns both hashes at once, for the length of most terms."""
     low, high = _hash_to_128(a, i, n, seed)
     return _identity(low, high, _plain_to_128(a, i, n))
 

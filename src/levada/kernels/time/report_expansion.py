@@ -1,7 +1,8 @@
-"""From rows that count in ``[s, e)`` to (row, report) pairs: a further key for snapshot operators.
+"""Expands rows that count in ``[s, e)`` to (row, report) pairs: a further key for snapshot
+operators.
 
 The reports are the closes of the row's window (``expand_closes``), or a sorted list of instants
-(``expand_instants``). Both count first, then fill. Rows with s >= e give nothing. Pairs come in
+(``expand_instants``). Both count first, then fill. Rows with s >= e have no pairs. Pairs are in
 order of rows, then of reports.
 
 Cost: 3 ns a pair, and per row one or two divisions (closes) or two binary searches (instants).

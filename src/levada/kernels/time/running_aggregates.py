@@ -1,9 +1,9 @@
-"""What groups stand at after each change: exact sums of doubles, best values, counts.
+"""Running aggregates of groups after each change: exact sums of doubles, best values, counts.
 
-What is added to a sum of doubles and taken off again leaves nothing behind: a sum is a fixed-point
-number of 68 limbs of 32 bits, the lowest bit 2**-1074, so every finite double is three limbs'
-worth, and adding or subtracting it is exact in any order. It is rounded once, to the nearest
-double, where a value is asked for.
+A double that is added to a sum and subtracted again leaves no trace: a sum is a fixed-point number
+of 68 limbs of 32 bits, the lowest bit 2**-1074, so every finite double is three limbs' worth, and
+adding or subtracting it is exact in any order. It is rounded once, to the nearest double, where a
+value is needed.
 
 Cost: about 5 ns an event, and 100 ns a value.
 """
@@ -25,7 +25,9 @@ _HIDDEN = 1 << 52
 
 @inlined
 def _place(bits: int) -> tuple[int, int, int, int]:
-    """Of a double's bits: its first limb, and what it adds to three limbs, without its sign."""
+    """Returns for a double's bits the first limb, and the contributions to three limbs, without the
+    sign.
+    """
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & (_HIDDEN - 1)
     if exponent > 0:
@@ -39,7 +41,7 @@ def _place(bits: int) -> tuple[int, int, int, int]:
 
 @inlined
 def _carry(limbs: Longs) -> int:
-    """Brings all limbs to 0 <= limb < 2**32; gives what is left over: below 0 if negative."""
+    """Carries all limbs to 0 <= limb < 2**32; returns the rest: below 0 if negative."""
     over = 0
     for i in range(LIMBS):
         over += limbs[i]
@@ -105,13 +107,13 @@ def running_sums(
     base: Longs,
     runs: int,
 ) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
-    """The sums of groups before, and after each run of events, and by how much each limb of a group
-    has changed.
+    """Returns the sums of groups before, and after each run of events, and the change of each limb
+    of a group.
 
     Group g has the events ``starts[g] : starts[g + 1]``, in order, each with its ``run`` (numbered
-    over all groups), the bits of its finite double and its weight; and the limbs ``base_limb,
-    base`` at ``base_starts[g] : base_starts[g + 1]`` of what was before. Returns (sum before per
-    group, sum after per run, and the changes: group, limb, by how much).
+    over all groups), the bits of its finite double and its weight; and the previous limbs
+    ``base_limb, base`` at ``base_starts[g] : base_starts[g + 1]``. Returns (sum before per group,
+    sum after per run, and the changes: group, limb, amount).
     """
     groups = starts.size - 1
     before, after = np.zeros(groups), np.zeros(runs)
@@ -163,8 +165,9 @@ def running_sums(
 
 @kernel((I64, I64, I64))
 def points_of(of: Longs, base: Longs, changes: Longs) -> Longs:
-    """What groups stand at before and after each of their steps: ``of`` each step its group (in
-    order, each has some), ``base`` what a group stood at. The twin is a cumulative sum.
+    """Returns the values of groups before and after each of their steps: ``of`` the group of each
+    step (in order, each has some), ``base`` the previous value of each group. The twin is a
+    cumulative sum.
     """
     out = np.empty(base.size + of.size, np.int64)
     at, group = 0, np.int64(-1)
@@ -195,12 +198,12 @@ def running_best(
     counts: Longs,
     runs: int,
 ) -> tuple[Longs, Longs]:
-    """The highest place with a count above 0 of each group before, and after each run of events; -1
-    if there is none.
+    """Returns the highest place with a count above 0 of each group before, and after each run of
+    events; -1 without such a place.
 
     Group g has the events ``starts[g] : starts[g + 1]`` (``place`` -1: none of its values) and the
-    values ``value_starts[g] : value_starts[g + 1]``, from the worst to the best, which stood
-    ``counts`` times before. The twin sorts.
+    values ``value_starts[g] : value_starts[g + 1]``, from the worst to the best, with the previous
+    ``counts``. The twin sorts.
     """
     before, after = np.full(starts.size - 1, -1, np.int64), np.full(runs, -1, np.int64)
     now = counts.copy()
@@ -224,10 +227,10 @@ def running_best(
 def running_counts(
     codes: npt.NDArray[np.int32], change: Longs, before: Longs, floor: bool
 ) -> tuple[Longs, Longs]:  # fmt: skip
-    """The counts of groups before and after each change; ``codes`` are their numbers, all changes
-    of one together.
+    """Returns the counts of groups before and after each change; ``codes`` are their numbers, all
+    changes of one together.
 
-    With ``floor`` a count does not fall below 0: what would take it there takes it to 0.
+    With ``floor`` a count does not fall below 0: a change that would take it below 0 takes it to 0.
     """
     earlier, after = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
     for i in range(codes.size):

@@ -1,11 +1,12 @@
-"""Windows that slide over a group's panes: which panes count at which report, group after group.
+"""Windows that slide over a group's panes: the panes that count at each report, group after group.
 
 The panes of a group in order of time begin and end in that order, so those that count at a report
-are a range, and both its ends only move forward. Pairs come by group, then by report: what adds
-them up reads and writes from front to back, where expanding pane by pane (``expand``) would send
-each to another place.
+are a range, and both its ends only move forward. Pairs are in order of group, then of report: their
+aggregation reads and writes from front to back, where expanding pane by pane (``report_expansion``)
+would write each to another place.
 
-Cost: 2 to 3 ns a pair, a division a gap. Twin: ``expand.expand_closes`` and ``groups.group``.
+Cost: 2 to 3 ns a pair, a division a gap. Twin: ``report_expansion.expand_closes`` and
+``hash_groups.group``.
 """
 
 from __future__ import annotations

@@ -48,12 +48,12 @@ class Params(NamedTuple):
 
     @property
     def closes(self) -> tuple[Times, Times, Times, Bools]:
-        """What says where the closes are: (range, step, t0, t0_given)."""
+        """Returns the columns that determine the closes: (range, step, t0, t0_given)."""
         return self.range, self.step, self.t0, self.t0_given
 
     @classmethod
     def of(cls, windows: Sequence[Window]) -> Params:
-        """The table of these windows, in order.
+        """Returns the table of these windows, in order.
 
         >>> Params.of([Window(WindowKind.RANGE, range=5)]).range.tolist()
         [5]
@@ -197,10 +197,10 @@ def interval(
     hi: Times,
     prev: Times,
 ) -> tuple[Times, Times]:
-    """The instants ``[s, e)`` at which each row counts for one window.
+    """Returns the instants ``[s, e)`` at which each row counts for one window.
 
     ``start`` (per parameter row) is the query's: a row with ``lo`` before it never counts (s = e =
-    MAX), a ``prev`` before it is none. ``prev`` may have length 0: then no row has an earlier
+    MAX), a ``prev`` before it is ignored. ``prev`` may have length 0: then no row has an earlier
     occurrence.
     """
     s = np.empty(lo.size, np.int64)

@@ -78,7 +78,7 @@ class Told:
 def test_less_is_sent_and_the_same_comes_of_it(what: What) -> None:
     streams, told = {S: elements()}, Told(combine_locally)
     whole = run_texts(ASKED[what], streams, partitions=1)
-    with patch.object(exchange, "fewer", told):
+    with patch.object(exchange, "combine_locally", told):
         found = run_texts(ASKED[what], streams, partitions=3)
     assert found == whole and all(any(rows.values()) for rows in whole.values())
     assert 0 < told.sent < told.rows / 2
@@ -86,7 +86,7 @@ def test_less_is_sent_and_the_same_comes_of_it(what: What) -> None:
 
 def test_one_partition_sends_its_rows_as_they_are() -> None:
     told = Told(combine_locally)
-    with patch.object(exchange, "fewer", told):
+    with patch.object(exchange, "combine_locally", told):
         run_texts(ASKED[What.FIRST], {S: elements()}, partitions=1)
     assert told.rows == 0
 

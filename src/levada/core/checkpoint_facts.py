@@ -37,7 +37,7 @@ def facts_of(root: Path) -> Facts:
         data = path.read_bytes()
         facts = unseal(data)
         made = msgspec.json.decode(data if facts is None else facts, type=_Version).format
-        # those before format 9 are one line without a seal
+        # formats before 9 are one line without a seal
         if made != FORMAT and (facts is not None or b"\n" not in data):
             raise CheckpointError(
                 f"The checkpoint {root} has format {made}, and this version of Levada reads format "

@@ -18,7 +18,7 @@ from typing import Literal
 from levada.errors import UsageError
 
 MODES = {"owner": 0o700, "group": 0o770, "all": 0o755}
-"""Those of folders: only the owner may look; the group may read and write; all may read."""
+"""Modes of folders: only the owner may look; the group may read and write; all may read."""
 
 
 def parse_mode(text: str) -> int | None:

@@ -15,7 +15,7 @@ from levada.core.checksum_messages import ALTERED
 from levada.errors import unreadable
 
 SEAL = 18
-"""How many bytes a seal has: 16 digits between two line ends."""
+"""The bytes of a seal: 16 digits between two line ends."""
 
 
 def seal(data: bytes) -> bytes:

@@ -158,7 +158,7 @@ class ExpressionBudget:
         self._shares: dict[tuple[str, int], Doubles] = {}  # of each member
         self.began = 0.0  # the time up to which seconds are charged
         self._columns: dict[tuple[int, int], _Column] = {}  # by owner and start
-        # what is not charged yet: columns by operator and members, and the bytes of all
+        # not charged yet: columns by operator and members, and the bytes of all
         self._uncharged: list[tuple[int, ref[_Array] | None, list[_ColumnPlace]]] = []
         self._uncharged_size = 0
 
@@ -261,7 +261,7 @@ class ExpressionBudget:
             self._shares[name, node] = shares
         budget_sum = self._sums[name]
         budget_sum.add(amount, node)
-        if budget_sum.now > getattr(self.limits, name):  # which is the least that a query may have
+        if budget_sum.now > getattr(self.limits, name):  # the lowest limit of any query
             self.check(name)
 
     def check(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Whole numbers as users give them: how many of something, and seeds."""
+"""Parses whole numbers of options: counts, and seeds."""
 
 from __future__ import annotations
 

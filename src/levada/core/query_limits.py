@@ -13,7 +13,7 @@ import msgspec
 from levada.errors import UsageError, near
 
 MOST_ROWS = 50_000_000
-"""How many rows an operator may make in an epoch, unless the engine is told otherwise."""
+"""The default limit of rows that an operator makes in an epoch."""
 
 MOST_MADE = 2 * 10**9
 """Bytes of the rows that an operator may make in an epoch, unless the engine is told otherwise."""
@@ -35,13 +35,13 @@ ELEMENTS = 100_000
 """Read in an epoch, from which on more is more for each."""
 
 TOLD = 3
-"""How many reasons of dead letters are told at once."""
+"""The number of reasons of dead letters in one message."""
 
 SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 """Bytes, by how users write them."""
 
 SERVED = "bytes=100MB,reports=1000000,made=1GB,rate=2000000,texts=200MB,cpu=3"
-"""What a query of a server may have, unless it is told otherwise."""
+"""The default limits of a query of a server."""
 
 _IN_BYTES = ("bytes", "kept", "made", "texts")
 _SIZE = re.compile(r"(\d{1,18})(B|KB|MB|GB|TB)?")
@@ -106,7 +106,7 @@ made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
 
 _WORDS = tuple(word for word in QueryLimits.__struct_fields__ if word != "rows")
 _OF_OPERATORS = ("made", "texts", "cpu")
-"""What queries that share an operator have in common: no query has such a limit of its own."""
+"""Limits that queries share with an operator: no query has such a limit of its own."""
 
 
 @dataclass
@@ -129,7 +129,7 @@ class Limited:
 
 PAGE = 4096
 PARTS = 8
-"""How many pieces of state of theta bytes a task's memory is at least."""
+"""The least number of state parts of theta bytes in a task's memory."""
 
 
 class Memory(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ result (docs/semantics.md#results).
 """
 
 SPECIAL = '["\\\\\x00-\x1f\x7f\ufffe\uffff]'
-"""What a canonical text writes otherwise than as it is, as a regular expression."""
+"""The characters that a canonical text escapes, as a regular expression."""
 _SPECIAL = re.compile(SPECIAL)
 _ESCAPES = {
     '"': '\\"',

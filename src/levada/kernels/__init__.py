@@ -95,7 +95,7 @@ class _Kernel:
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         self.build()
-        return self._dispatcher  # which numba calls with the arguments
+        return self._dispatcher  # numba calls it with the arguments
 
     def _called_by_a_kernel(self, args: Any, kwargs: Any) -> Any:
         self.build()

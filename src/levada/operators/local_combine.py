@@ -25,7 +25,7 @@ from levada.plan.execution.local_reduction import What, less
 from levada.plan.execution.plan import PlanNode
 
 FEWER = 0.5
-"""What is sent is less if it is at most so much of the rows."""
+"""Reduced rows are sent if they are at most this share of the rows."""
 
 
 class Sent(NamedTuple):

@@ -119,7 +119,7 @@ IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, OperatorContext], I
     s.LinkedJoin: linked_in_pieces,
     s.Recent: recent_in_pieces,
 }
-"""Those that may make many rows of few, and give them a part at a time."""
+"""Operators that may make many rows of few, and yield them a part at a time."""
 
 
 def evaluate(node: PlanNode, inputs: Inputs, env: OperatorContext) -> Frame | None:

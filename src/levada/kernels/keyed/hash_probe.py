@@ -133,7 +133,7 @@ def pairs_of_some(
         stop, n = probe(k, h, s, e, *run, start, i, j)
         parts.append((i[:n], j[:n]))
         total += n
-        room *= 2  # what one probe row alone can fill, and what is left, grow geometrically
+        room *= 2  # the room for one probe row, and the rest, grow geometrically
         start = stop
     if len(parts) == 1:
         return *parts[0], start

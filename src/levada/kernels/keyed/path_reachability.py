@@ -50,7 +50,7 @@ def reach(
     """
     room, at = max(LEAST_OUTPUT, len(starts) + len(targets)), 0
     parts: list[tuple[Ints, Ints]] = []
-    pairs, enough = 0, max(most + 1, len(zero))  # which has room for what any start reaches
+    pairs, enough = 0, max(most + 1, len(zero))  # enough for the nodes that any start reaches
     while at < len(starts) and pairs <= most:
         i, j = np.empty(room, np.int32), np.empty(room, np.int32)
         at, n = _reach(offsets, targets, starts, zero, many, at, i, j)

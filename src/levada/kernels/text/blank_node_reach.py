@@ -25,7 +25,7 @@ def subjects_of_cycles(
     about = root.copy()
     seen = root.copy()
     queue = np.empty(len(root), np.int64)
-    for turn in range(2):  # what subjects reach, then the circles
+    for turn in range(2):  # nodes that subjects reach, then the circles
         for row in range(len(subject)):
             node = subject[row]
             if turn == 0 and node >= 0 and not root[node]:

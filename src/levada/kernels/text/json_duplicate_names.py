@@ -117,7 +117,7 @@ def superseded_names(
         end = stop[line]
         here = start[line]
         depth = 0
-        named = False  # what comes next is a name
+        named = False  # the next string is a name
         while here < end:
             c = buf[here]
             if c == 34:

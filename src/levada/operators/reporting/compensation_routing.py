@@ -101,7 +101,7 @@ class CompensationRouter:
         mixed = picks.known(_has_mixed_windows, shares_of(self.plan))
         met = None if node.of(s.Join) is None else self.met
         picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
-        if picks.layout.report:  # that of which it is a report has been counted
+        if picks.layout.report:  # the report's input has been counted
             return picked
         counts = np.bincount(picked["op"], minlength=len(picks.members))
         before = self._counts.get(picks.id)

@@ -46,7 +46,7 @@ from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.sharing_demand import SharingDemand
 
 CLASSES = register(f"{__name__}.CLASSES", 62)
-"""So many members that read the same rows are told apart by bits."""
+"""Up to this many members that read the same rows are distinguished by bits."""
 
 
 def is_picked(plan: Plan, node: PlanNode) -> bool:

@@ -109,7 +109,7 @@ class Calendar:
     def _next_close(self, j: int, x: Times) -> Times:
         """Returns the smallest close of window j after x, for each member or for the first ones."""
         t, members = self.table, np.arange(len(x), dtype=np.int32)
-        opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
+        opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # its ``enter`` is the close
         return enter(
             opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
         )
@@ -341,7 +341,7 @@ class Calendar:
         if WindowKind.CLOCK not in self.kinds:
             return times
         j, t = self.kinds.index(WindowKind.CLOCK), self.table
-        # whose enter is the first close at or after
+        # its enter is the first close at or after
         closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
         return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
 

@@ -224,7 +224,7 @@ def _latest_known(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: N
 def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
     """The first close of the clock at or after these instants."""
     t, j = node.windows, len(step.kinds) - 1
-    # whose enter is the first close at or after
+    # its enter is the first close at or after
     closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
     return enter(
         closed, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), op, times

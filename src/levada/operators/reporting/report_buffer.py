@@ -22,7 +22,7 @@ from levada.operators.state.retractions import drop_cancelled
 from levada.operators.state.state_parts import State, StatePart, due_together
 
 OWN = ".live"
-"""How the keys of pieces end whose rows may have brought their own texts."""
+"""The ending of keys of parts whose rows may have their own texts."""
 
 
 def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:

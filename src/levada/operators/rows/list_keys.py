@@ -131,7 +131,7 @@ def _points(node: PlanNode[s.Pick], predicate: ListPredicate, order: Order) -> P
     constants = from_texts(pl.concat([part.texts() for part in parts]))
     each = interval_bounds([(Function.EQUAL, constants)], order, constants.n)
     is_decided: Bools = np.logical_and.reduce(each.is_decided.reshape(-1, n), axis=0)
-    if predicate.text:  # what STR() makes equals nothing else, though 5 has characters, too
+    if predicate.text:  # a result of STR() only equals strings, though 5 has characters, too
         is_decided &= np.logical_and.reduce([part.kinds() == Kind.STRING for part in parts], axis=0)
     at = np.where(is_decided, each.low.reshape(-1, n), -np.inf)
     by_value = np.argsort(at, axis=0, kind="stable")

@@ -33,7 +33,7 @@ from levada.operators.windowing.element_times import (
 )
 
 FEW = register(f"{__name__}.FEW", 64)
-"""So many rows are one piece."""
+"""Parts of up to this many rows are merged at once."""
 
 
 class KeptTimes:

@@ -40,7 +40,7 @@ has none takes it from one of them.
 AGAIN = "+"
 """In a key, of rows that are kept under another key as well, by which they count."""
 LARGE = register(f"{__name__}.LARGE", 4, least=2)
-"""What part of theta a piece has that gets a file of its own."""
+"""The share of theta from which a part gets a file of its own."""
 
 
 class StatePart(msgspec.Struct, array_like=True, frozen=True):

@@ -85,7 +85,7 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
         yield from _join_last(chain, env)
         _keep_chain(chain, env, horizons)
     keep(node, sides, env, horizons)
-    # what was too much is not tried again soon
+    # a strategy that was too much is not tried again soon
     epochs = -LATER if wanted and not order else figures.epochs
     figures = replace(figures, order=order, epochs=epochs)
     _remember(env.state, node, figures)

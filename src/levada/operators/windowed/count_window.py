@@ -179,7 +179,7 @@ def _due_rows(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> 
     """Returns the previous rows that enter or leave with new ones, looked up by their numbers."""
     m, size = sizes.step[new.op], sizes.count[new.op]
     low, high = new.base // m * m, new.top // m * m
-    gone = np.maximum(low - size, 0)  # what has left by number ``low``
+    gone = np.maximum(low - size, 0)  # numbers that have left by number ``low``
     going = np.clip(high - size, gone, new.base)
     waiting = np.where(high > low, np.clip(low, going, new.base), new.base)
     begins, ends = np.concatenate([gone, waiting]), np.concatenate([going, new.base])

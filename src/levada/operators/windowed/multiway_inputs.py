@@ -170,5 +170,5 @@ def _of_run(few: ProbeSample, run: Run) -> Doubles:
     probe_rows, _ = run.find_pairs(*few, MOST)
     probed = len(few.k) if len(probe_rows) <= MOST else int(probe_rows[-1]) + 1
     many = np.bincount(probe_rows, minlength=len(few.k)).astype(np.float64)
-    many[probed:] = many[:probed].mean()  # what was not looked at
+    many[probed:] = many[:probed].mean()  # probes that were not looked at
     return many

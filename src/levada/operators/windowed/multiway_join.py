@@ -170,7 +170,7 @@ def probe_runs(
                 joined = _meet_run(slice_matches(part, at, at + piece), start, run, j)
                 yield joined
                 at += piece
-                # what follows is as dense as what was
+                # the next matches are as dense as the previous ones
                 piece = min(PROBES, max(piece * PART // max(len(joined), 1), 1))
 
 

@@ -73,7 +73,7 @@ def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
     k, h = key_of(rows, range(len(node.input_layouts[0].slots)))
     codes, first = group(k, h)
     order = in_order(codes)  # rows are in the order of their numbers
-    new = order[starts_segment(codes[order])]  # of each triple, in the order of the codes
+    new = order[starts_segment(codes[order])]  # one for each triple, in the order of the codes
     matches = counters.find(state, key, k[first], h[first])
     columns = {}
     for j, none in ((0, MIN), (count_axis.LAST, 0)):

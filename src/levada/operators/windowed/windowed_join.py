@@ -294,7 +294,7 @@ def pair_rows(
     if not pairs or not (joined := _JoinedRows.from_pairs(pairs)).n:
         return None
     layout, filled = node.layout, dict(step.fills)
-    of = int(is_arranged(step, 0))  # who reads what is kept says of which member rows are
+    of = int(is_arranged(step, 0))  # the reader of an arrangement decides the member of rows
     columns: dict[str, Column] = {n: _gather(joined, of, n) for n in ("op", col.PLACE)}
     columns |= {name: _of_new(pairs, name) for name in (col.KEY, col.CHECK) if keyed}
     for out, (side, at) in enumerate(step.out):

@@ -15,9 +15,9 @@ from levada.core.event_time import Times
 from levada.errors import ExcessError, ManyReportsError
 
 MOST_REPORTS = 500_000
-"""How many pairs of a row and a report an epoch may have in any case."""
+"""The number of (row, report) pairs that an epoch may always have."""
 MOST_OF_A_ROW = 16
-"""How many reports the rows of an epoch may have each, on the average, however many rows it has."""
+"""The average number of reports that each row of an epoch may have."""
 
 
 def most_reports(rows: int) -> int:

@@ -161,7 +161,7 @@ def _check_few(
         check_reports(start, end, np.full(len(start), rate), max(w.step for w in closing))
 
 
-EMPTY_REPORT = 4  # what one costs beside a row: it is told by its time in the manifest
+EMPTY_REPORT = 4  # cost of a report relative to a row: the manifest has its time
 _EMPTY = np.empty(0, np.int64)
 
 

@@ -21,7 +21,7 @@ from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.window_table import WindowTable
 
 _NONE = np.empty(0, np.int64)
-_LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what never ends by time
+_LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # rows that never end by time
 _CHANGES = (int(WindowKind.ALL), int(WindowKind.STATIC))
 
 

@@ -68,7 +68,7 @@ from levada.plan.execution.sharing_demand import SharingDemand
 _TWICE = 2
 """Sets of so few slices each are added up without a tree."""
 _CELL = (col.KEY, col.CHECK, col.VALUE, col.LEAF)
-"""What tells the cell of a slice, and this."""
+"""The columns that identify the cell of a slice, and the cell itself."""
 
 
 def is_cut(partials: Frame) -> bool:

@@ -24,7 +24,7 @@ from levada.core.frozen import frozen
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
 MOST_SECONDS = 1.0
-"""How long a text may take on the engine that tries."""
+"""The seconds that a text may take on the backtracking engine."""
 
 _REFERENCE = re.compile(r"\\([\\$])|\$([0-9]+)|([\\$])")
 
@@ -158,7 +158,7 @@ def compile_(pattern: str, flags: str) -> Regex:
     for anchor in (syntax.LINE_START, syntax.LINE_END):
         tried = tried.replace(anchor, rf"(?:{anchor}(?<!\n\Z))")
     if linear is None:
-        _compile_tries(tried)  # which is an error if it is not valid there, either
+        _compile_tries(tried)  # an error if the pattern is not valid there, either
     has_line_anchors = made.has_line_anchors and linear is not None
     return Regex(linear, has_line_anchors, tried, made.groups, "q" in flags)
 

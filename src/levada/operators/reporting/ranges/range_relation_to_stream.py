@@ -74,7 +74,7 @@ def ranged_changes(
     for number, family in enumerate(families.each):
         family_rows = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
         key = f"{node.id}.ends{family.number}"
-        made = int(calendar.low[family.longest])  # what ends at the due reports is looked up
+        made = int(calendar.low[family.longest])  # ends at the due reports are looked up
         new = entries(family_rows) if family_rows.n else None
         remember(env.state, key, new, family.reach + node.step.step, made)
         if family_rows.n:

@@ -211,19 +211,19 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     """The complaint about a string or an IRI that starts and does not end, and about a window of
     which nothing is said.
     """
-    found = text[offset]
+    sign = text[offset]
     if what := _of_rdf_12(text, offset):
         return f"{what} is not supported."
-    if found == "[" and "LBRACKET" in accepted:
+    if sign == "[" and "LBRACKET" in accepted:
         return (
             "Nothing stands in the brackets; a window is said there, "
             "such as [RANGE PT10S STEP PT5S] or [NOW]."
         )
-    if found in "\"'" and "STRING" in accepted:
+    if sign in "\"'" and "STRING" in accepted:
         return (
             "The string that starts here is not closed, or has an escape that SPARQL does not know."
         )
-    if found == "<" and "IRIREF" in accepted:
+    if sign == "<" and "IRIREF" in accepted:
         return "The IRI that starts here is not closed, or has a character that no IRI has."
     return ""
 
@@ -244,6 +244,6 @@ def _of_rdf_12(text: str, offset: int) -> str:
 
 def _word(text: str, offset: int) -> str:
     """What stands at ``offset``, as it is shown: a word as it is, other signs in quotes."""
-    found = _TOKEN.match(text, offset)
-    shown = found.group()[:40] if found else repr(text[offset])
+    match = _TOKEN.match(text, offset)
+    shown = match.group()[:40] if match else repr(text[offset])
     return shown if shown[0].isalnum() else f'"{shown}"'

@@ -80,10 +80,10 @@ def same_queries(
 
 
 def _by_time(reports: Iterable[Report]) -> dict[tuple[int, str], list[Report]]:
-    found: dict[tuple[int, str], list[Report]] = {}
+    reports_by_time: dict[tuple[int, str], list[Report]] = {}
     for report in reports:
-        found.setdefault((report.time, report.change or ""), []).append(report)
-    return found
+        reports_by_time.setdefault((report.time, report.change or ""), []).append(report)
+    return reports_by_time
 
 
 def _unpaired(name: str, mine: Sequence[Report], other: Sequence[Report]) -> str:
@@ -221,12 +221,12 @@ def read_ndjson(lines: Iterable[str | bytes]) -> dict[str, list[Report]]:
     >>> read_ndjson(['{"query": "q", "report": 7, "head": {}, "boolean": true}'])["q"][0].boolean
     True
     """
-    found: dict[str, list[Report]] = {}
+    reports_by_query: dict[str, list[Report]] = {}
     for line in lines:
         if line.strip():
             data = json.loads(line)
-            found.setdefault(data["query"], []).append(_read(data))
-    return found
+            reports_by_query.setdefault(data["query"], []).append(_read(data))
+    return reports_by_query
 
 
 def _read(data: Mapping[str, Any]) -> Report:

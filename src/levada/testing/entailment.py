@@ -69,15 +69,15 @@ def _closed(graph: Triples, schema: Triples, rules: Iterable[Rule]) -> Triples:
     an IRI for a predicate.
     """
     while True:
-        found = {
+        entailed = {
             (s, p, o)
             for rule in rules
             for s, p, o in rule(graph, schema)
             if s[0] != '"' and p[0] == "<"
         }
-        if found <= graph:
+        if entailed <= graph:
             return graph
-        graph |= found
+        graph |= entailed
 
 
 def _split(text: str) -> Triple:

@@ -80,14 +80,14 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
 
 def _latest(contents: Contents) -> Callable[..., Any]:
     """C-SPARQL's f:timestamp(s, p, o): the last of a triple's comings that a window holds."""
-    found: dict[str, int] = {}
+    latest: dict[str, int] = {}
     for items in contents.values():
         for item, ts in items:
             if isinstance(item, str):
-                found[item] = max(ts, found.get(item, ts))
+                latest[item] = max(ts, latest.get(item, ts))
 
     def of(*terms: Any) -> Any:
-        ts = found.get(" ".join(map(str, terms)))
+        ts = latest.get(" ".join(map(str, terms)))
         return None if ts is None else ox.Literal(ts)
 
     return of
@@ -194,8 +194,8 @@ def members(text: str) -> list[str] | None:
         return None
     term = next(iter(ox.parse(f"<a:s> <a:p> {text} .".encode(), ox.RdfFormat.N_TRIPLES))).object
     assert isinstance(term, ox.Literal), "members stand in a literal"
-    found: list[str] = json.loads(term.value)
-    return found
+    terms: list[str] = json.loads(term.value)
+    return terms
 
 
 _TYPES = {"integer": "INTEGER", "double": "REAL", "string": "TEXT", "boolean": "INTEGER"}

@@ -25,11 +25,15 @@ from levada.testing.reference_model import Report, Solution
 def read_published(folder: Path, form: Format) -> list[Report]:
     """The reports in a query's folder, by their times; tables are those with ``terms``."""
     files = sorted(folder.glob(f"*.{form}"), key=lambda p: (len(p.name), p.name))
-    found: dict[tuple[int, str | None], Report] = {}
+    reports_by_key: dict[tuple[int, str | None], Report] = {}
     for report in (report for file in files for report in _reports(file, form)):
         key = (report.time, report.change)
-        found[key] = _together(found[key], report) if form in TABLES and key in found else report
-    return sorted(found.values(), key=lambda r: (r.time, r.change != "insert"))
+        reports_by_key[key] = (
+            _together(reports_by_key[key], report)
+            if form in TABLES and key in reports_by_key
+            else report
+        )
+    return sorted(reports_by_key.values(), key=lambda r: (r.time, r.change != "insert"))
 
 
 def _together(a: Report, b: Report) -> Report:
@@ -55,12 +59,12 @@ def _reports(file: Path, form: Format) -> Iterator[Report]:
 
 def _results(file: Path, form: Format) -> Report:
     kind = ox.QueryResultsFormat.JSON if form is Format.SRJ else ox.QueryResultsFormat.XML
-    found = ox.parse_query_results(file.read_bytes(), kind)
-    if isinstance(found, ox.QueryBoolean):
-        return Report(_named(file.stem), boolean=bool(found))
-    assert isinstance(found, ox.QuerySolutions), "results are solutions or a boolean"
-    names = [v.value for v in found.variables]
-    rows = [frozenset((n, str(s[n])) for n in names if s[n] is not None) for s in found]
+    results = ox.parse_query_results(file.read_bytes(), kind)
+    if isinstance(results, ox.QueryBoolean):
+        return Report(_named(file.stem), boolean=bool(results))
+    assert isinstance(results, ox.QuerySolutions), "results are solutions or a boolean"
+    names = [v.value for v in results.variables]
+    rows = [frozenset((n, str(s[n])) for n in names if s[n] is not None) for s in results]
     return Report(_named(file.stem), Counter(rows))
 
 

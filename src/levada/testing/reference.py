@@ -123,10 +123,10 @@ def evaluate(
 
 def _beneath(query: Question, views: Mapping[str, ReferenceSql]) -> set[str]:
     """The streams from outside that a query reads, itself or by views."""
-    found: set[str] = set()
+    streams: set[str] = set()
     for on, _ in query.windows.values():
-        found |= _beneath(views[on], {**views, **views[on].views}) if on in views else {on}
-    return found
+        streams |= _beneath(views[on], {**views, **views[on].views}) if on in views else {on}
+    return streams
 
 
 def _known(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) -> Graphs:
@@ -136,10 +136,10 @@ def _known(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) ->
 
 def _once(query: Question, static: Graphs) -> Report:
     """The one report of a query without windows, also where it is empty."""
-    found = answer(query, {}, static, 0)
-    if isinstance(found, bool):
-        return Report(TIMELESS, boolean=found)
-    return _report(query, TIMELESS, None, found or Counter())
+    result = answer(query, {}, static, 0)
+    if isinstance(result, bool):
+        return Report(TIMELESS, boolean=result)
+    return _report(query, TIMELESS, None, result or Counter())
 
 
 def _held(
@@ -262,9 +262,9 @@ def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterato
         if now is not None and (query.output == "RSTREAM" or now is not before):
             yield Report(time, boolean=bool(now))
         return
-    found = differences(query.output, before or Counter(), now or Counter())
+    changes = differences(query.output, before or Counter(), now or Counter())
     # a relation's empty report is written once
-    said = [one for one in found if one[1]] or found[-1:] * query.empty_reports
+    said = [one for one in changes if one[1]] or changes[-1:] * query.empty_reports
     for change, bag in said:
         yield _report(query, time, change, bag)
 
@@ -307,15 +307,17 @@ def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> 
     labels = "|".join(
         {re.escape(t[2:]) for triple in query.template for t in triple if t.startswith("_:")}
     )
-    found = []
+    elements = []
     for report in reports:
         tail = f"in{name}at{report.time}".replace("-", "m")
-        own = re.compile(rf"(?<!\S)(_:(?:{labels})s\d+)(?!\S)")
+        blank_nodes = re.compile(rf"(?<!\S)(_:(?:{labels})s\d+)(?!\S)")
         graph = sorted(report.graph or ())
-        triples = tuple(own.sub(rf"\g<1>{tail}", t) for t in graph) if labels else tuple(graph)
+        triples = (
+            tuple(blank_nodes.sub(rf"\g<1>{tail}", t) for t in graph) if labels else tuple(graph)
+        )
         if triples:
-            found.append(Element(report.time, triples))
-    return tuple(found)
+            elements.append(Element(report.time, triples))
+    return tuple(elements)
 
 
 def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:

@@ -88,8 +88,8 @@ def name_streams(
             sign = "sign" if name in relations else ""
             rows = [row for row in elements if isinstance(row, Row)]
             path = write_csv(folder / f"{i}.csv", rows, list(columns), sign=sign)
-            given: StreamOptions = {"schema": dict(columns), "lateness": lateness}
-            engine.stream(name, path, **(given | {"sign": sign} if sign else given))
+            options: StreamOptions = {"schema": dict(columns), "lateness": lateness}
+            engine.stream(name, path, **(options | {"sign": sign} if sign else options))
 
 
 def name_graphs(engine: Engine, folder: Path, graphs: Graphs, *, replaceable: bool = False) -> None:

@@ -33,12 +33,12 @@ def relation_stays(rows: Iterable[Row]) -> list[Stay]:
     for row in rows:
         changes[row.ts, row.values] += row.sign
     waiting: dict[Item, list[int]] = {}
-    found = []
+    stays = []
     for (ts, item), n in sorted(changes.items(), key=lambda change: change[0][0]):
         since = waiting.setdefault(item, [])
         since += [ts] * n
-        found += [Stay(since.pop(0), ts, item, ts) for _ in range(min(-n, len(since)))]
-    return found + [Stay(ts, MAX, item, ts) for item, since in waiting.items() for ts in since]
+        stays += [Stay(since.pop(0), ts, item, ts) for _ in range(min(-n, len(since)))]
+    return stays + [Stay(ts, MAX, item, ts) for item, since in waiting.items() for ts in since]
 
 
 def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tuple[int, Item]]:
@@ -52,7 +52,7 @@ def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tup
     rows: list[tuple[int, Item]] = [(e.ts, e.values) for e in elements if isinstance(e, Row)]
     return sorted(
         ((ts, x) for ts, x in [*triples, *rows] if ts > after),
-        key=lambda found: (found[0], canonical(found[1])),
+        key=lambda occurrence: (occurrence[0], canonical(occurrence[1])),
     )
 
 
@@ -61,19 +61,19 @@ def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
     counted = [(ts, item) for ts, item in ordered if ts >= window.start]
     match window.kind:
         case WindowKind.COUNT:
-            found = _last_ones(window, counted)
+            periods = _last_ones(window, counted)
         case WindowKind.SESSION | WindowKind.ENDED:
-            found = _sessions(window, counted)
+            periods = _sessions(window, counted)
         case _:
-            found = [Stay(window.enter(ts), window.leave(ts), item, ts) for ts, item in counted]
-    return [s for s in found if s.enter < s.leave]
+            periods = [Stay(window.enter(ts), window.leave(ts), item, ts) for ts, item in counted]
+    return [s for s in periods if s.enter < s.leave]
 
 
 def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
     """After each step-th occurrence the content is the last ``count`` of those so far, until the
     next such one.
     """
-    found = []
+    stays = []
     for i, (ts, item) in enumerate(counted):
         after = [
             b
@@ -83,24 +83,24 @@ def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay
         if after:
             gone = after[-1] + window.step
             leave = counted[gone - 1][0] if gone <= len(counted) else MAX
-            found.append(Stay(counted[after[0] - 1][0], leave, item, ts))
-    return found
+            stays.append(Stay(counted[after[0] - 1][0], leave, item, ts))
+    return stays
 
 
 def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
     """Elements less than the gap apart are one session, which ends a gap after its last one."""
-    found = []
+    stays = []
     for i, (ts, item) in enumerate(counted):
         last = i
         while last + 1 < len(counted) and counted[last + 1][0] - counted[last][0] < window.range:
             last += 1
         end = counted[last][0] + window.range
-        found.append(
+        stays.append(
             Stay(ts, end, item, ts)
             if window.kind is WindowKind.SESSION
             else Stay(end, end + 1, item, ts)
         )
-    return found
+    return stays
 
 
 def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:

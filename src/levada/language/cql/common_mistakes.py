@@ -31,37 +31,37 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
     that fit behind a prefix.
     """
     word = _WORD.match(text, start)
-    found = word[0] if word else text[start : start + 1].strip()
+    token = word[0] if word else text[start : start + 1].strip()
     if text[max(start - 1, 0) : start + 1] == "==":
-        start, found = start - 1, "=="
+        start, token = start - 1, "=="
     first = _FIRST.search(text, 0, start)
     if (
         first
-        and found
+        and token
         and first[1].lower() not in ("register", "select")
-        and found.lower() not in REFUSED
+        and token.lower() not in REFUSED
     ):
         return _beginning(text, first)
     before = _BEFORE.search(text, 0, start)
-    hint = _hint(found.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
-    inner = found.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
-    if found.lower() == "over" or _OVER.match(text, start):
+    hint = _hint(token.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
+    inner = token.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
+    if token.lower() == "over" or _OVER.match(text, start):
         hint = (
             "over (..) is a window function of SQL, which CQL has not: its windows stand in From, "
             "such as From S [Range 1 minute]."
         )
     feature = (
-        "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
+        "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(token.lower())
     )
     if feature and not hint:
         return _unsupported(feature, text, start)
-    if found in ("'", '"'):
+    if token in ("'", '"'):
         return QuerySyntaxError("This string is not closed.", span=_span(text, start), text=text)
     allowed = acceptable(text[:start])
     words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
-    close = difflib.get_close_matches(found.lower(), [w.lower() for w in words if w.isalpha()], n=1)
+    close = difflib.get_close_matches(token.lower(), [w.lower() for w in words if w.isalpha()], n=1)
     return QuerySyntaxError(
-        f"{found!r} does not fit here." if found else "The query ends too early.",
+        f"{token!r} does not fit here." if token else "The query ends too early.",
         span=_span(text, start),
         text=text,
         expected=_types() if "TYPE" in allowed else words[:_OFFERED],
@@ -89,24 +89,24 @@ def _beginning(text: str, word: re.Match[str]) -> QueryError:
     )
 
 
-def _hint(found: str, before: str, sign: str) -> str:
+def _hint(token: str, before: str, sign: str) -> str:
     """What to write, where the word and that before it tell."""
-    query = found in ("select", *_STREAMS)
+    query = token in ("select", *_STREAMS)
     if query and before in _STREAMS:
         return f"Write {before.capitalize()}(Select ..)."
     if query and before == "all":
         return "Union and Except count equal rows; there is no All."
     if query and sign == ")":
         return "A view is Register .. As Select .."
-    if before == "in" and found != "(":
+    if before == "in" and token != "(":
         return "Write In (1, 2)."
-    if found == "(" and before in _STREAMS:
+    if token == "(" and before in _STREAMS:
         return f"In From write (({before.capitalize()}(..)) [Now] As a name.".replace("((", "(")
-    if found in ("union", "except") and sign == ")":
-        return f"Put each side into brackets: (Istream(..)) {found.capitalize()} (..)."
-    if found == "slide" and sign == "[":
+    if token in ("union", "except") and sign == ")":
+        return f"Put each side into brackets: (Istream(..)) {token.capitalize()} (..)."
+    if token == "slide" and sign == "[":
         return "Write [Range 1 minute Slide 10 seconds]."
-    if found == "unbounded" and sign == "[":
+    if token == "unbounded" and sign == "[":
         return "Write [Range Unbounded]."
     return ""
 

@@ -74,15 +74,15 @@ def evidence(text: str) -> str:
     """
     words = " ".join(_words(text))
     for pattern, _, name in _RULES:
-        if found := re.search(pattern, words):
-            return name or found.group()
+        if match := re.search(pattern, words):
+            return name or match.group()
     return ""
 
 
 def _words(text: str) -> list[str]:
     """The words in upper case, names as ``#``, and brackets."""
-    found = (m for m in _TOKEN.finditer(text) if m.lastgroup != "skip")
-    return ["#" if m.lastgroup == "name" else m.group().upper() for m in found]
+    matches = (m for m in _TOKEN.finditer(text) if m.lastgroup != "skip")
+    return ["#" if m.lastgroup == "name" else m.group().upper() for m in matches]
 
 
 def dialect_of(text: str, name: str | None) -> Dialect:

@@ -40,8 +40,8 @@ def foreign(text: str, place: Span, spoken: Dialect, *, asked: bool) -> str:
     for name, pattern, file in _CLAUSES:
         if file in spoken.grammar:
             continue
-        for found in re.finditer(pattern, text, re.IGNORECASE):
-            if found.start() <= offset < found.end():
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            if match.start() <= offset < match.end():
                 owners = [d.title for d in DIALECTS.values() if file in d.grammar]
                 return f"{name} belongs to {_and(owners)}; {_read_as(text, spoken, asked=asked)}"
     return ""

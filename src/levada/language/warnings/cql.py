@@ -31,13 +31,13 @@ def warnings_of_cql(text: str) -> tuple[QueryWarning, ...]:
         return ()
     windows = [table.window for table in _tables(parse_script(text))]
     lengths = {window.range for window in windows}
-    found = [w for window in windows for w in _gaps(window)]
+    warnings = [w for window in windows for w in _gaps(window)]
     for number in bare:
         if int(number[1]) * 1000 in lengths:
-            found += bare_number(number[1], place_of(text, number.start(1)))
+            warnings += bare_number(number[1], place_of(text, number.start(1)))
     slides = {window.slide for window in windows if window.slide}
-    found += capital_minutes(text, {*(r for r in lengths if r), *slides})
-    return tuple(sorted(found, key=lambda w: (w.span.line, w.span.column)))
+    warnings += capital_minutes(text, {*(r for r in lengths if r), *slides})
+    return tuple(sorted(warnings, key=lambda w: (w.span.line, w.span.column)))
 
 
 def _gaps(window: WindowSpec) -> Iterator[QueryWarning]:

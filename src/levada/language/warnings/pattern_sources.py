@@ -30,13 +30,13 @@ class Readings:
 
 def readings(unit: ast.QueryUnit) -> Readings:
     """What a query reads. DESCRIBE reads all windows."""
-    found = Readings(all_windows=isinstance(unit.form, ast.Describe))
+    sources = Readings(all_windows=isinstance(unit.form, ast.Describe))
     if unit.where is not None:
-        _group(unit.where, found, default=True)
+        _group(unit.where, sources, default=True)
     tops = [*unit.modifiers.having, *(key.expression for key in unit.modifiers.order_by)]
     for expression in [*tops, *_projected(unit.form)]:
-        _expression(expression, found, default=True)
-    return found
+        _expression(expression, sources, default=True)
+    return sources
 
 
 def _projected(form: ast.Form) -> Iterator[ast.Expression]:
@@ -44,44 +44,44 @@ def _projected(form: ast.Form) -> Iterator[ast.Expression]:
         yield from (item.expression for item in form.projection or () if item.expression)
 
 
-def _group(group: ast.Group, found: Readings, *, default: bool) -> None:
+def _group(group: ast.Group, sources: Readings, *, default: bool) -> None:
     for element in group.elements:
         match element:
             case ast.Triples(triples):
-                if default and found.default is None:
-                    found.default = triples[0].subject.span
+                if default and sources.default is None:
+                    sources.default = triples[0].subject.span
             case ast.Window() | ast.Graph():
-                _name(element, found)
-                _group(element.group, found, default=False)
+                _name(element, sources)
+                _group(element.group, sources, default=False)
             case ast.Filter(expression) | ast.Bind(expression):
-                _expression(expression, found, default=default)
+                _expression(expression, sources, default=default)
             case ast.SubSelect(select, where, modifiers, _):
-                _group(where, found, default=default)
+                _group(where, sources, default=default)
                 for inside in (*modifiers.having, *_projected(select)):
-                    _expression(inside, found, default=default)
+                    _expression(inside, sources, default=default)
             case _:
                 for inner in groups_of(element):
-                    _group(inner, found, default=default)
+                    _group(inner, sources, default=default)
 
 
-def _name(element: ast.Window | ast.Graph, found: Readings) -> None:
+def _name(element: ast.Window | ast.Graph, sources: Readings) -> None:
     """Notes what WINDOW, STREAM or GRAPH names."""
     name = element.name
     if isinstance(element, ast.Graph):
-        found.windows.update(element.windows)
+        sources.windows.update(element.windows)
         if isinstance(name, ast.Constant):
-            found.graphs.setdefault(iri(name), name.span)
+            sources.graphs.setdefault(iri(name), name.span)
     elif isinstance(name, ast.Constant):
-        found.windows.add(iri(name))
+        sources.windows.add(iri(name))
     else:
-        found.all_windows = True
+        sources.all_windows = True
 
 
-def _expression(expression: ast.Expression, found: Readings, *, default: bool) -> None:
+def _expression(expression: ast.Expression, sources: Readings, *, default: bool) -> None:
     if isinstance(expression, ast.Exists):
-        _group(expression.pattern, found, default=default)
+        _group(expression.pattern, sources, default=default)
     else:
         if isinstance(expression, ast.BuiltIn) and expression.name in ("REGEX", "REPLACE"):
-            found.matchers.append(expression)
+            sources.matchers.append(expression)
         for part in operands(expression):
-            _expression(part, found, default=default)
+            _expression(part, sources, default=default)

@@ -44,7 +44,7 @@ def warnings_of(
     'PT4S of each PT5S are in no window: STEP is longer than RANGE.'
     """
     read = readings(unit)
-    found = [
+    warnings = [
         *_unread(unit, read),
         *unbound(unit),
         *(w for clause in unit.windows for w in _gaps(clause)),
@@ -53,7 +53,7 @@ def warnings_of(
         *_no_graphs(unit, read, streams, graphs),
         *_invalid_patterns(read),
     ]
-    return tuple(sorted(found, key=lambda w: (w.span.line, w.span.column)))
+    return tuple(sorted(warnings, key=lambda w: (w.span.line, w.span.column)))
 
 
 def _unread(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
@@ -117,18 +117,18 @@ def _bare_numbers(unit: ast.QueryUnit, text: str) -> Iterator[QueryWarning]:
     specs = [clause.spec for clause in unit.windows]
     lengths = {spec.range for spec in specs if isinstance(spec, ast.Range)}
     lengths |= {spec.gap for spec in specs if isinstance(spec, ast.Session)}
-    for found in _BARE.finditer(text):
-        if int(found[1]) * 1000 in lengths:
-            yield from bare_number(found[1], place_of(text, found.start(1)))
+    for match in _BARE.finditer(text):
+        if int(match[1]) * 1000 in lengths:
+            yield from bare_number(match[1], place_of(text, match.start(1)))
     lengths |= {spec.step for spec in specs if isinstance(spec, ast.Range) and spec.step}
     yield from capital_minutes(text, lengths)
 
 
 def capital_minutes(text: str, lengths: Collection[int]) -> Iterator[QueryWarning]:
     """Warnings for ``5M`` where such a duration is one of these lengths."""
-    for found in MINUTES.finditer(text):
-        if int(found[1]) * UNITS["m"] in lengths:
-            number, span = found[1], place_of(text, found.start(1))
+    for match in MINUTES.finditer(text):
+        if int(match[1]) * UNITS["m"] in lengths:
+            number, span = match[1], place_of(text, match.start(1))
             yield QueryWarning(
                 f"{number}M is minutes here; in ISO 8601 an M without T is months, of which "
                 "no length is fixed.",

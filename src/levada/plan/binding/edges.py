@@ -42,7 +42,7 @@ def reads(op: Op, needs: Needs) -> list[Read]:
     """What is read of each input of an operator of which ``needs`` are read."""
     side_by_side = op.spec.side_by_side
     wanted = [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
-    found = []
+    input_reads = []
     for child, child_needs in zip(op.inputs, wanted, strict=True):
         names = (
             tuple(child_needs)
@@ -54,8 +54,8 @@ def reads(op: Op, needs: Needs) -> list[Read]:
         for v, f in child_needs.items():
             if v in source and f:
                 add(wants, source[v], f)
-        found.append(Read(names, child_needs, base, source, wants))
-    return found
+        input_reads.append(Read(names, child_needs, base, source, wants))
+    return input_reads
 
 
 def base_of(op: Op) -> Op:
@@ -140,14 +140,16 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
         return Span(False, False)
     several = isinstance(op.spec, p.Join | p.MultiwayJoin | p.LinkedJoin) and len(below) > 1
     absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-    own = several or absent or op.spec.has_instants
-    return Span(own or any(b.hi for b in below), any(b.prev for b in below))
+    needs_hi = several or absent or op.spec.has_instants
+    return Span(needs_hi or any(b.hi for b in below), any(b.prev for b in below))
 
 
 def places_of_windows(op: Op) -> tuple[tuple[int, ...], ...]:
     """Where the windows that stand for each of an operator's are among those of its input."""
     below = [window_of(w) for w in op.inputs[0].windows or ()]
-    return tuple([tuple([i for i, w in enumerate(below) if w == own]) for own in op.windows or ()])
+    return tuple(
+        [tuple([i for i, w in enumerate(below) if w == window]) for window in op.windows or ()]
+    )
 
 
 def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:

@@ -91,7 +91,7 @@ class Installer(Steps):
     # -- numbers --
 
     def number(
-        self, op: Op, common: CommonSubexpressions, found: Callable[[Op, Numbered, Place], None]
+        self, op: Op, common: CommonSubexpressions, on_new: Callable[[Op, Numbered, Place], None]
     ) -> int:
         """The number of an operator, after those of all below; ``found`` is told each one."""
         if id(op) not in self.numbers:
@@ -103,12 +103,12 @@ class Installer(Steps):
             else:
                 outer = self._go_below(op)
                 bases = [base_of(child) for child in op.inputs]
-                below = [self.number(base, common, found) for base in bases]
+                below = [self.number(base, common, on_new) for base in bases]
                 self.level, self.timing = outer
                 form, member = self._formed(op, [common.known[n].form for n in below], common)
                 parameters = (self._as_read(op, member), *below)
             number = self.numbers[id(op)] = common.number(form, parameters)
-            found(op, Numbered(number, form, member), Place(self.level, self.timing))
+            on_new(op, Numbered(number, form, member), Place(self.level, self.timing))
         return self.numbers[id(op)]
 
     def _form(self, op: Op, common: CommonSubexpressions) -> Form:
@@ -171,7 +171,7 @@ class Installer(Steps):
         place: Place,
         needs: Needs,
         below: Callable[[Op], Installed],
-        found: Sequence[Read],
+        input_reads: Sequence[Read],
     ) -> tuple[Installed, Shape]:
         """Installs an operator of which this is read, and that reads what is ``found``, over what
         is installed ``below``; also the shape of which it was to be.
@@ -182,7 +182,7 @@ class Installer(Steps):
             if isinstance(op.spec, p.Applied):
                 installed = self._applied(op, needs)
                 return installed, installed.shape
-            shape, member, names = self._shaped(op, needs, found)
+            shape, member, names = self._shaped(op, needs, input_reads)
             return Installed(*self.intern(shape, member), names), shape
         finally:
             self.below = None
@@ -223,11 +223,11 @@ class Installer(Steps):
         return Installed(*self.intern(shape, member), names)
 
     def _shaped(
-        self, op: Op, needs: Needs, found: Sequence[Read]
+        self, op: Op, needs: Needs, input_reads: Sequence[Read]
     ) -> tuple[Shape, Member, tuple[str, ...]]:
         inputs, edges, ins = [], [], []
         outer, below = self._go_below(op), self.below or self._recorded
-        for i, read in enumerate(found):
+        for i, read in enumerate(input_reads):
             installed = below(read.base, read.wants)
             edges.append(edge_of(op, i, read, installed))
             inputs.append(installed)

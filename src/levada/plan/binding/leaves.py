@@ -88,10 +88,13 @@ def _entail(
 ) -> tuple[s.Step, Member]:  # fmt: skip
     """The forms of the alternatives, and each alternative as a way of the member."""
     slots, terms = positions(spec.pattern.positions, variables, ())
-    found = [_way(alternative, variables) for alternative in spec.alternatives]
-    forms = {form: i for i, form in enumerate(dict.fromkeys(form for form, _, _ in found))}
+    alternatives = [_way(alternative, variables) for alternative in spec.alternatives]
+    forms = {form: i for i, form in enumerate(dict.fromkeys(form for form, _, _ in alternatives))}
     ways = sorted(
-        (s.EntailmentAlternative(forms[form], constants, own) for form, constants, own in found),
+        (
+            s.EntailmentAlternative(forms[form], constants, way_slots)
+            for form, constants, way_slots in alternatives
+        ),
         key=lambda way: way.form,
     )
     ends = (spec.pattern.subject, spec.pattern.object)

@@ -76,8 +76,8 @@ class Timing:
     def places(self, level: tuple[int, ...], carried: tuple[int, ...]) -> tuple[int, ...]:
         """Where the windows of rows stand in the table of a level's reports (``of_reports``)."""
         behind = len(self._over(level)) + len(self._clock)
-        own = map(window_of, carried)
-        return tuple(behind if w == self._static else level.index(w) for w in own)
+        windows = map(window_of, carried)
+        return tuple(behind if w == self._static else level.index(w) for w in windows)
 
     def of_rows(self, windows: tuple[int, ...]) -> Member:
         """The windows whose times rows carry."""
@@ -87,11 +87,11 @@ class Timing:
         """What decides the reports of a level: its windows, the clock; behind them ``static``, if
         its rows have its times.
         """
-        own = self._member(self._over(level))
+        member = self._member(self._over(level))
         behind = (*self._clock, *([STATIC.window] if self._static in carried else []))
-        return own._replace(
-            windows=own.windows + behind,
-            streams=own.streams + ("",) * len(behind),
+        return member._replace(
+            windows=member.windows + behind,
+            streams=member.streams + ("",) * len(behind),
             show_empty=self.show_empty,
             nonempty=self.query.reports.nonempty,
             reread_graphs=self.reread_graphs,
@@ -132,10 +132,10 @@ class Timing:
         on = self.query.windows[max(w, numbers_of(w))]
         if w >= 0 and numbers_of(w) not in windows:
             return on
-        own = replace(on.window, count=0)
+        window = replace(on.window, count=0)
         if w < 0:
-            own = replace(own, kind=WindowKind.NUMBERS, range=on.window.count)
-        return replace(on, window=own)
+            window = replace(window, kind=WindowKind.NUMBERS, range=on.window.count)
+        return replace(on, window=window)
 
     def _member(self, on: list[StreamWindow]) -> Member:
         return Member(

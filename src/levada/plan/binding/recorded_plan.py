@@ -38,7 +38,7 @@ class Template:
         self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]
     ) -> tuple[Shape, int]:
         """Installs all with these terms at these places; the last one's shape and member."""
-        given = dict(zip(places, terms, strict=False))
+        term_at = dict(zip(places, terms, strict=False))
         made: list[tuple[Shape, int]] = []
         for i, (shape, member) in enumerate(self.entries):
             below = tuple(
@@ -51,9 +51,9 @@ class Template:
                 # an input may be of another generation than when it was recorded
                 shape = replace(shape, inputs=below)
             inputs = tuple([made[at][1] for at in member.inputs])
-            constants = tuple([None if t is None else given[t] for t in member.constants])
-            own, number = intern(shape, member.over(inputs, constants))
+            constants = tuple([None if t is None else term_at[t] for t in member.constants])
+            interned, number = intern(shape, member.over(inputs, constants))
             # the topology's own is found faster
-            self.entries[i] = (shape if own.generation else own, member)
-            made.append((own, number))
+            self.entries[i] = (shape if interned.generation else interned, member)
+            made.append((interned, number))
         return made[-1]

@@ -161,8 +161,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(out, expression_needs(condition), _drawn(draw))]
         case p.Pick(keyed, tests, others):
             asked = (*(test.condition for test in tests), *others)
-            told = merge(*map(expression_needs, asked))
-            return [merge(out, _ids(tuple([key.name for key in keyed])), told)]
+            condition_needs = merge(*map(expression_needs, asked))
+            return [merge(out, _ids(tuple([key.name for key in keyed])), condition_needs)]
         case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}
             return [merge(rest, expression_needs(expression), _drawn(draw))]
@@ -178,8 +178,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             ]
         case p.LinkedJoin(shared, raw, _):
             return [
-                merge(out, _ids(i.variables if is_raw else own))
-                for i, own, is_raw in zip(op.inputs, shared, raw, strict=True)
+                merge(out, _ids(i.variables if is_raw else key_needs))
+                for i, key_needs, is_raw in zip(op.inputs, shared, raw, strict=True)
             ]
         case p.ReportJoin():
             return _report_joined(op, spec, out)
@@ -196,16 +196,16 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.Snapshot():
             return [*_every(op, out)[:1], *({} for _ in op.inputs[1:])]
         case p.ROrder(keys, _, _, _):
-            own = merge(*(expression_needs(e) for e, _ in keys))
-            return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
+            key_needs = merge(*(expression_needs(e) for e, _ in keys))
+            return [merge(out, key_needs, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
         case p.CountWindow(keys=keys, bag=True):  # whose rows all count, equal ones as well
             return [merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))]
         case p.Select():
             return [_select_needs(spec, out)]
         case p.Recent(keys=keys):  # of one time rows are in the order of their texts
-            own = merge(dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))
+            key_needs = merge(dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))
             shown = [{spec.sources[op.variables.index(v)]: f} for v, f in out.items()]
-            return [merge(own, *shown)]
+            return [merge(key_needs, *shown)]
         case Plain():
             return _every(op, out, read_of_all(op))
         case _:
@@ -237,13 +237,13 @@ def _joined(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
 
 def _report_joined(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
     shared, condition, rows = spec.shared, spec.condition, op.inputs[1]
-    own = merge(_ids(shared), {} if condition is None else expression_needs(condition))
+    key_needs = merge(_ids(shared), {} if condition is None else expression_needs(condition))
     if condition is not None and random(condition):
-        return [merge(whole, own) for whole in _every(op, out)]
-    right = merge(out, own) if spec.kind.pairs else own
+        return [merge(whole, key_needs) for whole in _every(op, out)]
+    right = merge(out, key_needs) if spec.kind.pairs else key_needs
     if isinstance(rows.spec, p.Arrange):
         right = _of_arrangement(rows, rows.spec, shared, right)
-    return [merge(out, own), right]
+    return [merge(out, key_needs), right]
 
 
 def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:

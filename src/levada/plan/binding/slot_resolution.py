@@ -67,11 +67,11 @@ def sides_of_arranged(
 ) -> Sides:
     """Those of a join whose side ``at`` is arranged by ``keys``, which the other one shows."""
     left, right = ins
-    own = tuple(map(ins[1 - at].index, keys))
+    key_slots = tuple(map(ins[1 - at].index, keys))
     first = {v: (i, n) for i in (1, 0) for n, v in enumerate(ins[i])}
-    first |= {v: (1 - at, n) for v, n in zip(keys, own, strict=True)}
+    first |= {v: (1 - at, n) for v, n in zip(keys, key_slots, strict=True)}
     fills = tuple([(left.index(v), right.index(v)) for v in left if v in right and v not in keys])
-    return ((), own) if at == 0 else (own, ()), tuple([first[v] for v in names]), fills
+    return ((), key_slots) if at == 0 else (key_slots, ()), tuple([first[v] for v in names]), fills
 
 
 def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:
@@ -80,7 +80,7 @@ def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, 
 
 
 def picked(
-    spec: p.Pick, names: tuple[str, ...], own: tuple[str, ...], tuples: bool
+    spec: p.Pick, names: tuple[str, ...], input_names: tuple[str, ...], tuples: bool
 ) -> tuple[s.Pick, tuple[Term, ...]]:
     """A pick by slots, and its constants."""
     constants: list[Term] = []
@@ -88,14 +88,14 @@ def picked(
     for key in spec.keys:
         params = tuple(range(len(constants), len(constants) + len(key.terms)))
         constants += key.terms
-        keys.append(s.Key(own.index(key.name), params, key.source))
+        keys.append(s.Key(input_names.index(key.name), params, key.source))
     tests = []
     for test in spec.tests:
-        slot = own.index(test.name)
+        slot = input_names.index(test.name)
         tests.append(s.Comparison(test.range, slot, test.function, len(constants), test.order))
         constants.append(test.term)
     lifted = [Const(term) for term in constants]
-    rest = tuple([by_slots(lift(one, lifted), own) for one in spec.rest])
-    kept = tuple(map(own.index, names))
+    rest = tuple([by_slots(lift(one, lifted), input_names) for one in spec.rest])
+    kept = tuple(map(input_names.index, names))
     pick = s.Pick(tuple(keys), tuple(tests), rest, kept, tuples)
     return pick, tuple([one.term for one in lifted])

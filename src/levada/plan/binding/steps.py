@@ -83,8 +83,10 @@ class Steps:
         read = Analysis().of(query.pattern)
         by_changes = read.derived  # of these the outermost operator knows the policy, and no other
         self.show_empty = show_empty and not by_changes
-        own = replace(query, reports=Reporting()) if by_changes else query
-        self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
+        timed_query = replace(query, reports=Reporting()) if by_changes else query
+        self.timing = Timing(
+            timed_query, start, self.show_empty, tuple(sorted(reread_graphs, key=str))
+        )
         self.since, self.data = since, data
         self.name, self.apart, self.site = name, apart, ""
         self.rows: dict[tuple[tuple[int, ...], bool, bool], Member] = {}
@@ -170,9 +172,9 @@ class Steps:
                 member = self._windows(op)._replace(constants=terms, query=drawing)
                 return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
-                given = (ends[0] is not None, ends[1] is not None)
+                bound_ends = (ends[0] is not None, ends[1] is not None)
                 shown = slots_of(names, op.variables)
-                return s.Closure(many, given, shown, seed), Member(constants=ends)
+                return s.Closure(many, bound_ends, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
             case p.Occur(wide, relaxed):
@@ -194,7 +196,7 @@ class Steps:
     def _arranged(
         self, op: Op, spec: p.Arrange, names: tuple[str, ...], ins: tuple[str, ...]
     ) -> tuple[s.Step, Member]:
-        by, kept = (tuple(map(ins.index, own)) for own in (spec.keys, names))
+        by, kept = (tuple(map(ins.index, columns)) for columns in (spec.keys, names))
         if isinstance(spec, p.ArrangeStream):
             relaxed = isinstance(spec, p.RelaxedStream)
             made = s.RelaxedStream if relaxed else s.ArrangeStream
@@ -217,10 +219,10 @@ class Steps:
     ) -> tuple[s.Step, Member]:
         """A first operator; its member is the query's own if it shares nothing."""
         step, member = leaf(spec, variables, names, self.since, self.timing.reread_graphs)
-        own = self.name if self.apart else ""
-        if self.site and not own and not is_static(spec):
-            own = f"+{self.site}"  # no query has such a name
-        return step, member._replace(query=own) if own else member
+        owner = self.name if self.apart else ""
+        if self.site and not owner and not is_static(spec):
+            owner = f"+{self.site}"  # no query has such a name
+        return step, member._replace(query=owner) if owner else member
 
     def _by_number(
         self, op: Op, spec: _ByNumber, names: tuple[str, ...], ins: tuple[str, ...]
@@ -240,8 +242,8 @@ class Steps:
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]
     ) -> s.Recent:
         assert op.windows is not None, "event times"
-        told = [(past, ins.index(v)) for past, v in zip(spec.past, spec.sources, strict=True)]
-        out = tuple([told[op.variables.index(v)] for v in names])
+        columns = [(past, ins.index(v)) for past, v in zip(spec.past, spec.sources, strict=True)]
+        out = tuple([columns[op.variables.index(v)] for v in names])
         return s.Recent(tuple(map(ins.index, spec.keys)), out, op.windows.index(spec.window))
 
     def _join(
@@ -252,14 +254,19 @@ class Steps:
         ins: list[tuple[str, ...]],
     ) -> s.Join | s.MultiwayJoin | s.LinkedJoin:
         assert op.windows is not None, "event times"
-        own = [rows.windows or () for rows in op.inputs]
-        windows = [tuple([o.index(w) if w in o else -1 for o in own]) for w in op.windows]
+        input_windows = [rows.windows or () for rows in op.inputs]
+        windows = [tuple([o.index(w) if w in o else -1 for o in input_windows]) for w in op.windows]
         first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
         if isinstance(spec, p.LinkedJoin):
-            names_ = sorted({v for own in spec.shared for v in own}, key=op.variables.index)
+            names_ = sorted(
+                {v for input_windows in spec.shared for v in input_windows}, key=op.variables.index
+            )
             linked = zip(spec.shared, ins, strict=True)
             shared = tuple(
-                [tuple([(names_.index(v), each.index(v)) for v in own]) for own, each in linked]
+                [
+                    tuple([(names_.index(v), each.index(v)) for v in input_windows])
+                    for input_windows, each in linked
+                ]
             )
             out = tuple([first[v] for v in names])
             return s.LinkedJoin(shared, out, tuple(windows), spec.raw, spec.copied)
@@ -312,8 +319,8 @@ class Steps:
                 lifted, member = self._condition(op, condition, ins)
                 if isinstance(right := op.inputs[1].spec, p.Arrange):
                     sides, out, fills = sides_of_arranged(right.keys, seen, ins, 1)
-                    told = kind, *sides, out, fills, lifted, lasting
-                    return s.ArrangedReportJoin(*told), member
+                    arguments = kind, *sides, out, fills, lifted, lasting
+                    return s.ArrangedReportJoin(*arguments), member
                 sides, out, fills = key_sides(keys, seen, ins)
                 return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
             case p.RDistinct():

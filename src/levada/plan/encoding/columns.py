@@ -65,7 +65,7 @@ class Column(ABC):
         """The column, as msgpack can write it."""
 
     @abstractmethod
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """So many values from their column."""
 
 
@@ -80,11 +80,11 @@ class Plain(Column):
         """The values."""
         return _fold(values)
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The values."""
         values = self._decoder.decode(raw)
         if self._once and len(values) > 1:
-            values = list(map(given.once.setdefault, values, values))
+            values = list(map(document.once.setdefault, values, values))
         return unfold(values, count)
 
 
@@ -99,7 +99,7 @@ class Flags(Column):
         """The numbers."""
         return _fold(list(map(int, values)))
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The sets, none with a flag that does not exist."""
         numbers = _NUMBERS.decode(raw)
         if any(number & ~self._all for number in numbers):
@@ -117,9 +117,9 @@ class Sets(Column):
         """The elements of each, sorted."""
         return self._sorted.put([sorted(value, key=repr) for value in values], to)
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The sets."""
-        return self._sorted.get(raw, count, given)
+        return self._sorted.get(raw, count, document)
 
 
 class References(Column):
@@ -139,16 +139,16 @@ class References(Column):
             return _fold([None if v is None else to.number(v) for v in values])
         return _fold(list(map(to.number, values)))
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The values, each of one of the classes."""
-        known = given.values
+        known = document.values
         if self._optional:
-            found = [None if n is None else known[n] for n in _OPTIONAL.decode(raw)]
+            values = [None if n is None else known[n] for n in _OPTIONAL.decode(raw)]
         else:
-            found = list(map(known.__getitem__, _NUMBERS.decode(raw)))
-        if not set(map(type, self.children(found))) <= self._classes:
+            values = list(map(known.__getitem__, _NUMBERS.decode(raw)))
+        if not set(map(type, self.children(values))) <= self._classes:
             raise ValueError("a value of another class")
-        return unfold(found, count)
+        return unfold(values, count)
 
 
 class Sequences(Column):
@@ -166,12 +166,12 @@ class Sequences(Column):
         elements = list(chain.from_iterable(values))
         return [_fold(list(map(len, values))), self._inner.put(elements, to)]
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The sequences."""
         first, second = _parts(raw, 2)
         stored = _NUMBERS.decode(first)
         lengths = unfold(stored, count)
-        elements = self._inner.get(second, sum(lengths), given)
+        elements = self._inner.get(second, sum(lengths), document)
         if len(stored) == 1 and stored[0] and self._kind is tuple:
             return _once(zip(*[iter(elements)] * stored[0], strict=True))
         rest = iter(elements)
@@ -198,10 +198,10 @@ class Places(Column):
     def _at(values: Sequence[Any], place: int) -> list[Any]:
         return list(map(itemgetter(place), values))
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The tuples."""
         parts = _parts(raw, len(self._inner))
-        columns = [c.get(p, count, given) for c, p in zip(self._inner, parts, strict=True)]
+        columns = [c.get(p, count, document) for c, p in zip(self._inner, parts, strict=True)]
         return list(zip(*columns, strict=True))
 
 
@@ -220,10 +220,13 @@ class Mappings(Column):
         keys, held = [list(m) for m in values], [list(m.values()) for m in values]
         return [self._keys.put(keys, to), self._values.put(held, to)]
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The dictionaries."""
         first, second = _parts(raw, 2)
-        keys, held = self._keys.get(first, count, given), self._values.get(second, count, given)
+        keys, held = (
+            self._keys.get(first, count, document),
+            self._values.get(second, count, document),
+        )
         return [dict(zip(k, v, strict=True)) for k, v in zip(keys, held, strict=True)]
 
 
@@ -239,10 +242,10 @@ class Arrays(Column):
         flat = [np.empty(0, self._dtype), *(a.ravel() for a in values)]
         return [to.add_array(np.concatenate(flat)), _fold([a.shape for a in values])]
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The views."""
         number, stored = _SHAPES.decode(raw)
-        shapes, flat = unfold(stored, count), given.arrays[number]
+        shapes, flat = unfold(stored, count), document.arrays[number]
         ends = list(accumulate(map(prod, shapes), initial=0))
         if flat.dtype != self._dtype or ends[-1] != len(flat):
             raise ValueError("an array of another size")
@@ -270,23 +273,23 @@ class Optional(Column):
             self._inner.put([v for v in values if v is not None], to),
         ]
 
-    def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
         """The values."""
         first, second = _parts(raw, 2)
-        there = self._there.get(first, count, given)
-        rest = iter(self._inner.get(second, sum(there), given))
-        return [next(rest) if found else None for found in there]
+        there = self._there.get(first, count, document)
+        rest = iter(self._inner.get(second, sum(there), document))
+        return [next(rest) if is_present else None for is_present in there]
 
 
 def _once(tuples: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The tuples, of those that stand beside each other and are of the same elements one."""
-    found: list[tuple[Any, ...]] = []
+    distinct: list[tuple[Any, ...]] = []
     last: tuple[Any, ...] = ()
     for one in tuples:
         if not last or not all(map(is_, one, last)):
             last = one
-        found.append(last)
-    return found
+        distinct.append(last)
+    return distinct
 
 
 def _parts(raw: msgspec.Raw, count: int) -> list[msgspec.Raw]:

@@ -106,7 +106,7 @@ class _Writer:
         groups: dict[type, list[Any]] = {}
         for value in distinct.values():
             groups.setdefault(type(value), []).append(value)
-        return [self._group(self.registry.fields(cls), own) for cls, own in groups.items()]
+        return [self._group(self.registry.fields(cls), members) for cls, members in groups.items()]
 
     @staticmethod
     def _group(fields: Fields, values: list[Any]) -> _Group:
@@ -152,11 +152,11 @@ class _Reader:
 
     def add(self, fields: Fields, count: int, columns: list[msgspec.Raw]) -> None:
         """Reads a block."""
-        found = [
+        decoded_columns = [
             column.get(raw, count, self)
             for column, raw in zip(fields.columns, columns, strict=True)
         ]
-        self.values += fields.build(found, count)
+        self.values += fields.build(decoded_columns, count)
 
 
 def encode(root: object, registry: Registry) -> bytes:
@@ -219,16 +219,16 @@ def _head_end(data: npt.NDArray[np.uint8]) -> int:
 def _views(data: npt.NDArray[np.uint8], arrays: list[tuple[str, int]]) -> list[npt.NDArray[Any]]:
     """The arrays, which fill the bytes."""
     at = 0
-    found: list[npt.NDArray[Any]] = []
+    views: list[npt.NDArray[Any]] = []
     for dtype, count in arrays:
         if dtype not in _DTYPES:
             raise ValueError(f"an array of {dtype}")
         size = count * np.dtype(dtype).itemsize
-        found.append(data[at : at + size].view(dtype))
+        views.append(data[at : at + size].view(dtype))
         at += size + -size % 8
     if at != len(data):
         raise ValueError("its arrays are not as long as the file says")
-    return found
+    return views
 
 
 def _known(tag: str, names: list[str], registry: Registry) -> Fields:

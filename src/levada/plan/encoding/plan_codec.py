@@ -130,22 +130,22 @@ def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
     """The sealed plan that a file holds; where that says what is new in it, ``load`` gives the one
     before (None: it is read). Raises ``CheckpointError``.
     """
-    found = read_file(path, object, _PLANS)
-    if isinstance(found, PlanChange):
-        base = (load or read_plan)(before(path, found.base))
+    content = read_file(path, object, _PLANS)
+    if isinstance(content, PlanChange):
+        base = (load or read_plan)(before(path, content.base))
         try:
-            return found.after(base)
+            return content.after(base)
         except (LookupError, StopIteration, ValueError) as error:
             raise unreadable(path, "it is of another plan") from error
-    if not isinstance(found, Plan):
+    if not isinstance(content, Plan):
         raise unreadable(path, "it holds something else")
-    return found
+    return content
 
 
 def before(path: Path, version: int) -> Path:
     """The file of another version beside one."""
-    own, _, rest = path.name.partition("-")
-    if not own.isdigit() or not version < int(own):
+    number, _, rest = path.name.partition("-")
+    if not number.isdigit() or not version < int(number):
         raise unreadable(path, "the version before it is none")
     return path.with_name(f"{version}-{rest}")
 

@@ -32,8 +32,8 @@ class DemandedTerms(NamedTuple):
     @property
     def every(self) -> DemandedTerms:
         """The same, all of them as ``rest``."""
-        found = {at: {**terms, **self.rest.get(at, {})} for at, terms in self.lasting.items()}
-        return DemandedTerms({}, {**self.rest, **found})
+        merged = {at: {**terms, **self.rest.get(at, {})} for at, terms in self.lasting.items()}
+        return DemandedTerms({}, {**self.rest, **merged})
 
 
 NOTHING = DemandedTerms({}, {})
@@ -54,22 +54,22 @@ def wanted(plan: Plan) -> DemandedTerms:
 
 def coming(plan: Plan) -> DemandedTerms:
     """Those of picks that no epoch had before this version."""
-    found: dict[At, dict[tuple[Term, ...], None]] = {}
+    terms_by_member: dict[At, dict[tuple[Term, ...], None]] = {}
     for node in plan.nodes.values():
         if (pick := node.of(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
             for at, terms in _of(plan, pick, np.flatnonzero(new)):
-                found.setdefault(at, {})[terms] = None
-    return DemandedTerms({}, found)
+                terms_by_member.setdefault(at, {})[terms] = None
+    return DemandedTerms({}, terms_by_member)
 
 
 def picked(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:
     """What a pick wants of the patterns below it, of which one may stand at several places."""
     pick = plan.nodes[number].of(s.Pick)
     assert pick is not None, "a pick"
-    found: dict[At, list[tuple[Term, ...]]] = {}
+    terms_by_member: dict[At, list[tuple[Term, ...]]] = {}
     for at, terms in _of(plan, pick, np.array([member])):
-        found.setdefault(at, []).append(terms)
-    return {at: tuple(each) for at, each in found.items()}
+        terms_by_member.setdefault(at, []).append(terms)
+    return {at: tuple(each) for at, each in terms_by_member.items()}
 
 
 def _lasting(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
@@ -77,7 +77,12 @@ def _lasting(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
     if not full:
         return {}
     reached = [
-        tuple([(at, own.tobytes()) for at, own in _reached(plan, pick, np.flatnonzero(pick.alive))])
+        tuple(
+            [
+                (at, pattern_members.tobytes())
+                for at, pattern_members in _reached(plan, pick, np.flatnonzero(pick.alive))
+            ]
+        )
         for pick in full
     ]
     follows = tuple([(pick.members, each) for pick, each in zip(full, reached, strict=True)])
@@ -85,11 +90,11 @@ def _lasting(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
 
 
 def _together(plan: Plan, picks: Sequence[PlanNode[s.Pick]]) -> Terms:
-    found: dict[At, dict[tuple[Term, ...], None]] = {}
+    terms_by_member: dict[At, dict[tuple[Term, ...], None]] = {}
     for pick in picks:
         for at, terms in _of(plan, pick, np.flatnonzero(pick.alive)):
-            found.setdefault(at, {})[terms] = None
-    return found
+            terms_by_member.setdefault(at, {})[terms] = None
+    return terms_by_member
 
 
 def _of(
@@ -98,9 +103,11 @@ def _of(
     """The patterns below some members of a pick, each with the terms that one of these wants."""
     ways = _ways(pick.step).values()
     constants = list(map(pick.members.constants_at, members.tolist() if ways else ()))
-    for params, (at, own) in zip(ways, _reached(plan, pick, members), strict=True):
-        for member, given in zip(own.tolist(), constants, strict=True):
-            terms = tuple([term for param in params if (term := given[param]) is not None])
+    for params, (at, pattern_members) in zip(ways, _reached(plan, pick, members), strict=True):
+        for member, member_constants in zip(pattern_members.tolist(), constants, strict=True):
+            terms = tuple(
+                [term for param in params if (term := member_constants[param]) is not None]
+            )
             assert len(terms) == len(params), "a pick names terms"
             yield (at, member), terms
 
@@ -108,25 +115,25 @@ def _of(
 def _reached(plan: Plan, pick: PlanNode[s.Pick], members: Longs) -> Iterator[tuple[int, Longs]]:
     """The pattern at the end of each way: its node, and its member of each of these ``members``."""
     for way in _ways(pick.step):
-        node, own = plan.nodes[pick.id], members
+        node, node_members = plan.nodes[pick.id], members
         for i in way:
-            node, own = _below(plan, node, own, i)
+            node, node_members = _below(plan, node, node_members, i)
             if isinstance(node.step, s.RelaxedStream | s.RelaxedStatic):
-                node, own = _below(plan, node, own, 0)
-        yield node.id, own
+                node, node_members = _below(plan, node, node_members, 0)
+        yield node.id, node_members
 
 
-def _below(plan: Plan, node: PlanNode, own: Longs, i: int) -> tuple[PlanNode, Longs]:
-    return plan.nodes[node.inputs[i]], node.members.inputs[i][own].astype(np.int64)
+def _below(plan: Plan, node: PlanNode, members: Longs, i: int) -> tuple[PlanNode, Longs]:
+    return plan.nodes[node.inputs[i]], node.members.inputs[i][members].astype(np.int64)
 
 
 def _ways(pick: s.Pick) -> dict[tuple[int, ...], list[int]]:
     """The parameters of the terms that are wanted of the pattern at the end of each way, in the
     order of its positions, which ascend.
     """
-    found: dict[tuple[int, ...], list[int]] = {}
+    params_by_way: dict[tuple[int, ...], list[int]] = {}
     for key in pick.keys:
         if key.source:
             (param,) = key.params
-            found.setdefault(key.source[:-1], []).append(param)
-    return found
+            params_by_way.setdefault(key.source[:-1], []).append(param)
+    return params_by_way

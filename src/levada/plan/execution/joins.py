@@ -202,12 +202,12 @@ def is_alike(step: object, i: int) -> bool:
     return isinstance(step, LinkedJoin) and step.copied[i]
 
 
-def of_groups(step: object, frames: Sequence[T | None], given: Sequence[T]) -> Sequence[T]:
+def of_groups(step: object, frames: Sequence[T | None], values: Sequence[T]) -> Sequence[T]:
     """What a step is ``given`` but for the ``frames`` of inputs that all partitions have: no group
     has them.
     """
     if not isinstance(step, LinkedJoin):
-        return given
+        return values
     return [f for f, alike in zip(frames, step.copied, strict=True) if f is not None and not alike]
 
 

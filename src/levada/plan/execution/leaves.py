@@ -73,12 +73,12 @@ class Star(Traits):
 
     def places(self) -> dict[int, list[tuple[int, int]]]:
         """Where each slot stands: (leg, position), a leg once."""
-        found: dict[int, list[tuple[int, int]]] = {}
+        places: dict[int, list[tuple[int, int]]] = {}
         for leg, positions in enumerate(self.legs):
             for slot in dict.fromkeys(positions):
                 if slot >= 0:
-                    found.setdefault(slot, []).append((leg, positions.index(slot)))
-        return found
+                    places.setdefault(slot, []).append((leg, positions.index(slot)))
+        return places
 
     def shared(self) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
         """For each slot of several legs, but for the common subject: its first place, and the

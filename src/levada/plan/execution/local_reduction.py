@@ -91,7 +91,7 @@ def _of_reports(step: s.RGroup) -> LocalReduction:
 
 def _one_set(specs: tuple[s.Aggregate, ...]) -> bool:
     """Whether all aggregates follow from the distinct values of one slot, or of the rows."""
-    (slot,) = found if len(found := {a.slot for a in specs}) == 1 else (None,)
+    (slot,) = slots if len(slots := {a.slot for a in specs}) == 1 else (None,)
     return slot is not None and all(a.distinct or a.function in _BEST for a in specs)
 
 

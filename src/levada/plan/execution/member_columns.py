@@ -53,11 +53,11 @@ class MemberColumns:
 
     def find(self, member: Member) -> int:
         """The number of a member that is there; -1: it is not."""
-        own, mask = hash(member), len(self._slots) - 1
-        slot = own & mask
+        code, mask = hash(member), len(self._slots) - 1
+        slot = code & mask
         while at := self._slots[slot]:
             at -= 1
-            if self._hashes[at] == own and self.alive[at] and self[at] == member:
+            if self._hashes[at] == code and self.alive[at] and self[at] == member:
                 return at
             slot = (slot + 1) & mask
         return -1
@@ -134,8 +134,8 @@ class MemberColumns:
             self._join(at)
         for column, number in zip(self._inputs, member.inputs, strict=True):
             column.append(number)
-        for own, value in zip(self._columns, self._values(member), strict=True):
-            own.append(value, at)
+        for column_, value in zip(self._columns, self._values(member), strict=True):
+            column_.append(value, at)
 
     def _put(self, at: int) -> None:
         mask = len(self._slots) - 1

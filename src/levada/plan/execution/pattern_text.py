@@ -48,7 +48,7 @@ _NONE: Given = {}
 
 
 def patterns_read(
-    plan: Plan, number: int, member: int, given: Given = _NONE
+    plan: Plan, number: int, member: int, lifted_terms: Given = _NONE
 ) -> Iterator[tuple[str, str]]:
     """(stream, pattern) of all that a query reads of streams; "" for rows of a tuple stream.
 
@@ -56,37 +56,40 @@ def patterns_read(
     part.
     """
     node = plan.nodes[number]
-    own = node.members[member]
+    node_member = node.members[member]
     match node.step:
         case s.Match(positions, _, False, ()):
-            yield own.streams[0], pattern_text(own.constants, positions)
+            yield node_member.streams[0], pattern_text(node_member.constants, positions)
         case s.Match(positions, _, False, lifted):
-            for terms in given.get((number, member), ()):
-                constants = list(own.constants)
+            for terms in lifted_terms.get((number, member), ()):
+                constants = list(node_member.constants)
                 for at, term in zip(lifted, terms, strict=True):
                     constants[at] = term
-                yield own.streams[0], pattern_text(constants, positions)
+                yield node_member.streams[0], pattern_text(constants, positions)
         case s.Entailed(positions=positions, static=False):
-            yield own.streams[0], entailed_text(own.constants, positions)
+            yield node_member.streams[0], entailed_text(node_member.constants, positions)
         case s.Star(legs, _):
             for leg, positions in enumerate(legs):
-                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)
+                yield (
+                    node_member.streams[0],
+                    pattern_text(node_member.constants[3 * leg : 3 * leg + 3], positions),
+                )
         case s.Scan():
-            yield own.streams[0], ""
+            yield node_member.streams[0], ""
         case s.Select(positions, _):
-            for stream, _ in patterns_read(plan, node.inputs[0], own.inputs[0]):
-                yield stream, pattern_text(own.constants, positions[:3])
+            for stream, _ in patterns_read(plan, node.inputs[0], node_member.inputs[0]):
+                yield stream, pattern_text(node_member.constants, positions[:3])
         case _:
-            given = _given(plan, number, member, given)
-            for below, at in zip(node.inputs, own.inputs, strict=True):
-                yield from patterns_read(plan, below, at, given)
+            lifted_terms = _given(plan, number, member, lifted_terms)
+            for below, at in zip(node.inputs, node_member.inputs, strict=True):
+                yield from patterns_read(plan, below, at, lifted_terms)
 
 
-def _given(plan: Plan, number: int, member: int, given: Given) -> Given:
+def _given(plan: Plan, number: int, member: int, lifted_terms: Given) -> Given:
     """What is known of relaxed patterns below a node."""
     if isinstance(plan.nodes[number].step, s.Pick):
-        return {**given, **picked(plan, number, member)}
-    return given
+        return {**lifted_terms, **picked(plan, number, member)}
+    return lifted_terms
 
 
 def starved(
@@ -94,7 +97,7 @@ def starved(
     number: int,
     member: int,
     matched: Callable[[str, str], int | None],
-    given: Given = _NONE,
+    lifted_terms: Given = _NONE,
 ) -> tuple[tuple[str, str], ...]:
     """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; ()
     if it may have some.
@@ -104,12 +107,12 @@ def starved(
     """
     node = plan.nodes[number]
     if isinstance(node.step, s.Match | s.Entailed | s.Star):
-        read = patterns_read(plan, number, member, given)
+        read = patterns_read(plan, number, member, lifted_terms)
         return tuple(pattern for pattern in read if matched(*pattern) == 0)[:1]
     below = node.members[member].inputs
-    given = _given(plan, number, member, given)
+    lifted_terms = _given(plan, number, member, lifted_terms)
     for inputs in node.step.starving(len(below)):
-        sides = [starved(plan, node.inputs[i], below[i], matched, given) for i in inputs]
+        sides = [starved(plan, node.inputs[i], below[i], matched, lifted_terms) for i in inputs]
         if all(sides):
             return tuple(dict.fromkeys(pattern for side in sides for pattern in side))
     return ()

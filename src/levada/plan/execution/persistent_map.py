@@ -62,19 +62,19 @@ class PersistentMap(Mapping[str, V], Generic[V]):
                 gone.add(key)
         new.update(came)
         gone.update([key for key in came if key in self._base])
-        found = PersistentMap(self._base, new, frozenset(gone))
+        successor = PersistentMap(self._base, new, frozenset(gone))
         if (len(new) + len(gone)) * SHARE > len(self._base) + FEW:
-            return PersistentMap.of(dict(found))
-        return found
+            return PersistentMap.of(dict(successor))
+        return successor
 
     def kinds(self, of: Callable[[V], K]) -> Collection[K]:
         """The kinds of its values, each once."""
-        found = self._base.kinds.get(of)
-        if found is None:
-            found = self._base.kinds[of] = Counter(map(of, self._base.values()))
+        counts = self._base.kinds.get(of)
+        if counts is None:
+            counts = self._base.kinds[of] = Counter(map(of, self._base.values()))
         if self._gone:
-            found = found - Counter([of(self._base[key]) for key in self._gone])
-        return {*found, *map(of, self._new.values())}
+            counts = counts - Counter([of(self._base[key]) for key in self._gone])
+        return {*counts, *map(of, self._new.values())}
 
     def __getitem__(self, key: str) -> V:
         if key in self._new:

@@ -116,10 +116,10 @@ class PlanNode(Generic[S_co]):
         members, and all else that it ``follows`` from is equal; the last one at each ``place``.
         """
         key = (PlanNode.kept, (place,))
-        found = self._known.get(key)
-        if found is None or found[0] != follows:
-            found = self._known[key] = follows, make()
-        return cast(Fact, found[1])
+        entry = self._known.get(key)
+        if entry is None or entry[0] != follows:
+            entry = self._known[key] = follows, make()
+        return cast(Fact, entry[1])
 
     @property
     def is_full(self) -> bool:
@@ -148,10 +148,10 @@ class PlanNode(Generic[S_co]):
         self, consumers: tuple[Consumer, ...], fresh: npt.NDArray[np.bool_], newest: Longs
     ) -> PlanNode[S_co]:
         """The same node in another version of the plan; what is known of it alone stays known."""
-        found = replace(self, consumers=consumers, fresh=fresh, newest=newest)
-        found._known.update(self._known)
-        found.forget()
-        return found
+        node = replace(self, consumers=consumers, fresh=fresh, newest=newest)
+        node._known.update(self._known)
+        node.forget()
+        return node
 
     def forget(self) -> None:
         """Forgets what is known of it and of a version of the plan."""
@@ -267,7 +267,7 @@ class QueryPlan:
     def each(self) -> tuple[QueryPlan, ...]:
         """The query by each Emit that it has had, the present one first."""
         formers = self.manner.formers
-        return (self, *(replace(self, node=node, member=own) for _, node, own in formers))
+        return (self, *(replace(self, node=node, member=member) for _, node, member in formers))
 
     def at(self, version: int) -> QueryPlan:
         """The query as a plan version has it, by its Emit there.
@@ -364,7 +364,7 @@ def home_number(node: int, op: Longs) -> Longs:
     return number
 
 
-def gather_up(plan: Plan, own: Mapping[int, Doubles], *, divided: bool = False) -> Charges:
+def gather_up(plan: Plan, amounts: Mapping[int, Doubles], *, divided: bool = False) -> Charges:
     """Adds to the ``own`` amount of each member those of all members that it reads, by node; a node
     without any is left out.
 
@@ -372,37 +372,39 @@ def gather_up(plan: Plan, own: Mapping[int, Doubles], *, divided: bool = False) 
     operators of all queries have as much as there was. Else each of them has all of it, and what it
     reads in two ways twice. Cost: a pass over all members, in arrays.
     """
-    found: dict[int, Doubles] = {}
+    totals: dict[int, Doubles] = {}
     readers = _readers(plan) if divided else {}
     for number in plan.order:
         node = plan.nodes[number]
-        parts = [own[number]] if number in own else []
+        parts = [amounts[number]] if number in amounts else []
         for below, members in zip(node.inputs, node.members.inputs, strict=True):
-            if below in found:
-                parts.append((found[below] / readers[below] if divided else found[below])[members])
+            if below in totals:
+                parts.append(
+                    (totals[below] / readers[below] if divided else totals[below])[members]
+                )
         if parts:
-            found[number] = np.where(node.alive, sum(parts[1:], parts[0]), 0.0)
-    return found
+            totals[number] = np.where(node.alive, sum(parts[1:], parts[0]), 0.0)
+    return totals
 
 
 def _readers(plan: Plan) -> Mapping[int, Doubles]:
     """How many living members read each member, by node; 1 of those that none reads."""
-    found = {number: np.zeros(len(node.members)) for number, node in plan.nodes.items()}
+    counts = {number: np.zeros(len(node.members)) for number, node in plan.nodes.items()}
     for node in plan.nodes.values():
         for below, members in zip(node.inputs, node.members.inputs, strict=True):
-            found[below] += np.bincount(members[node.alive], minlength=len(found[below]))
-    return {number: np.maximum(each, 1.0) for number, each in found.items()}
+            counts[below] += np.bincount(members[node.alive], minlength=len(counts[below]))
+    return {number: np.maximum(each, 1.0) for number, each in counts.items()}
 
 
 def whose(plan: Plan, node: int, member: int) -> list[str]:
     """The queries that a member of a node works for; -1: all members."""
-    own = np.zeros(len(plan.nodes[node].members))
-    own[member if member >= 0 else slice(None)] = 1.0
-    up = gather_up(plan, {node: own})
+    marks = np.zeros(len(plan.nodes[node].members))
+    marks[member if member >= 0 else slice(None)] = 1.0
+    up = gather_up(plan, {node: marks})
 
     def uses(at: int, member: int) -> bool:
         return at in up and bool(up[at][member])
 
-    found = [name for name, query in plan.queries.items() if uses(query.node, query.member)]
-    coming = [plan.nodes[n].members.query_at(own) for n, own in plan.muted if uses(n, own)]
-    return list(dict.fromkeys((*found, *coming)))
+    names = [name for name, query in plan.queries.items() if uses(query.node, query.member)]
+    coming = [plan.nodes[n].members.query_at(marks) for n, marks in plan.muted if uses(n, marks)]
+    return list(dict.fromkeys((*names, *coming)))

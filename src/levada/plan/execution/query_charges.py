@@ -22,8 +22,8 @@ def heaviest(plan: Plan, charges: Sequence[Charge], limit: float) -> tuple[float
     Cost: a pass over all members in arrays, then a walk over the members of each query that may be
     above the limit: sums in arrays count twice what a query reads in two ways.
     """
-    own = by_member(plan, charges)
-    up = gather_up(plan, own)
+    amounts_by_node = by_member(plan, charges)
+    up = gather_up(plan, amounts_by_node)
     worst = (0.0, -1, -1)
     for number, amounts in up.items():
         if not isinstance(plan.nodes[number].step, s.Emit):
@@ -33,7 +33,9 @@ def heaviest(plan: Plan, charges: Sequence[Charge], limit: float) -> tuple[float
         worst = max(worst, (float(below.max(initial=0.0)), -1, -1))
         for member in above.tolist():
             amount = sum(
-                float(own[n][m]) for n, m in members_below(plan, (number, member)) if n in own
+                float(amounts_by_node[n][m])
+                for n, m in members_below(plan, (number, member))
+                if n in amounts_by_node
             )
             worst = max(worst, (amount, number, member))
             if amount > limit:
@@ -45,26 +47,28 @@ def by_member(plan: Plan, charges: Sequence[Charge]) -> Charges:
     """The charges of each living member, by node. Those of nodes and members that the plan does not
     have are nobody's.
     """
-    found: Charges = {}
+    charges_by_node: Charges = {}
     for node, rows, amount in charges:
         at = plan.nodes.get(node)
         if at is None or (rows is not None and not rows.sum()):
             continue
         shares = np.zeros(len(at.members))
-        own = at.alive if rows is None else rows[: len(shares)]
-        shares[: len(own)] = own
+        weights = at.alive if rows is None else rows[: len(shares)]
+        shares[: len(weights)] = weights
         shares *= amount / max(at.alive.sum() if rows is None else rows.sum(), 1)
-        found[node] = found[node] + shares if node in found else shares
-    return found
+        charges_by_node[node] = (
+            charges_by_node[node] + shares if node in charges_by_node else shares
+        )
+    return charges_by_node
 
 
 def members_below(plan: Plan, root: At) -> set[At]:
     """A member and all members on which it stands."""
-    found, waiting = {root}, [root]
+    reached, waiting = {root}, [root]
     while waiting:
         node, member = waiting.pop()
         inputs = plan.nodes[node].inputs
-        new = set(zip(inputs, plan.nodes[node].members.inputs_at(member), strict=True)) - found
-        found |= new
+        new = set(zip(inputs, plan.nodes[node].members.inputs_at(member), strict=True)) - reached
+        reached |= new
         waiting += new
-    return found
+    return reached

@@ -49,11 +49,11 @@ class Families:
     @staticmethod
     def of(schedules: Sequence[Schedule]) -> Families:
         """The families of these schedules, which are numbered as they stand."""
-        found: dict[Schedule, list[int]] = {}
+        numbers_by_family: dict[Schedule, list[int]] = {}
         for number, schedule in enumerate(schedules):
-            found.setdefault(schedule._replace(start=0), []).append(number)
+            numbers_by_family.setdefault(schedule._replace(start=0), []).append(number)
         starts = np.array([s.start for s in schedules], np.int64)
-        parts = [(schedules[n[0]], np.array(n), starts[n]) for n in found.values()]
+        parts = [(schedules[n[0]], np.array(n), starts[n]) for n in numbers_by_family.values()]
         return Families(tuple(parts), len(schedules))
 
     def alike(self, times: Mapping[int, Longs]) -> Longs:

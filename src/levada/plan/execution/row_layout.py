@@ -34,10 +34,10 @@ class Facet(IntFlag):
     def __or__(self, other: int) -> Facet:
         """Both; remembered, since a plan asks for thousands and an enum makes each anew."""
         value = self._value_ | int(other)
-        found = _SETS.get(value)
-        if found is None:
-            found = _SETS[value] = Facet(value)
-        return found
+        union = _SETS.get(value)
+        if union is None:
+            union = _SETS[value] = Facet(value)
+        return union
 
 
 _SETS: dict[int, Facet] = {}

@@ -57,14 +57,14 @@ class SharedJoinNode:
         """The windows of its picks, for each of its own members once; and which members."""
         kinds, of_member = self.pick.known(window_kinds)
         codes = np.unique(self.join_members * len(kinds) + of_member[self.members])
-        own, kind = np.divmod(codes, len(kinds))
-        return [kinds[each] for each in kind.tolist()], own
+        members, kind = np.divmod(codes, len(kinds))
+        return [kinds[each] for each in kind.tolist()], members
 
 
 def window_kinds(node: PlanNode) -> tuple[list[tuple[Window, ...]], Longs]:
     """The windows that members of a node have, each kind once, and the number of each one's."""
     numbers: dict[tuple[Window, ...], int] = {}
-    of = [numbers.setdefault(own, len(numbers)) for own in node.members.windows]
+    of = [numbers.setdefault(windows, len(numbers)) for windows in node.members.windows]
     return list(numbers), np.broadcast_to(np.array(of, np.int64), (len(node.members),))
 
 
@@ -75,12 +75,12 @@ def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
     way: tuple[int, ...] = (0,)
     waiting = [(way, *_below(plan, pick, 0, members, every))]
     while waiting:
-        way, node, own, slots = waiting.pop()
+        way, node, node_members, slots = waiting.pop()
         if (join := node.of(s.Join)) is not None and join.step.relaxed:
             sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
-            yield SharedJoinNode(pick, node.id, members, own, sides, join.step.places)
+            yield SharedJoinNode(pick, node.id, members, node_members, sides, join.step.places)
             for i, side in enumerate(sides):
-                below, there, known = _below(plan, node, i, own, side.slots)
+                below, there, known = _below(plan, node, i, node_members, side.slots)
                 if isinstance(below.step, s.RelaxedStream | s.RelaxedStatic):
                     here = side._replace(slots=known)
                     known = _kept(pick.step, join.step, below.step, slots, known)
@@ -92,18 +92,20 @@ def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
                 waiting.append((side.way, below, there, known))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
             side = Side(slots, (*way, 0), made.step.places)
-            yield SharedJoinNode(pick, node.id, members, own, (side,), side.places)
+            yield SharedJoinNode(pick, node.id, members, node_members, (side,), side.places)
         elif isinstance(node.step, s.Report):  # of whose rows there are picks
-            yield SharedJoinNode(pick, node.id, members, own, (Side(slots, (*way, 0)),), ())
-            waiting.append(((*way, 0), *_below(plan, node, 0, own, slots)))
+            yield SharedJoinNode(
+                pick, node.id, members, node_members, (Side(slots, (*way, 0)),), ()
+            )
+            waiting.append(((*way, 0), *_below(plan, node, 0, node_members, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept
             shown = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
-            waiting.append(((*way, 0), *_below(plan, node, 0, own, shown)))
+            waiting.append(((*way, 0), *_below(plan, node, 0, node_members, shown)))
 
 
 def _below(
-    plan: Plan, node: PlanNode, i: int, own: Longs, slots: Slots
+    plan: Plan, node: PlanNode, i: int, members: Longs, slots: Slots
 ) -> tuple[PlanNode, Longs, Slots]:
     """An input of a node, the members of it that these read, and where slots of the edge stand
     there.
@@ -112,7 +114,7 @@ def _below(
     edges = (c.edge for c in below.consumers if c.node == node.id and c.input == i)
     edge = next(edges)
     there = {at: edge.slots[slot] for at, slot in slots.items() if edge.slots[slot] >= 0}
-    return below, node.members.inputs[i][own].astype(np.int64), there
+    return below, node.members.inputs[i][members].astype(np.int64), there
 
 
 def _side(
@@ -143,28 +145,28 @@ def _kept(
     those that are. The terms by which it is kept the join has from its other side; of these nothing
     but identities is known here.
     """
-    found = {at: kept.kept[slot] for at, slot in there.items()}
+    kept_slots = {at: kept.kept[slot] for at, slot in there.items()}
     read = {test.slot for test in pick.tests} | {
         int(v) for one in pick.rest for v in variables(one)
     }
     keys = join.left or join.right
     for at in {key.slot for key in pick.keys} & slots.keys() - read:
-        own = join.out[slots[at]][1]
-        if at not in found and own in keys:
-            found[at] = kept.keys[keys.index(own)]
-    return found
+        key_slot = join.out[slots[at]][1]
+        if at not in kept_slots and key_slot in keys:
+            kept_slots[at] = kept.keys[keys.index(key_slot)]
+    return kept_slots
 
 
 def _of_side(join: s.Join, slots: Slots, i: int) -> Slots:
     """Where slots of a join's rows stand among those of an input."""
-    found: dict[int, int] = {}
+    input_slots: dict[int, int] = {}
     filled = {pair[0] for pair in join.fills}
     for at, slot in slots.items():
-        side, own = join.out[slot]
-        if side == 0 and own in filled:
+        side, side_slot = join.out[slot]
+        if side == 0 and side_slot in filled:
             continue
         if side == i:
-            found[at] = own
-        elif own in (keys := (join.left, join.right)[side]) and not is_arranged(join, i):
-            found[at] = (join.left, join.right)[i][keys.index(own)]
-    return found
+            input_slots[at] = side_slot
+        elif side_slot in (keys := (join.left, join.right)[side]) and not is_arranged(join, i):
+            input_slots[at] = (join.left, join.right)[i][keys.index(side_slot)]
+    return input_slots

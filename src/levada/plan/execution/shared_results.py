@@ -125,5 +125,5 @@ def _ends(plan: Plan, node: PlanNode, member: Ints) -> Longs:
     if plan.first_end == MAX:
         return np.full(len(member), MAX, np.int64)
     names = map(node.members.query_at, member.tolist())
-    found = (plan.queries.get(name) for name in names)
-    return np.array([MAX if query is None else query.until for query in found], np.int64)
+    queries = (plan.queries.get(name) for name in names)
+    return np.array([MAX if query is None else query.until for query in queries], np.int64)

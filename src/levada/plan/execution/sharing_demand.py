@@ -66,26 +66,26 @@ class SharingDemand:
     @cached_property
     def standing(self) -> Mapping[int, tuple[SharedJoinNode, ...]]:
         """Below which picks each relaxed join or set stands, and where."""
-        found: dict[int, list[SharedJoinNode]] = {}
+        nodes_by_join: dict[int, list[SharedJoinNode]] = {}
         for node in self.plan.nodes.values():
             if (pick := node.of(s.Pick)) is not None:
                 for one in standing(self.plan, pick):
-                    found.setdefault(one.node, []).append(one)
-        return {number: tuple(each) for number, each in found.items()}
+                    nodes_by_join.setdefault(one.node, []).append(one)
+        return {number: tuple(each) for number, each in nodes_by_join.items()}
 
     @cached_property
     def above(self) -> Mapping[At, tuple[tuple[Window, ...], ...]]:
         """The windows that picks above each member of a relaxed join have in the place of its own:
         each kind once.
         """
-        found: dict[At, dict[tuple[Window, ...], None]] = {}
+        kinds_by_member: dict[At, dict[tuple[Window, ...], None]] = {}
         every = [one for each in self.standing.values() for one in each if one.places]
         for one in every:
-            kinds, own = one.kinds()
+            kinds, members = one.kinds()
             shown = [tuple([kind[place] for place in one.places]) for kind in kinds]
-            for member, kind in zip(own.tolist(), shown, strict=True):
-                found.setdefault((one.node, member), {})[kind] = None
-        return {at: tuple(kinds) for at, kinds in found.items()}
+            for member, kind in zip(members.tolist(), shown, strict=True):
+                kinds_by_member.setdefault((one.node, member), {})[kind] = None
+        return {at: tuple(kinds) for at, kinds in kinds_by_member.items()}
 
     @cached_property
     def wanted(self) -> DemandedTerms:
@@ -116,8 +116,8 @@ class SharingDemand:
 
 def shares_of(plan: Plan) -> SharingDemand:
     """The shares of a plan, found once."""
-    found: SharingDemand = plan.facts.setdefault(SharingDemand, SharingDemand(plan))
-    return found
+    demand: SharingDemand = plan.facts.setdefault(SharingDemand, SharingDemand(plan))
+    return demand
 
 
 def widened(plan: Plan) -> Plan:
@@ -128,7 +128,7 @@ def widened(plan: Plan) -> Plan:
     loose = [node for node in plan.nodes.values() if is_loose(node.step)]
     wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
     wide |= _far_enough(plan)
-    sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
+    sets = {n for n, node in plan.nodes.items() if (occur := node.of(s.Occur)) and occur.step.wide}
     wide |= _wide_sets(plan, sets)
     wide |= _read_again(plan, shares)
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
@@ -143,26 +143,26 @@ def _widened(node: PlanNode, shares: SharingDemand) -> PlanNode:
     table = node.windows.copied()
     for member in np.flatnonzero(node.alive).tolist():
         for j, window in enumerate(node.members.windows_at(member)[: len(node.layout.windows)]):
-            found = shares.windows(node.id, member, j)
-            if window in (_ALL, _NUMBERS) and found:
-                table.put(j, member, longest(found))
+            demanded_windows = shares.windows(node.id, member, j)
+            if window in (_ALL, _NUMBERS) and demanded_windows:
+                table.put(j, member, longest(demanded_windows))
     return replace(node, windows=table)
 
 
 def _read_again(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     """The static patterns of which picks that are new want rows, as new ones."""
-    found: dict[int, PlanNode] = {}
+    renewed: dict[int, PlanNode] = {}
     for number, each in shares.standing.items():
         for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
-            node, own = plan.nodes[number], one.join_members[one.pick.fresh[one.members]]
+            node, members = plan.nodes[number], one.join_members[one.pick.fresh[one.members]]
             while node.inputs:
-                own = node.members.inputs[0][own].astype(np.int64)
+                members = node.members.inputs[0][members].astype(np.int64)
                 node = plan.nodes[node.inputs[0]]
-            if len(own):
-                fresh = found.get(node.id, node).fresh.copy()
-                fresh[own] = True
-                found[node.id] = node.revised(node.consumers, fresh, node.newest)
-    return found
+            if len(members):
+                fresh = renewed.get(node.id, node).fresh.copy()
+                fresh[members] = True
+                renewed[node.id] = node.revised(node.consumers, fresh, node.newest)
+    return renewed
 
 
 def _far_enough(plan: Plan) -> dict[int, PlanNode]:
@@ -178,23 +178,23 @@ def _far_enough(plan: Plan) -> dict[int, PlanNode]:
                 tables[below] = plan.nodes[below].windows.copied()
             at = instants.members.inputs[0][node.members.inputs[1][narrow.alive]]
             np.maximum.at(tables[below].range[-1], at, narrow.windows.range[-1][narrow.alive])
-    return {number: replace(plan.nodes[number], windows=own) for number, own in tables.items()}
+    return {number: replace(plan.nodes[number], windows=table) for number, table in tables.items()}
 
 
 def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
     """Sets for windows of any length with the longest of those of the GROUP BYs above, and of those
     of picks.
     """
-    found: dict[int, dict[int, dict[Window, None]]] = {number: {} for number in sets}
+    windows_by_set: dict[int, dict[int, dict[Window, None]]] = {number: {} for number in sets}
     for node in plan.nodes.values() if sets else ():
         if node.inputs and node.inputs[0] in sets and isinstance(node.step, s.Panes | s.Pick):
             row = node.step.rows[0] if isinstance(node.step, s.Panes) else 0
             for member in np.flatnonzero(node.alive).tolist():
                 below = int(node.members.inputs[0, member])
                 windows = node.members.windows_at(member)
-                found[node.inputs[0]].setdefault(below, {})[windows[row]] = None
+                windows_by_set[node.inputs[0]].setdefault(below, {})[windows[row]] = None
     wide: dict[int, PlanNode] = {}
-    for number, by_member in found.items():
+    for number, by_member in windows_by_set.items():
         table = plan.nodes[number].windows.copied()
         for member, own_windows in by_member.items():
             table.put(0, member, longest(own_windows))

@@ -121,16 +121,16 @@ def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
     by_keys: dict[tuple[tuple[int, ...], Form | None], list[Reader]] = {}
     for reader in _reading(plan, node):
         if _closes(reader.panes):
-            own = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
-            by_keys.setdefault((tuple(sorted(own)), Form.of(reader)), []).append(reader)
+            slots = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
+            by_keys.setdefault((tuple(sorted(slots)), Form.of(reader)), []).append(reader)
     for (keys, form), some in by_keys.items():
         counts = np.stack([_counts(reader) for reader in some])
         if not (counts.sum(axis=0) > 1).any():
             continue
         keeps = np.array([_keeps(node, reader, n) for reader, n in zip(some, counts, strict=True)])
-        found = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
-        cuts = tuple(_cuts(found, node.layout))
-        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0))
+        readers = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
+        cuts = tuple(_cuts(readers, node.layout))
+        yield Readers(keys, readers, cuts, form, counts[keeps].sum(axis=0))
 
 
 def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
@@ -192,23 +192,23 @@ def windows_of(panes: PlanNode[s.Panes]) -> Longs:
     """Of each member of a GROUP BY the number of its windows, which others may have, too; of those
     that are gone 0.
     """
-    table, found = panes.windows.pick(panes.step.rows), np.zeros(len(panes.members), np.int64)
-    own = np.flatnonzero(panes.alive)
+    table, numbers = panes.windows.pick(panes.step.rows), np.zeros(len(panes.members), np.int64)
+    alive = np.flatnonzero(panes.alive)
     said = (table.kind, table.range, table.step, table.t0, table.given, table.to, table.stream)
-    codes = np.zeros(len(own), np.int64)
-    for column in np.concatenate([one[:, own].astype(np.int64) for one in said]):
-        if len(own) and (column != column[0]).any():
+    codes = np.zeros(len(alive), np.int64)
+    for column in np.concatenate([one[:, alive].astype(np.int64) for one in said]):
+        if len(alive) and (column != column[0]).any():
             values, of = np.unique(column, return_inverse=True)
             codes = np.unique(codes * len(values) + of, return_inverse=True)[1]
-    found[own] = codes
-    return found
+    numbers[alive] = codes
+    return numbers
 
 
 def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts]]:
     """Where each column of times is cut: where rows enter, where they leave, where queries start;
     an earlier coming matters by when it leaves.
     """
-    found: dict[str, list[Cuts]] = {}
+    cuts_by_column: dict[str, list[Cuts]] = {}
     for reader in readers:
         for j, span in enumerate(reader.panes.input_layouts[0].windows):
             if (at := reader.window(j)) < 0:
@@ -216,22 +216,24 @@ def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts
             panes = reader.panes
             enter, leave = borders(panes.windows, panes.alive, panes.step.rows[j])
             latest = span.hi and source.windows[at].hi
-            found.setdefault(col.least(at), []).append(leave)
-            found.setdefault(col.greatest(at) if latest else col.least(at), []).append(enter)
+            cuts_by_column.setdefault(col.least(at), []).append(leave)
+            cuts_by_column.setdefault(col.greatest(at) if latest else col.least(at), []).append(
+                enter
+            )
             if span.prev and source.windows[at].prev:
-                found.setdefault(col.earlier(at), []).append(leave)
-    for name, cuts in found.items():
+                cuts_by_column.setdefault(col.earlier(at), []).append(leave)
+    for name, cuts in cuts_by_column.items():
         grids = [np.stack([cut.phase, cut.step]) for cut in cuts]
         phase, step = np.unique(np.concatenate(grids, axis=1), axis=1)
         yield name, Cuts(phase, step, np.unique(np.concatenate([cut.starts for cut in cuts])))
 
 
-def borders(table: WindowTable, own: Bools, t: int) -> tuple[Cuts, Cuts]:
+def borders(table: WindowTable, members: Bools, t: int) -> tuple[Cuts, Cuts]:
     """The times from which on a row enters window t of these members later; and from which on it
     leaves it later, or is after a start. The windows are such as close.
     """
-    kind, step, start = table.kind[t][own], table.step[t][own], table.start[t][own]
-    close = table.t0[t][own] + (kind == WindowKind.CLOSE_CLOSED)
-    enter = (close + table.range[t][own] - table.to[t][own]) % step
+    kind, step, start = table.kind[t][members], table.step[t][members], table.start[t][members]
+    close = table.t0[t][members] + (kind == WindowKind.CLOSE_CLOSED)
+    enter = (close + table.range[t][members] - table.to[t][members]) % step
     none = np.empty(0, np.int64)
     return Cuts(enter, step, none), Cuts(close % step, step, start[(start > MIN) & (start < MAX)])

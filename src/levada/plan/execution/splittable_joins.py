@@ -41,8 +41,8 @@ def divisible(plan: Plan) -> Divisible:
         plan.facts[Divisible] = Divisible(
             tuple(sorted(may)), {n: reason for n, reason in why.items() if reason}
         )
-    found: Divisible = plan.facts[Divisible]
-    return found
+    divisible_joins: Divisible = plan.facts[Divisible]
+    return divisible_joins
 
 
 def fitting(table: GroupTable, plan: Plan) -> GroupTable:

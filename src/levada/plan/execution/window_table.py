@@ -35,17 +35,17 @@ class WindowTable:
         """The table of these members."""
         width = max((len(m.windows) for m in members), default=0)
         shape = (width, len(members))
-        kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
+        kind, has_t0 = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
         range_, t0, to, start = (np.zeros(shape, np.int64) for _ in range(4))
         step = np.ones(shape, np.int64)
         stream = np.full(shape, -1, np.int32)
         for i, m in enumerate(members):
             for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
                 kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
-                given[j, i], to[j, i] = w.t0_given, w.to
+                has_t0[j, i], to[j, i] = w.t0_given, w.to
                 stream[j, i] = streams.get(name, -1)
                 start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
-        return WindowTable(kind, range_, step, t0, given, to, stream, start)
+        return WindowTable(kind, range_, step, t0, has_t0, to, stream, start)
 
     @cached_property
     def one_stream(self) -> bool:
@@ -62,7 +62,7 @@ class WindowTable:
         """Whether all members have the same windows of the same streams, starts apart: what is said
         of one is said of all. The table must be whole.
         """
-        return all(bool((own == own[:, :1]).all()) for own in self._columns[:-1])
+        return all(bool((column == column[:, :1]).all()) for column in self._columns[:-1])
 
     @cached_property
     def by_number(self) -> bool:

@@ -42,14 +42,14 @@ def check_depth(pattern: Node, text: str) -> None:
 def _check_expression(expression: Expression, text: str) -> None:
     waiting: list[tuple[Expression, int]] = [(expression, 1)]
     while waiting:
-        found, depth = waiting.pop()
+        part, depth = waiting.pop()
         if depth > MOST_CALLS:
             raise _too_deep(
                 f"An expression has at most {MOST_CALLS} operators and "
                 "functions one within the other.",
                 text,
             )
-        match found:
+        match part:
             case Call(_, args):
                 waiting += [(arg, depth + 1) for arg in args]
             case Aggregate(_, arg, _) if arg is not None:

@@ -51,15 +51,15 @@ def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[
     >>> [str(a.pattern.predicate) for a in alternatives(pattern, schema, static=False)]
     ['<e:q>', '<e:p>']
     """
-    found: dict[Alternative, None] = {Alternative(goal): None}
+    distinct: dict[Alternative, None] = {Alternative(goal): None}
     subjects, objects = (
         schema.same_as(t) if not isinstance(t, Var) else (t,) for t in (goal.subject, goal.object)
     )
     for subject, object_ in product(subjects, objects):
         same = TriplePattern(subject, goal.predicate, object_)
-        found[Alternative(same)] = None
-        found.update(dict.fromkeys(_of(same, schema, static)))
-    return tuple(found)
+        distinct[Alternative(same)] = None
+        distinct.update(dict.fromkeys(_of(same, schema, static)))
+    return tuple(distinct)
 
 
 def _of(goal: TriplePattern, schema: Schema, static: bool) -> Iterator[Alternative]:
@@ -115,8 +115,8 @@ def _own(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
         yield from _unify(goal, (_S, p, _O), (_O, p, _O), True)
     yield from _unify(goal, (_S, TYPE, _O), (_O, SUB_CLASS, _O), True)
     if goal.predicate == SUB_CLASS or isinstance(goal.predicate, Var):
-        given = [t for t in (goal.subject, goal.object) if not isinstance(t, Var)]
-        for explicit, _, c, resource in _classify(given[0] if given else None, schema):
+        constants = [t for t in (goal.subject, goal.object) if not isinstance(t, Var)]
+        for explicit, _, c, resource in _classify(constants[0] if constants else None, schema):
             yield from _unify(goal, explicit, (c, SUB_CLASS, c), resource)
     if schema.regime is Regime.OWL:
         yield from _unify(goal, (_S, SAME, _O), (_O, SAME, _S), True)
@@ -127,8 +127,8 @@ def _unify(
 ) -> Iterator[Alternative]:
     """The alternative by which this head is the goal; none where they cannot be the same."""
     equal = _Equal()
-    for wanted, given in zip(goal.positions, head, strict=True):
-        if not equal.join(wanted, given):
+    for wanted, head_term in zip(goal.positions, head, strict=True):
+        if not equal.join(wanted, head_term):
             return
     names = [v for v in dict.fromkeys(goal.positions) if isinstance(v, Var)]
     taken: dict[Var | Term, Var] = {}

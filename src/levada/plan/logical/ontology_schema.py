@@ -149,14 +149,14 @@ class Schema:
                     "it a domain or range, which is not supported.",
                     hint="Leave such triples out of the ontology.",
                 )
-        given = {
+        classes = {
             c
             for table in (self.classes, self.domains, self.ranges)
-            for found in table.values()
-            for c in found
+            for targets in table.values()
+            for c in targets
         }
         for kind in kinds_of(self.regime):
-            if kind in given:
+            if kind in classes:
                 raise UsageError(
                     f"The ontology has sub-classes of {kind}, or makes it a domain or range, "
                     "which is not supported.",
@@ -204,16 +204,16 @@ class Schema:
 
     def subproperties(self, q: Term) -> frozenset[Reached]:
         """The properties a triple of which entails one of ``q``, also ``q`` itself: IRIs."""
-        return frozenset(found for found in _turn(q, self._sources) if isinstance(found[0], Iri))
+        return frozenset(turn for turn in _turn(q, self._sources) if isinstance(turn[0], Iri))
 
     @cached_property
     def typings(self) -> dict[Term, tuple[Typing, ...]]:
         """By class: the properties whose use says that something is an instance of it."""
-        found: dict[Term, list[Typing]] = defaultdict(list)
+        typings_by_class: dict[Term, list[Typing]] = defaultdict(list)
         for p in sorted(self.entailing(), key=str):
             for c, turned, resource in sorted(self._typed(p), key=str):
-                found[c].append(Typing(p, turned, resource))
-        return {c: tuple(typings) for c, typings in found.items()}
+                typings_by_class[c].append(Typing(p, turned, resource))
+        return {c: tuple(typings) for c, typings in typings_by_class.items()}
 
     def _typed(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
         """The classes that follow from a triple of ``p``: whether of its object, and whether only
@@ -252,7 +252,7 @@ def _turn(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached
         seen |= new
         waiting += new
     return frozenset(
-        found for found in seen if not (found[2] and (found[0], found[1], False) in seen)
+        reached for reached in seen if not (reached[2] and (reached[0], reached[1], False) in seen)
     )
 
 
@@ -277,10 +277,10 @@ _Value = TypeVar("_Value")
 
 
 def _edges(pairs: Iterable[tuple[Term, _Value]]) -> dict[Term, frozenset[_Value]]:
-    found: dict[Term, set[_Value]] = defaultdict(set)
+    targets: dict[Term, set[_Value]] = defaultdict(set)
     for a, b in pairs:
-        found[a].add(b)
-    return {a: frozenset(bs) for a, bs in found.items()}
+        targets[a].add(b)
+    return {a: frozenset(bs) for a, bs in targets.items()}
 
 
 def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], ...]:
@@ -289,7 +289,7 @@ def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], .
         pair for pair in _both(p for p in pairs if not any(isinstance(t, Literal) for t in p))
     )
     seen: set[Term] = set()
-    found = []
+    components = []
     for term in edges:
         if term in seen:
             continue
@@ -300,5 +300,5 @@ def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], .
             waiting += new
         seen |= group
         if len(group) > 1:
-            found.append(tuple(sorted(group, key=str)))
-    return tuple(sorted(found, key=str))
+            components.append(tuple(sorted(group, key=str)))
+    return tuple(sorted(components, key=str))

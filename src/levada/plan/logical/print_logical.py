@@ -235,5 +235,5 @@ def _names(names: Sequence[str]) -> str:
 
 def _start(window: Window) -> str:
     """The start of a window whose own text does not tell it."""
-    told = window.kind in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CHANGE)
-    return f" from {window.t0}" if window.t0_given and not told else ""
+    is_in_text = window.kind in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CHANGE)
+    return f" from {window.t0}" if window.t0_given and not is_in_text else ""

@@ -91,11 +91,11 @@ class Analysis:
 
     def of(self, node: a.Node) -> Properties:
         """What is true of this part."""
-        found = self._found.get(id(node))
-        if found is None:
-            found = node, self._properties(node, [self.of(child) for child in children(node)])
-            self._found[id(node)] = found
-        return found[1]
+        entry = self._found.get(id(node))
+        if entry is None:
+            entry = node, self._properties(node, [self.of(child) for child in children(node)])
+            self._found[id(node)] = entry
+        return entry[1]
 
     def _properties(self, node: a.Node, below: Sequence[Properties]) -> Properties:
         if isinstance(node, a.SubQuery):
@@ -159,11 +159,11 @@ def reads_static(source: a.Source) -> bool:
     return isinstance(source, a.InGraph) or (isinstance(source, a.InMerge) and source.static)
 
 
-def answered_once(node: a.Node, found: Properties) -> bool:
+def answered_once(node: a.Node, properties: Properties) -> bool:
     """Whether this part is best evaluated once: static data alone answer it, and it compares whole
     results, which a join with what comes would do at every report.
     """
-    return isinstance(node, HOISTED) and not found.reads_window and not found.per_report
+    return isinstance(node, HOISTED) and not properties.reads_window and not properties.per_report
 
 
 def _is_snapshot(node: a.Node, late: bool, windowed: bool) -> bool:

@@ -95,14 +95,14 @@ def report_policy(text: str) -> dict[str, Any]:
     {'report': 'change'}
     """
     words = [word.strip() for word in str(text).split("+")]
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     policy, rest = ("", words) if words[0] == "nonempty" else (words[0], words[1:])
     if policy.startswith("periodic:"):
-        found["period"] = parse_duration(policy.removeprefix("periodic:"))
-        if not found["period"]:
+        options["period"] = parse_duration(policy.removeprefix("periodic:"))
+        if not options["period"]:
             raise UsageError("The period of reports is not positive.", hint=_SPELLING)
     elif policy in get_args(ReportPolicy):
-        found["report"] = policy
+        options["report"] = policy
     elif policy or not rest:
         known = near(policy, ("close", "change", "periodic:", "nonempty"))
         raise UsageError(
@@ -111,7 +111,7 @@ def report_policy(text: str) -> dict[str, Any]:
         )
     if rest not in ([], ["nonempty"]):
         raise UsageError(f"{text} is no report policy.", hint=_SPELLING)
-    return {**found, "nonempty": True} if rest else found
+    return {**options, "nonempty": True} if rest else options
 
 
 WORDS = tuple(f.name for f in fields(QueryOptions) if f.name not in ("period", "nonempty"))
@@ -150,16 +150,16 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     return QueryOptions(**values)
 
 
-def narrowed(wide: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def narrowed(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> dict[str, Any]:
     """The words of what holds for many, with those of one in their places; it ends by its own.
 
     >>> narrowed({"lifetime": "1h", "t0": 5}, {"until": 7})
     {'t0': 5, 'until': 7}
     """
     ends = ("until", "lifetime")
-    if any(own.get(word) is not None for word in ends):
+    if any(narrow.get(word) is not None for word in ends):
         wide = {word: value for word, value in wide.items() if word not in ends}
-    return {**wide, **own}
+    return {**wide, **narrow}
 
 
 def region_of(value: Any) -> str:
@@ -169,13 +169,13 @@ def region_of(value: Any) -> str:
     >>> region_of("east + west")
     'east+west'
     """
-    own, *others = names = [name.strip() for name in str(value).split("+")]
-    if not all(names) or own == "any" or any(" " in name for name in names):
+    home, *others = names = [name.strip() for name in str(value).split("+")]
+    if not all(names) or home == "any" or any(" " in name for name in names):
         raise UsageError(
             f"A query is in a region, not region={value}.",
             hint="Say for example region=east, east+west (it shares with west, too) or east+any.",
         )
-    return "+".join([own, *dict.fromkeys(others)])
+    return "+".join([home, *dict.fromkeys(others)])
 
 
 def until_of(value: Any) -> int:

@@ -99,13 +99,13 @@ def substituted(value: T, terms: Mapping[Term, Term]) -> T:
     >>> substituted(pattern, {Iri("e:a"): Iri("e:c")}).subject
     Iri(value='e:c')
     """
-    found: Any = value
+    result: Any = value
     if isinstance(value, _TERMS):
-        found = terms.get(value, value)
+        result = terms.get(value, value)
     elif isinstance(value, tuple):
         parts = [substituted(part, terms) for part in value]
         if any(one is not other for one, other in zip(parts, value, strict=True)):
-            found = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+            result = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     elif is_dataclass(value):
         changed = {}
         for field in fields(value):
@@ -113,8 +113,8 @@ def substituted(value: T, terms: Mapping[Term, Term]) -> T:
             after = substituted(before, terms)
             if after is not before:
                 changed[field.name] = after
-        found = replace(cast(Any, value), **changed) if changed else value
-    return cast(T, found)
+        result = replace(cast(Any, value), **changed) if changed else value
+    return cast(T, result)
 
 
 def terms_in(value: object) -> Iterator[Term]:

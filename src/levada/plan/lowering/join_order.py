@@ -80,15 +80,15 @@ def join_all(
 
         parts = formed(parts, joins, lambda group: join_all(group, _of(group, pending)))
         parts = [_filter_rows(part, pending, parts) for part in parts]
-    found = _Joined(parts, pending, joins)
+    joining = _Joined(parts, pending, joins)
     across = tuple(pending)
-    given = () if orders is None else orders.units.get(len(orders.found), ())
-    order = found.order(given)
+    units = () if orders is None else orders.units.get(len(orders.found), ())
+    order = joining.order(units)
     while len(order.parts) > 1:
-        found.join(order)
+        joining.join(order)
     ((rank, whole),) = order.parts.items()
     if orders is not None:
-        orders.found.append(Conjunction(tuple(parts), across, found.trees[rank], found.joined))
+        orders.found.append(Conjunction(tuple(parts), across, joining.trees[rank], joining.joined))
     for condition in pending:
         whole = filter_(whole, condition)
     return whole
@@ -168,7 +168,7 @@ def order_of(units: Mapping[int, Sequence[Tree]]) -> str:
     >>> order_of({0: [((1, 2), 0)]}), order_of({})
     ('{0: (((1, 2), 0),)}', '')
     """
-    return repr({number: tuple(own) for number, own in units.items()}) if units else ""
+    return repr({number: tuple(trees) for number, trees in units.items()}) if units else ""
 
 
 def units_of(order: str) -> dict[int, tuple[Tree, ...]]:
@@ -265,8 +265,8 @@ def _open(op: Op, names: set[str], others: Sequence[Op]) -> bool:
 def _center(op: Op) -> str | None:
     """The subject that all patterns of this part share, if it is one variable."""
     below = [op]
-    found: set[str | None] = set()
-    while below and len(found) < 2:
+    subjects: set[str | None] = set()
+    while below and len(subjects) < 2:
         part = below.pop()
         spec = part.spec
         if isinstance(spec, (p.Filter, p.Extend, p.Join)):
@@ -275,5 +275,5 @@ def _center(op: Op) -> str | None:
         subject = None
         if isinstance(spec, (p.Match, p.Entailed, p.Star)):
             subject = (spec.patterns[0] if isinstance(spec, p.Star) else spec.pattern).subject
-        found.add(subject.name if isinstance(subject, Var) else None)
-    return found.pop() if len(found) == 1 else None
+        subjects.add(subject.name if isinstance(subject, Var) else None)
+    return subjects.pop() if len(subjects) == 1 else None

@@ -100,9 +100,9 @@ def _told(group: Sequence[Op], wanted: JoinStrategyRequest) -> str:
     names = [name for name, many in uses.items() if many == most]
     if wanted.measures is None or len(names) == 1:
         return names[0]
-    found = [values_of(part, wanted.measures) for part in group]
+    values = [values_of(part, wanted.measures) for part in group]
     having = [
-        [of for of, part in zip(found, group, strict=True) if v in part.variables] for v in names
+        [of for of, part in zip(values, group, strict=True) if v in part.variables] for v in names
     ]
     if any(v not in of for v, each in zip(names, having, strict=True) for of in each):
         return names[0]

@@ -72,13 +72,13 @@ def lower(
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
     wanted = _wanted(query, joins, measures)
-    found = replace(_Lowering(query, leaves, wanted, orders).query(show_empty), wanted=wanted)
+    lowered = replace(_Lowering(query, leaves, wanted, orders).query(show_empty), wanted=wanted)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
-        return found
+        return lowered
     # here: only who asks for it loads it
     from levada.plan.physical.multiway_join import multiway
 
-    return replace(found, root=multiway(found.root, adaptive=joins is JoinForm.AUTO))
+    return replace(lowered, root=multiway(lowered.root, adaptive=joins is JoinForm.AUTO))
 
 
 def _wanted(
@@ -133,12 +133,12 @@ class _Lowering:
         asked, inner = at.asked, self._within(at)
         body = build.rename(inner.node(asked.pattern), names)
         if at.whole:
-            windows, own, reports = inner.nonempty_by(), at.own, asked.reports
+            windows, level_windows, reports = inner.nonempty_by(), at.own, asked.reports
             return build_incremental.snapshot(
                 body,
                 windows,
                 asked.output,
-                own,
+                level_windows,
                 reports,
                 enumerated=at.enumerated,
                 show_empty=asked.show_empty,
@@ -180,7 +180,7 @@ class _Lowering:
         return build_reports.changes(answer, Output.ISTREAM, True, False)
 
 
-def _timed(body: Op, own: Sequence[int]) -> bool:
+def _timed(body: Op, level_windows: Sequence[int]) -> bool:
     """Whether equal solutions have equal times, so that nothing cancels: all are in the solution.
 
     Over tuple streams the event time is a column (``ts``); if every window's is in the result, two
@@ -189,7 +189,7 @@ def _timed(body: Op, own: Sequence[int]) -> bool:
     if body.windows is None or body.weighted:
         return False
     times = time_variables(body)
-    return all(w in times for w in own)
+    return all(w in times for w in level_windows)
 
 
 def _outputs(node: a.Node) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ def evenest(left: Op, right: Op, wanted: JoinStrategyRequest) -> str:
     best = min(keys, key=lambda key: shares[key])
     if shares[keys[0]] <= shares[best] * WORSE:
         return ""
-    told = ", ".join(f"?{key} {share:.0%}" for key, share in shares.items())
+    percentages = ", ".join(f"?{key} {share:.0%}" for key, share in shares.items())
     wanted.notes.append(
         f"A join by {' '.join(f'?{key}' for key in keys)} is placed by ?{best}: of {many} "
-        f"partitions the busiest would have of its rows, by {told}."
+        f"partitions the busiest would have of its rows, by {percentages}."
     )
     return best

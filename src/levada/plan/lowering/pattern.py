@@ -145,8 +145,8 @@ class PatternLowering:
     def nonempty_by(self) -> tuple[Op, ...]:
         """The windows of this level in their order, each as that it holds something."""
         parts = level(self.at.asked.pattern)
-        found = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
-        leaves = sorted(found, key=lambda leaf: leaf.source.index)
+        leaf_nodes = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
+        leaves = sorted(leaf_nodes, key=lambda leaf: leaf.source.index)
         return tuple(build_incremental.nonempty_marks(self.node(leaf)) for leaf in leaves)
 
     def _content(self, node: a.SubQuery) -> Op:
@@ -258,11 +258,11 @@ class PatternLowering:
     def _join(self, parts: Sequence[a.Node], conditions: Sequence[Expression] = ()) -> Op:
         """The join of all parts, each condition as soon as it can be told."""
         paths = [part for part in parts if self._is_searched(part)]
-        found = [op for part in parts if part not in paths for op in self._operators(part)]
+        operators = [op for part in parts if part not in paths for op in self._operators(part)]
         if self._found.tuples:
-            found = _require_keys(found)
-        timed = [op for op in found if op.windows is not None]
-        reported = [self.report(op) for op in found if op.windows is None]
+            operators = _require_keys(operators)
+        timed = [op for op in operators if op.windows is not None]
+        reported = [self.report(op) for op in operators if op.windows is None]
         if not reported and not paths:
             return self.shared.join(timed, conditions)
         static = [op for op in timed if self._is_static(op)]

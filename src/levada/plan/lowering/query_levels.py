@@ -80,53 +80,59 @@ class Level:
     turning: bool = False
 
 
-def level_of(asked: LevelQuery, found: Properties, windows: Sequence[StreamWindow]) -> Level:
+def level_of(asked: LevelQuery, properties: Properties, windows: Sequence[StreamWindow]) -> Level:
     """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
-    own = [windows[w] for w in asked.own]
-    mode = mode_of(asked, found, own)
+    level_windows = [windows[w] for w in asked.own]
+    mode = mode_of(asked, properties, level_windows)
     whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.plain)
-    changed = asked.show_empty or needs_latest(asked, own)
-    reported = mode is Mode.REPORTS and needs_list(asked, found, own)
-    turning = mode is Mode.REPORTS and _turns(asked, found, own)
+    changed = asked.show_empty or needs_latest(asked, level_windows)
+    reported = mode is Mode.REPORTS and needs_list(asked, properties, level_windows)
+    turning = mode is Mode.REPORTS and _turns(asked, properties, level_windows)
     return Level(asked, asked.own, mode, changed if whole else reported, whole, turning)
 
 
-def mode_of(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]) -> Mode:
+def mode_of(
+    asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
+) -> Mode:
     """The mode of a level under its report policy."""
     if asked.form is not Form.SELECT:
         return Mode.REPORTS
-    on_close = all(w.window.kind.on_close for w in own)
-    if not found.over_tuples:
-        return Mode.REPORTS if on_close else _mode_over_triples(asked, found)
-    if asked.plain and asked.output is Output.RSTREAM and found.momentary:
+    on_close = all(w.window.kind.on_close for w in level_windows)
+    if not properties.over_tuples:
+        return Mode.REPORTS if on_close else _mode_over_triples(asked, properties)
+    if asked.plain and asked.output is Output.RSTREAM and properties.momentary:
         return Mode.INSTANT
-    if found.derived:
+    if properties.derived:
         return Mode.CHANGES
     if not asked.plain or asked.output is Output.RSTREAM:
         return Mode.REPORTS
-    if not (on_close or found.monotone):
-        return Mode.REPORTS if found.not_by_changes else Mode.CHANGES
+    if not (on_close or properties.monotone):
+        return Mode.REPORTS if properties.not_by_changes else Mode.CHANGES
     return Mode.REPORTS
 
 
-def _mode_over_triples(asked: LevelQuery, found: Properties) -> Mode:
+def _mode_over_triples(asked: LevelQuery, properties: Properties) -> Mode:
     """The mode over RDF windows that report on change.
 
     A replacement of static data shows at the next report, which only those know who know all
     elements.
     """
     differences = asked.plain and not asked.changing and asked.output is not Output.RSTREAM
-    by_changes = differences and found.kept_by_changes and not found.free
+    by_changes = differences and properties.kept_by_changes and not properties.free
     return Mode.CHANGES if by_changes else Mode.REPORTS
 
 
-def _turns(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]) -> bool:
+def _turns(
+    asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
+) -> bool:
     """Whether a level that is kept by its reports has such at any change of its windows."""
-    on_change = any(not w.window.kind.on_close for w in own)
-    return on_change and asked.reports.clock is None and not found.derived
+    on_change = any(not w.window.kind.on_close for w in level_windows)
+    return on_change and asked.reports.clock is None and not properties.derived
 
 
-def needs_list(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]) -> bool:
+def needs_list(
+    asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
+) -> bool:
     """Whether the report times follow from all elements, not only from the rows that match.
 
     So it is if a window reports on change and more than its matches can show (RStream, or any
@@ -134,26 +140,26 @@ def needs_list(asked: LevelQuery, found: Properties, own: Sequence[StreamWindow]
     without a window), if a window that never empties stands beside closes, or if differences pass
     over reports without content, as though they were not there.
     """
-    kinds = [w.window.kind for w in own]
+    kinds = [w.window.kind for w in level_windows]
     periodic = asked.reports.clock is not None
     on_change = not periodic and any(not k.on_close for k in kinds)
     endless = any(k.endless for k in kinds)
-    snapshot = found.snapshot or asked.form is Form.ASK
+    snapshot = properties.snapshot or asked.form is Form.ASK
     if on_change and (snapshot or asked.output is Output.RSTREAM):
         return True
     if endless and (periodic or any(k.on_close for k in kinds)):
         return True
     if asked.reports.nonempty and asked.output is not Output.RSTREAM:
         return True
-    if asked.form is Form.ASK or found.matchless or found.free:
+    if asked.form is Form.ASK or properties.matchless or properties.free:
         return True
-    return snapshot and found.timeless
+    return snapshot and properties.timeless
 
 
-def needs_latest(asked: LevelQuery, own: Sequence[StreamWindow]) -> bool:
+def needs_latest(asked: LevelQuery, level_windows: Sequence[StreamWindow]) -> bool:
     """Whether the last report follows from the last element, whatever it matches: closes beside a
     window that never empties.
     """
-    kinds = [w.window.kind for w in own]
+    kinds = [w.window.kind for w in level_windows]
     closes = asked.reports.clock is not None or any(k.on_close for k in kinds)
     return closes and any(k.endless for k in kinds)

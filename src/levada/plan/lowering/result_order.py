@@ -27,12 +27,12 @@ def shown_order(node: a.Node, names: Collection[str]) -> Keys:
     if not isinstance(node, (a.OrderBy, a.Top)):
         return ()
     called = _names_of(node.child, names)
-    found = []
+    keys = []
     for condition, descending in node.keys:
         if random(condition) or not all(v in called for v in variables(condition)):
             break
-        found.append((_rename(condition, called), descending))
-    return tuple(found)
+        keys.append((_rename(condition, called), descending))
+    return tuple(keys)
 
 
 def _names_of(node: a.Node, names: Collection[str]) -> dict[str, str]:

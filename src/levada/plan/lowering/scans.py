@@ -44,8 +44,8 @@ def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:
 
 def graphs_read(query: a.Query, node: a.Node) -> frozenset[str | None]:
     """The static graphs that some pattern of this part of a query reads."""
-    own = graphs_of(query, node.source) if isinstance(node, (a.Bgp, a.Entailed)) else ()
-    return frozenset(own).union(*(graphs_read(query, child) for child in children(node)))
+    node_graphs = graphs_of(query, node.source) if isinstance(node, (a.Bgp, a.Entailed)) else ()
+    return frozenset(node_graphs).union(*(graphs_read(query, child) for child in children(node)))
 
 
 @frozen

@@ -68,10 +68,10 @@ class EqualQueryMerger:
                 yield later, first
 
     def _found(self, topology: Topology, query: QueryPlan) -> Iterator[tuple[str, str]]:
-        own = _alike(topology, query)
-        number = hash(own)
+        signature = _alike(topology, query)
+        number = hash(signature)
         first = topology.queries.get(self._first.get(number, ""))
-        if first is None or first.name in topology.switches or _alike(topology, first) != own:
+        if first is None or first.name in topology.switches or _alike(topology, first) != signature:
             self._first[number] = query.name
         elif first.start < query.start and not _one(topology, query, first):
             yield query.name, first.name
@@ -83,15 +83,15 @@ def converge(topology: Topology, name: str, first: str) -> None:
     """A query begins to go over to the operators of another one, which is equal and began
     earlier.
     """
-    own, other = topology.queries[name], topology.queries[first]
-    node = topology.nodes[own.node]
-    emit = node.members[own.member].over(topology.nodes[other.node].members[other.member].inputs)
+    query, other = topology.queries[name], topology.queries[first]
+    node = topology.nodes[query.node]
+    emit = node.members[query.member].over(topology.nodes[other.node].members[other.member].inputs)
     shape, member = topology.intern(replace(node.shape, generation=0), emit)
     number = topology.index[shape]
     topology._count(number, member, 1)
     topology.switches[name] = PlanMigration(
-        name, number, member, other.start, behind(own, own.start), topology.version + 1,
-        own.manner.order,
+        name, number, member, other.start, behind(query, query.start), topology.version + 1,
+        query.manner.order,
     )  # fmt: skip
 
 

@@ -33,20 +33,20 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Runni
     read, or it is never behind ``start``, which is behind all that its streams have said.
     """
     topology.install()
-    own = topology.queries[name]
-    until = behind(own, start)
+    query_plan = topology.queries[name]
+    until = behind(query_plan, start)
     if until >= MAX or not topology.sides.reconsider(name):
         return None
     shape, member, joins = _installed(topology, name, query, start)
-    node, old = topology.index[shape], topology.nodes[own.node].shape
+    node, old = topology.index[shape], topology.nodes[query_plan.node].shape
     topology._count(node, member, 1)
-    same = (node, member) == (own.node, own.member)
+    same = (node, member) == (query_plan.node, query_plan.member)
     if same or shape.layout != old.layout or shape.step != old.step:
         topology._count(node, member, -1)
         return None
     for each in joins:
         topology.orders.meet(each)
-    order = own.manner.order
+    order = query_plan.manner.order
     switch = PlanMigration(name, node, member, start, until, topology.version + 1, order)
     topology.switches[name] = switch
     return RunningMigration(switch, joins)
@@ -56,10 +56,10 @@ def _installed(
     topology: Topology, name: str, query: Query, start: int
 ) -> tuple[Shape, int, list[RunningConjunction]]:
     """The last operator of a query as a newcomer's, and what it joins."""
-    own = topology.queries[name]
-    orders = Orders(units_of(own.manner.order))
+    query_plan = topology.queries[name]
+    orders = Orders(units_of(query_plan.manner.order))
     lowered, installer = lowered_anew(topology, name, query, start, orders)
-    installer.site = _site(topology, (own.node, own.member))
+    installer.site = _site(topology, (query_plan.node, query_plan.member))
     root = topology._wide(installer, lowered)
     planned = _planned(topology, Newcomer(name, installer, root, orders, lambda _: root))
     batch, roots = Batch(topology._common, topology.version + 1), {name: planned}
@@ -85,9 +85,9 @@ def _site(topology: Topology, last: At) -> str:
     """In which region the operators of a query stand: the first ones have its name."""
     waiting = [last]
     while waiting:
-        number, own = waiting.pop()
+        number, member = waiting.pop()
         node = topology.nodes[number]
-        if (query := node.members[own].query).startswith("+"):
+        if (query := node.members[member].query).startswith("+"):
             return query[1:]
-        waiting += zip(node.inputs, node.members[own].inputs, strict=True)
+        waiting += zip(node.inputs, node.members[member].inputs, strict=True)
     return ""

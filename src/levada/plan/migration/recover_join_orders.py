@@ -26,8 +26,8 @@ from levada.plan.topology.topology import Topology
 
 def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: bool) -> bool:
     """Notes what a query joins; whether all of it has been found."""
-    own = topology.queries[name]
-    orders = Orders(units_of(own.manner.order))
+    query_plan = topology.queries[name]
+    orders = Orders(units_of(query_plan.manner.order))
     lowered = lower(
         query, topology.facts, empty_reports=empty_reports, replaceable=topology.replaceable,
         joins=topology.joins, orders=orders,
@@ -35,9 +35,14 @@ def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: b
     if all(len(each.parts) < 3 for each in orders.found):
         return False
     installer = Installer(
-        query, name, own.start, topology.intern, show_empty=lowered.show_empty, since=own.since
+        query,
+        name,
+        query_plan.start,
+        topology.intern,
+        show_empty=lowered.show_empty,
+        since=query_plan.since,
     )
-    places = _places(topology, lowered.root, (own.node, own.member))
+    places = _places(topology, lowered.root, (query_plan.node, query_plan.member))
     if places is None:
         return False
     installer.site = _site(topology, places)
@@ -53,21 +58,21 @@ def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: b
 
 def _site(topology: Topology, places: Mapping[int, At]) -> str:
     """In which region operators stand: their first ones have its name (``Steps.site``)."""
-    names = (topology.nodes[number].members[own].query for number, own in places.values())
+    names = (topology.nodes[number].members[member].query for number, member in places.values())
     return next((name[1:] for name in names if name.startswith("+")), "")
 
 
 def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
     """Of each operator below a root the member that it is; None: they do not fit."""
-    found: dict[int, At] = {}
+    places: dict[int, At] = {}
     waiting = [(base_of(root), at)]
     while waiting:
-        op, (number, own) = waiting.pop()
-        if id(op) in found:
+        op, (number, member) = waiting.pop()
+        if id(op) in places:
             continue
         node = topology.nodes[number]
         if isinstance(node.shape.step, s.Arrange):  # no operator of the query as it was lowered
-            number, own = node.inputs[0], node.members[own].inputs[0]
+            number, member = node.inputs[0], node.members[member].inputs[0]
             node = topology.nodes[number]
         step = node.shape.step
         fits = type(op.spec).__name__ == type(step).__name__
@@ -75,7 +80,7 @@ def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
         fits |= isinstance(op.spec, p.ReportJoin) and isinstance(step, s.ArrangedReportJoin)
         if not fits or len(op.inputs) != len(node.inputs):
             return None
-        found[id(op)] = number, own
-        below = zip(node.inputs, node.members[own].inputs, strict=True)
+        places[id(op)] = number, member
+        below = zip(node.inputs, node.members[member].inputs, strict=True)
         waiting += zip(map(base_of, op.inputs), below, strict=True)
-    return found
+    return places

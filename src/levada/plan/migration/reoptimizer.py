@@ -103,19 +103,19 @@ class Reoptimizer:
                     if other == name or not (why_not(other) or _beside(topology, other))
                 ]
             gone = doomed(topology, names)
-            if (found := better(topology.orders, followed, gone)) is None:
+            if (improvement := better(topology.orders, followed, gone)) is None:
                 continue
             if why:
-                self._tell(topology, name, why, shown(followed.conjunction, found.tree))
+                self._tell(topology, name, why, shown(followed.conjunction, improvement.tree))
                 return
             for other in names:
-                for own in topology.orders.standing[other]:
-                    if _whole(own) != _whole(followed):
+                for conjunction in topology.orders.standing[other]:
+                    if _whole(conjunction) != _whole(followed):
                         continue
-                    each = better(topology.orders, own, gone)
+                    each = better(topology.orders, conjunction, gone)
                     if each is not None:
-                        order = shown(own.conjunction, each.tree)
-                        units = _units(topology, other, {own.number: each.tree})
+                        order = shown(conjunction.conjunction, each.tree)
+                        units = _units(topology, other, {conjunction.number: each.tree})
                         yield ReorderProposal(other, units, order, each.cost, each.own)
             return
 
@@ -123,8 +123,8 @@ class Reoptimizer:
         """A better order that cannot be gone over to."""
         if name not in self._told:
             self._told.add(name)
-            told = f"{name} would add less by {order}, and keeps its order: {why}"
-            topology.journal.tell(topology.version + 1, told)
+            message = f"{name} would add less by {order}, and keeps its order: {why}"
+            topology.journal.tell(topology.version + 1, message)
 
     def _forced(
         self, topology: Topology, names: Sequence[str], why_not: Callable[[str], str]
@@ -137,19 +137,19 @@ class Reoptimizer:
                 continue
             trees: dict[int, Tree] = {}
             order = ""
-            for own in topology.orders.standing[name]:
-                units = forced(name, own.number, own.conjunction)
-                if units and units[0] != own.conjunction.tree:
-                    trees[own.number] = units[0]
-                    order = order or shown(own.conjunction, units[0])
+            for running in topology.orders.standing[name]:
+                units = forced(name, running.number, running.conjunction)
+                if units and units[0] != running.conjunction.tree:
+                    trees[running.number] = units[0]
+                    order = order or shown(running.conjunction, units[0])
             if trees:
                 yield ReorderProposal(name, _units(topology, name, trees), order, 0.0, 0.0)
 
 
 def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int, Sequence[Tree]]:
     """The orders of all conjunctions of a query, of which some are others."""
-    own = {one.number: one.conjunction.tree for one in topology.orders.standing[name]}
-    return {number: (tree,) for number, tree in {**own, **trees}.items()}
+    current_trees = {one.number: one.conjunction.tree for one in topology.orders.standing[name]}
+    return {number: (tree,) for number, tree in {**current_trees, **trees}.items()}
 
 
 def _whole(followed: RunningConjunction) -> At | None:
@@ -162,8 +162,8 @@ def _together(topology: Topology, followed: RunningConjunction) -> list[str]:
     at = _whole(followed)
     return [
         name
-        for name, own in topology.orders.standing.items()
-        if name not in topology.switches and any(_whole(each) == at for each in own)
+        for name, conjunctions in topology.orders.standing.items()
+        if name not in topology.switches and any(_whole(each) == at for each in conjunctions)
     ]
 
 

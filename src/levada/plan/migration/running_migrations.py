@@ -56,7 +56,7 @@ def begin(
     stands.
     """
     topology.install()
-    own, before = topology.queries[name], topology.orders.standing[name][0].installer
+    query_plan, before = topology.queries[name], topology.orders.standing[name][0].installer
     orders = Orders(units)
     root, installer = lowered_anew(topology, name, query, start, orders)
     installer.site = before.site
@@ -65,8 +65,8 @@ def begin(
     made = batch.install()[name]
     node = topology.index[made.shape]
     topology._count(node, made.member, 1)
-    old, new = (topology.nodes[at].shape for at in (own.node, node))
-    same = (node, made.member) == (own.node, own.member)
+    old, new = (topology.nodes[at].shape for at in (query_plan.node, node))
+    same = (node, made.member) == (query_plan.node, query_plan.member)
     if same or new.layout != old.layout or new.step != old.step:
         topology._count(node, made.member, -1)
         return None
@@ -77,7 +77,13 @@ def begin(
     for each in joins:
         topology.orders.meet(each)
     switch = PlanMigration(
-        name, node, made.member, start, behind(own, start), topology.version + 1, order_of(units)
+        name,
+        node,
+        made.member,
+        start,
+        behind(query_plan, start),
+        topology.version + 1,
+        order_of(units),
     )
     topology.switches[name] = switch
     return RunningMigration(switch, joins)

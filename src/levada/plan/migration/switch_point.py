@@ -91,5 +91,5 @@ def _once(node: a.Node) -> bool:
 
 def _chooses(node: a.Node) -> bool:
     """Whether an aggregate chooses among values, or their order."""
-    own = (isinstance(e, Aggregate) and e.function in _CHOICES for e in expressions(node))
-    return any(own) or any(map(_chooses, children(node)))
+    choices = (isinstance(e, Aggregate) and e.function in _CHOICES for e in expressions(node))
+    return any(choices) or any(map(_chooses, children(node)))

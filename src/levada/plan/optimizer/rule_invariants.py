@@ -20,8 +20,8 @@ def verify(rule: str, before: a.Query, after: a.Query) -> None:
     """Asserts that ``after`` can be what a rule made of ``before``."""
     if after is before:
         return
-    own = replace(after, pattern=before.pattern, windows=before.windows)
-    assert own == before, f"{rule} changed more than the pattern and the order of windows"
+    unchanged = replace(after, pattern=before.pattern, windows=before.windows)
+    assert unchanged == before, f"{rule} changed more than the pattern and the order of windows"
     assert Counter(after.windows) == Counter(before.windows), f"{rule} has other windows"
     nodes = list(_nodes(after.pattern))
     assert _show(after.pattern) == _show(before.pattern), f"{rule} changed the variables"

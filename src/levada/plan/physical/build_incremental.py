@@ -179,13 +179,13 @@ def snapshot(
 
 def standing(op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
     """Changes -> report rows; ``by``, ``stage`` as in ``build_reports.report``."""
-    own, exchange, placed = stay(op)
+    next_stage, exchange, placed = stay(op)
     if by and 0 < op.stage < stage:
-        own, exchange, placed = stage, (by,), by
+        next_stage, exchange, placed = stage, (by,), by
     elif by:
-        own, exchange, placed = grouped(op, by)
+        next_stage, exchange, placed = grouped(op, by)
     return replace(
-        op, spec=p.Standing(), inputs=(op,), stage=own, exchange=exchange, placed=placed,
+        op, spec=p.Standing(), inputs=(op,), stage=next_stage, exchange=exchange, placed=placed,
         weighted=False,
     )  # fmt: skip
 

@@ -31,17 +31,17 @@ def report(
         return op
     by = () if by == HOME else by
     op = occur(op, by)
-    own, exchange, placed = stay(op)
+    next_stage, exchange, placed = stay(op)
     if by and 0 < op.stage < stage:
-        own, exchange, placed = stage, (by,), by
+        next_stage, exchange, placed = stage, (by,), by
     elif by or op.stage == 0 or op.weighted:
-        own, exchange, placed = grouped(op, by or op.variables)
+        next_stage, exchange, placed = grouped(op, by or op.variables)
     return Op(
         p.Report(enumerated, instant),
         (op,),
         op.variables,
         None,
-        own,
+        next_stage,
         exchange,
         placed,
         op.maybe,

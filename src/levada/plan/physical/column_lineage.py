@@ -34,12 +34,12 @@ def column_types(op: Op, names: Collection[str]) -> dict[str, str]:
 
 def time_variables(op: Op) -> dict[int, str]:
     """For each window of tuple scans below: the result variable that shows its time, if any."""
-    found: dict[int, str] = {}
+    names_by_window: dict[int, str] = {}
     for name in op.variables:
         window = _time_of(op, name)
         if window is not None:
-            found[window] = name
-    return found
+            names_by_window[window] = name
+    return names_by_window
 
 
 def _time_of(op: Op, name: str) -> int | None:

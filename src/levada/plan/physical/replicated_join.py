@@ -106,10 +106,10 @@ def one_of(group: Sequence[Op], hub: str) -> Op:
 def _placed(group: Sequence[Op], copied: Sequence[bool], hub: str) -> tuple[int, Exchange]:
     """The stage in which all parts are, and how they come there."""
     pairs = list(zip(group, copied, strict=True))
-    own = tuple([part for part, alike in pairs if not alike])
-    stage, by = place(own, (hub,))
+    divided = tuple([part for part, alike in pairs if not alike])
+    stage, by = place(divided, (hub,))
     least = max([0, *(part.stage + 1 for part, alike in pairs if alike)])
     if least > stage:
-        stage, by = least, ((hub,),) * len(own)
+        stage, by = least, ((hub,),) * len(divided)
     ways = iter(by)
     return stage, tuple([ALL if alike else next(ways) for alike in copied])

@@ -93,9 +93,9 @@ class Batch:
         asked = self._asked[number]
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:
-            found = reads(asked.op, _needs(asked.op, key)) if asked.below else []
-            self._found[number] = found
-            form.reads[key] = tuple([_places(read.base, read.wants) for read in found])
+            input_reads = reads(asked.op, _needs(asked.op, key)) if asked.below else []
+            self._found[number] = input_reads
+            form.reads[key] = tuple([_places(read.base, read.wants) for read in input_reads])
         for below, wants in zip(asked.below, form.reads[key], strict=True):
             self._want(below, wants)
         return True
@@ -119,12 +119,14 @@ class Batch:
             return self._made[installer.numbers[id(base)]].named(base.variables)
 
         needs = _needs(op, key)
-        found = self._found.pop(number, None) or reads(op, needs)
-        (own, member_number, names), shape = installer.make(op, place, needs, made_below, found)
+        input_reads = self._found.pop(number, None) or reads(op, needs)
+        (installed_shape, member_number, names), shape = installer.make(
+            op, place, needs, made_below, input_reads
+        )
         places = slots_of(names, op.variables)
         if not isinstance(op.spec, Applied | Constant):  # constants are those that are read
             numbered.form.shapes[key] = shape, places
-        return InstalledOperator(own, member_number, places, self.version)
+        return InstalledOperator(installed_shape, member_number, places, self.version)
 
 
 def _places(op: Op, needs: Needs) -> Wanted:

@@ -100,11 +100,11 @@ class Known:
         """What is to be installed for a newcomer that wants this: of what is kept for whoever comes
         also what others have of it, so that there are not many that have a part each.
         """
-        found = dict(wanted)
+        facets_by_place = dict(wanted)
         for made in self.made if self.form.keeps else ():
             for place, facets in zip(made.places, made.shape.layout.slots, strict=True):
-                found[place] = found.get(place, NOTHING) | facets
-        return found
+                facets_by_place[place] = facets_by_place.get(place, NOTHING) | facets
+        return facets_by_place
 
 
 class CommonSubexpressions:

@@ -67,8 +67,8 @@ class Families:
                 alike[leader] = _Family(block)
             alike[leader].users += 1
             self._of.setdefault(name, []).append((key, leader))
-            own = replace(block, relaxed=_of_family(block.relaxed, leader))
-            by[id(block.join)] = own.picked()
+            contained_block = replace(block, relaxed=_of_family(block.relaxed, leader))
+            by[id(block.join)] = contained_block.picked()
         return replaced(root, by, {}) if by else root
 
     def forget(self, name: str) -> None:
@@ -93,22 +93,22 @@ def _of_family(op: Op, leader: str) -> Op:
 
 def contains(whole: Block, part: Block) -> bool:
     """Whether the rows of a block are surely among those of another that is alike."""
-    wider, own = whole.wants, part.wants
+    wider, narrower = whole.wants, part.wants
     return (
         all(
-            any(other == at and {*some} <= {*terms} for other, some in own.terms)
+            any(other == at and {*some} <= {*terms} for other, some in narrower.terms)
             for at, terms in wider.terms
         )
         and all(
-            any(at == other and _implies(test, bound) for at, *test in own.tests)
+            any(at == other and _implies(test, bound) for at, *test in narrower.tests)
             for other, *bound in wider.tests
         )
-        and {*wider.rest} <= {*own.rest}
-        and all(map(_covers, wider.windows, own.windows))
+        and {*wider.rest} <= {*narrower.rest}
+        and all(map(_covers, wider.windows, narrower.windows))
     )
 
 
-def _implies(own: Sequence[Any], other: Sequence[Any]) -> bool:
+def _implies(comparison: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether what satisfies one comparison surely satisfies another of the same variable.
 
     >>> five, seven = (Literal(n, XSD + "integer") for n in "57")
@@ -118,9 +118,9 @@ def _implies(own: Sequence[Any], other: Sequence[Any]) -> bool:
     >>> _implies((least, five), (above, five)), _implies((Function.EQUAL, seven), (above, five))
     (False, True)
     """
-    if own == other:
+    if comparison == other:
         return True
-    (function, term, *_), (wider, bound, *_) = own, other
+    (function, term, *_), (wider, bound, *_) = comparison, other
     a, b = _number(term), _number(bound)
     if a is None or b is None:
         return False

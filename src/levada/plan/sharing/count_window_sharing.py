@@ -53,16 +53,16 @@ def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber 
     if not _is_one(windows(op.windows), len(op.windows)):
         return None
     first = op.windows[0]
-    found = _numbered(op, (first, numbers_of(first)))
-    if found is None:
+    join = _numbered(op, (first, numbers_of(first)))
+    if join is None:
         return None
-    rows, *others = _numbers_below(found)
+    rows, *others = _numbers_below(join)
     if any(other.inputs[0].spec != rows.inputs[0].spec for other in others):
         return None
     if rows.stage >= op.stage:  # when numbers came is told to all partitions, which takes a stage
         return None
     instants = Op(p.Instants(), (rows,), (), rows.windows, rows.stage, (None,), HOME)
-    return ByNumber(found, instants)
+    return ByNumber(join, instants)
 
 
 def narrowed(join: Op, picked: Op, instants: Op) -> Op:
@@ -70,9 +70,9 @@ def narrowed(join: Op, picked: Op, instants: Op) -> Op:
     return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))
 
 
-def _is_one(member: Member, own: int) -> bool:
+def _is_one(member: Member, count: int) -> bool:
     """Whether these windows are one count window that changes with each element."""
-    on = {*zip(member.windows[:own], member.streams[:own], strict=True)}
+    on = {*zip(member.windows[:count], member.streams[:count], strict=True)}
     counts = all(w.kind is WindowKind.COUNT and w.step == 1 for w, _ in on)
     return len(on) == 1 and counts
 

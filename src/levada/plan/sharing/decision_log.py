@@ -64,26 +64,26 @@ class Journal:
             self.kept.apart = _last(self.kept.apart, query, apart)
             self.tell(version, f"{query} has a join of its own: {apart}")
         if chosen is not None:
-            found = Site(
+            site = Site(
                 chosen.region, chosen.site, [asdict(c) for c in chosen.candidates],
                 dict(chosen.masked),
             )  # fmt: skip
-            self.kept.sites = _last(self.kept.sites, query, found)
+            self.kept.sites = _last(self.kept.sites, query, site)
             self.tell(version, f"{query} stands in {chosen.site or 'all regions'}")
 
     def ordered(self, version: int, query: str, orders: Sequence[Order]) -> None:
         """Which orders of a query's joins were looked at; told where its own was not taken."""
-        found = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
-        self.kept.orders = _last(self.kept.orders, query, found)
+        considered = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
+        self.kept.orders = _last(self.kept.orders, query, considered)
         self.new = True
-        for one in found if len(found) > 1 else ():
+        for one in considered if len(considered) > 1 else ():
             if one.chosen:
                 self.tell(version, f"{query} joins {one.order}, as that adds least")
 
     def left(self, query: str) -> None:
         """A query that has gone."""
         kept = (self.kept.apart, self.kept.sites, self.kept.orders)
-        self.new = self.new or any(query in own for own in kept)
+        self.new = self.new or any(query in entries for entries in kept)
         self.kept.orders.pop(query, None)
         self.kept.apart.pop(query, None)
         self.kept.sites.pop(query, None)

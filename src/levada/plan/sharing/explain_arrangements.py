@@ -43,15 +43,20 @@ def kept_once(topology: Topology) -> Iterator[Kept]:
         for below in zip(node.inputs, node.members[at].inputs, strict=True):
             who = readers.setdefault(below, {}).setdefault(nodes[number].name, {})
             who.update(dict.fromkeys(member.queries))
-    for number, told in nodes.items():
+    for number, described in nodes.items():
         if isinstance(topology.nodes[number].shape.step, Arrange):
-            for each in told.members:
-                own = number, each.number
+            for each in described.members:
+                arrangement = number, each.number
                 of = tuple(
-                    [members[at].detail.removeprefix("of ") for at in _leaves(topology, own)]
+                    [
+                        members[at].detail.removeprefix("of ")
+                        for at in _leaves(topology, arrangement)
+                    ]
                 )
-                by = tuple([(name, tuple(who)) for name, who in readers.get(own, {}).items()])
-                yield Kept(told.name, of, by)
+                by = tuple(
+                    [(name, tuple(who)) for name, who in readers.get(arrangement, {}).items()]
+                )
+                yield Kept(described.name, of, by)
 
 
 def _leaves(topology: Topology, at: At) -> Iterator[At]:
@@ -63,10 +68,10 @@ def _leaves(topology: Topology, at: At) -> Iterator[At]:
         yield from _leaves(topology, below)
 
 
-def show_kept(found: tuple[Kept, ...]) -> Iterator[str]:
+def show_kept(arrangements: tuple[Kept, ...]) -> Iterator[str]:
     """The lines of the text form."""
-    yield from ("kept once",) if found else ()
-    for one in found:
+    yield from ("kept once",) if arrangements else ()
+    for one in arrangements:
         yield f"  {one.operator} of {' with '.join(one.of)}"
         for name, queries in one.readers:
             yield f"    {name}: {', '.join(queries)}"

@@ -99,32 +99,32 @@ def _own(op: Op) -> str:
 
 def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
     """The joins of others that are nearly a query's, the nearest first."""
-    own = [key for key, _ in relaxations.of(name)]
-    found = []
+    query_keys = [key for key, _ in relaxations.of(name)]
+    ranked = []
     for _, block in relaxations.of(name):
         if not block.joined:
             continue
         mine = Counter(parts(block))
         for other, (theirs, queries) in _others(relaxations).items():
             both = mine & theirs
-            if other not in own and 2 * both.total() >= max(mine.total(), theirs.total()):
+            if other not in query_keys and 2 * both.total() >= max(mine.total(), theirs.total()):
                 more, less = mine - theirs, theirs - mine
-                told = Candidate(queries, tuple(more.elements()), tuple(less.elements()))
-                found.append((more.total() + less.total(), told))
-    found.sort(key=lambda one: (one[0], one[1].queries))
-    return tuple(dict.fromkeys(one for _, one in found))[:MOST]
+                candidate = Candidate(queries, tuple(more.elements()), tuple(less.elements()))
+                ranked.append((more.total() + less.total(), candidate))
+    ranked.sort(key=lambda one: (one[0], one[1].queries))
+    return tuple(dict.fromkeys(one for _, one in ranked))[:MOST]
 
 
 def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[str, ...]]]:
     """The parts of each join, and the queries that have it."""
-    found: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
+    joins: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
         for key, block in relaxations.of(name):
             if not block.joined:
                 continue
-            told, queries = found.get(key) or (Counter(parts(block)), ())
-            found[key] = told, (*queries, name)
-    return found
+            part_counts, queries = joins.get(key) or (Counter(parts(block)), ())
+            joins[key] = part_counts, (*queries, name)
+    return joins
 
 
 def unnamed(expression: Expression) -> str:

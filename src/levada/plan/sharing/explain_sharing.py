@@ -148,7 +148,7 @@ def tell(
         relaxed,
         tuple(folded(topology)),
         {name: _why(topology, name, roots[name]) for name in others},
-        {name: found for name, found in near.items() if found},
+        {name: nearest for name, nearest in near.items() if nearest},
         dict(ends or {}),
         dict(topology.sites.chosen),
         dict(topology.journal.kept.orders),
@@ -171,13 +171,13 @@ def _why(topology: Topology, query: str, root: Op) -> str:
     relaxations = topology.relaxations
     if query in relaxations.apart:
         return relaxations.apart[query]
-    own = [(key, block.wants) for key, block in relaxations.of(query)]
-    if not own:
+    query_wants = [(key, block.wants) for key, block in relaxations.of(query)]
+    if not query_wants:
         return reason(root)
     alike = [
         name
         for name in relaxations.names
-        if name != query and any((k, b.wants) in own for k, b in relaxations.of(name))
+        if name != query and any((k, b.wants) in query_wants for k, b in relaxations.of(name))
     ]
     joined = any(block.joined for _, block in relaxations.of(query))
     alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
@@ -187,27 +187,27 @@ def _why(topology: Topology, query: str, root: Op) -> str:
 def _relaxed(topology: Topology) -> Iterator[Relaxed]:
     """The relaxed joins and sets, by their picks."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
-    found: dict[At, list[At]] = {}
+    picks_by_source: dict[At, list[At]] = {}
     for number in nodes:
         node = topology.nodes[number]
         if isinstance(node.shape.step, Pick):
             for member, at in node.members.index.items():
                 source = picked_from(topology.nodes, node.inputs[0], member.inputs[0])
-                found.setdefault(source, []).append((number, at))
-    for (join, _), picks in found.items():
+                picks_by_source.setdefault(source, []).append((number, at))
+    for (join, _), picks in picks_by_source.items():
         if topology.sharing is Sharing.CONTAINMENT and len(picks) == 1:
             continue  # a family of its leader alone: nobody else has the join
         wants = [dict(_wants(topology, pick)) for pick in picks]
-        kinds = sorted({kind for own in wants for kind in own})
-        counts = {kind: len({own.get(kind, ANY) for own in wants}) for kind in kinds}
+        kinds = sorted({kind for pick_wants in wants for kind in pick_wants})
+        counts = {kind: len({pick_wants.get(kind, ANY) for pick_wants in wants}) for kind in kinds}
         differ = {kind: count for kind, count in counts.items() if count > 1}
         users = [{m.number: m.queries for m in nodes[n].members}[at] for n, at in picks]
         yield Relaxed(
             nodes[join].name,
             tuple([(_named(kind, kinds), count) for kind, count in differ.items()]),
             tuple(
-                Picked(tuple(own.get(kind, ANY) for kind in differ), queries)
-                for own, queries in zip(wants, users, strict=True)
+                Picked(tuple(pick_wants.get(kind, ANY) for kind in differ), queries)
+                for pick_wants, queries in zip(wants, users, strict=True)
             ),
         )
 
@@ -238,9 +238,14 @@ def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
         where = (0, 0, pattern) if pattern else (1, columns[key.slot], "")
         yield where, " ".join(str(member.constants[i]) for i in key.params)
     for number in sorted({test.range for test in step.tests}):
-        own = [test for test in step.tests if test.range == number]
-        told = [f"{test.function.value} {_short(member.constants[test.param])}" for test in own]
-        yield (2, columns[own[0].slot], _RANGES[own[0].order]), " and ".join(told)
+        range_tests = [test for test in step.tests if test.range == number]
+        comparisons = [
+            f"{test.function.value} {_short(member.constants[test.param])}" for test in range_tests
+        ]
+        yield (
+            (2, columns[range_tests[0].slot], _RANGES[range_tests[0].order]),
+            " and ".join(comparisons),
+        )
     if step.rest:
         yield (3, 0, "condition"), " and ".join(_condition(one, member) for one in step.rest)
     yield (4, 0, "window"), " ".join(describe_windows(member))
@@ -269,44 +274,44 @@ def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ..
     return f"({' '.join(texts)})"
 
 
-def show_sharing(told: Told) -> str:
+def show_sharing(explanation: Told) -> str:
     """The text form."""
-    queries = "1 query" if told.queries == 1 else f"{told.queries} queries"
-    head = f"{queries}, sharing {told.sharing}: {told.operators} operators"
-    return "\n".join([f"{head}; apart they would be {told.apart}", *_lines(told)])
+    queries = "1 query" if explanation.queries == 1 else f"{explanation.queries} queries"
+    head = f"{queries}, sharing {explanation.sharing}: {explanation.operators} operators"
+    return "\n".join([f"{head}; apart they would be {explanation.apart}", *_lines(explanation)])
 
 
-def _lines(told: Told) -> Iterator[str]:
-    yield from ("shared",) if told.shared else ()
-    for one in told.shared:
+def _lines(explanation: Told) -> Iterator[str]:
+    yield from ("shared",) if explanation.shared else ()
+    for one in explanation.shared:
         yield f"  {one.operator}: {', '.join(one.queries)}"
-    yield from ("relaxed",) if told.relaxed else ()
-    for join in told.relaxed:
+    yield from ("relaxed",) if explanation.relaxed else ()
+    for join in explanation.relaxed:
         differ = ", ".join(f"{count} of {kind}" for kind, count in join.differ)
         yield f"  {join.operator}: {differ or 'no difference'}"
         for pick in join.picks:
             yield f"    {' '.join(pick.wants) or ANY}: {', '.join(pick.queries)}".replace(" :", ":")
-    yield from show_folded(told.folded)
-    yield from show_kept(told.kept)
-    yield from ("not relaxed",) if told.not_relaxed else ()
-    for query, why in told.not_relaxed.items():
+    yield from show_folded(explanation.folded)
+    yield from show_kept(explanation.kept)
+    yield from ("not relaxed",) if explanation.not_relaxed else ()
+    for query, why in explanation.not_relaxed.items():
         yield f"  {query}: {why}"
-        for near in told.candidates.get(query, ()):
+        for near in explanation.candidates.get(query, ()):
             yield f"    nearly that of {', '.join(near.queries)}: {_difference(near)}"
-    yield from show_levels(told.lattice)
-    yield from ("leave by themselves",) if told.ends else ()
-    for query, end in told.ends.items():
+    yield from show_levels(explanation.lattice)
+    yield from ("leave by themselves",) if explanation.ends else ()
+    for query, end in explanation.ends.items():
         yield f"  {query}: {end}"
-    yield from ("regions",) if told.regions else ()
-    for query, chosen in told.regions.items():
+    yield from ("regions",) if explanation.regions else ()
+    for query, chosen in explanation.regions.items():
         yield f"  {query}: stands in {chosen.site or 'all'}"
         for site, count in chosen.masked.items():
             yield f"    {site} has {count} of its parts, and is out of its reach"
-    yield from show_orders(told.orders)
-    yield from show_switches(told.switches)
+    yield from show_orders(explanation.orders)
+    yield from show_switches(explanation.switches)
 
 
 def _difference(near: Candidate) -> str:
     sides = (("it has", near.more), ("they have", near.less))
-    told = [f"{who} {' and '.join(what)}" for who, what in sides if what]
-    return "; ".join(told) or OTHERWISE
+    phrases = [f"{who} {' and '.join(what)}" for who, what in sides if what]
+    return "; ".join(phrases) or OTHERWISE

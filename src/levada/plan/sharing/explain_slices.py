@@ -80,13 +80,13 @@ def _folds(
         yield below, Fold(functions, tuple(windows), users[panes.id, at], reader.kept, cells)
 
 
-def show_folded(found: tuple[Folded, ...]) -> Iterator[str]:
+def show_folded(folded_rows: tuple[Folded, ...]) -> Iterator[str]:
     """The lines of the text form."""
-    yield from ("folded once",) if found else ()
-    for one in found:
+    yield from ("folded once",) if folded_rows else ()
+    for one in folded_rows:
         yield f"  rows of {one.operator}"
         for fold in one.folds:
-            told = f"{', '.join(fold.functions)} in {' '.join(fold.windows)}"
+            text = f"{', '.join(fold.functions)} in {' '.join(fold.windows)}"
             made = "cells" if fold.of_cells else "slices"
             how = f", put together from {made}" if fold.of_slices else ""
-            yield f"    {told}{how}: {', '.join(fold.queries)}"
+            yield f"    {text}{how}: {', '.join(fold.queries)}"

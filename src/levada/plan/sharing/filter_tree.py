@@ -90,26 +90,26 @@ def _below(ways: Sequence[_Way], level: int) -> Iterator[Level]:
     apart: dict[object, list[_Way]] = {}
     for way in ways:
         apart.setdefault(way.steps[level][0], []).append(way)
-    for own in apart.values():
-        queries = tuple(dict.fromkeys(way.query for way in own))
-        text = _text(level, [way.steps[level][1] for way in own])
-        yield Level(KINDS[level], text, queries, tuple(_below(own, level + 1)))
+    for branch in apart.values():
+        queries = tuple(dict.fromkeys(way.query for way in branch))
+        text = _text(level, [way.steps[level][1] for way in branch])
+        yield Level(KINDS[level], text, queries, tuple(_below(branch, level + 1)))
 
 
 def _text(level: int, ways: Sequence[tuple[str, ...]]) -> str:
     """The parts that all ways have: what one lacks is none of their join."""
     first = ways[0]
     common = reduce(and_, map(Counter, ways)) if any(way != first for way in ways) else None
-    told = first if common is None else tuple(_taken(first, common))
+    parts = first if common is None else tuple(_taken(first, common))
     if KINDS[level] == "windows":
-        return " ".join(told)
+        return " ".join(parts)
     if KINDS[level] == "joins":
-        return f"{told[0]} {', '.join(told[1:])}"
-    return ", ".join(told)
+        return f"{parts[0]} {', '.join(parts[1:])}"
+    return ", ".join(parts)
 
 
-def _taken(told: Iterable[str], common: Counter[str]) -> Iterator[str]:
-    for part in told:
+def _taken(parts: Iterable[str], common: Counter[str]) -> Iterator[str]:
+    for part in parts:
         if common[part]:
             common[part] -= 1
             yield part
@@ -127,10 +127,10 @@ def _steps(key: Key, block: Block) -> Iterator[tuple[object, tuple[str, ...]]]:
 
 def _windows(block: Block) -> Iterator[str]:
     """The window of all patterns, or that of each; of a count window by numbers that of these."""
-    own = block.wants.windows
-    if len(own) > 1 and block.leaves:
-        own = tuple([own[at] for at in block.leaves])
-    yield from (w.describe() for w in own if w.kind is not WindowKind.COUNT or w.count)
+    windows = block.wants.windows
+    if len(windows) > 1 and block.leaves:
+        windows = tuple([windows[at] for at in block.leaves])
+    yield from (w.describe() for w in windows if w.kind is not WindowKind.COUNT or w.count)
 
 
 def _streams(op: Op) -> Iterator[str]:
@@ -150,24 +150,24 @@ def _conditions(wants: BlockDemand) -> Iterator[str]:
     yield from map(unnamed, wants.rest)
 
 
-def show_levels(found: Sequence[Level]) -> Iterator[str]:
+def show_levels(levels: Sequence[Level]) -> Iterator[str]:
     """The lines of the text form, with the first of many."""
-    if found:
+    if levels:
         yield "lattice"
-    yield from _lines(found, 1)
+    yield from _lines(levels, 1)
 
 
-def _lines(found: Sequence[Level], depth: int) -> Iterator[str]:
+def _lines(levels: Sequence[Level], depth: int) -> Iterator[str]:
     indent = "  " * depth
-    for one in found[:MOST]:
+    for one in levels[:MOST]:
         if one.kind == KINDS[-1]:
             yield f"{indent}{one.text}: {_named(one.queries)}"
             continue
         yield f"{indent}{one.text}: {_counted(one)}"
         yield from _lines(one.below, depth + 1)
-    if len(found) > MOST:
-        left = len({query for one in found[MOST:] for query in one.queries})
-        yield f"{indent}and {len(found) - MOST:,} more {found[0].kind}, of {left:,} queries"
+    if len(levels) > MOST:
+        left = len({query for one in levels[MOST:] for query in one.queries})
+        yield f"{indent}and {len(levels) - MOST:,} more {levels[0].kind}, of {left:,} queries"
 
 
 def _counted(one: Level) -> str:

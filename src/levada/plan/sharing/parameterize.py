@@ -203,7 +203,7 @@ class Parameterizer:
         """Conditions, one over the other, without those that can be lifted; of which nothing is
         left are no step of the way.
         """
-        told: _Told = {}
+        lifted: _Told = {}
         rest: list[Expression] = []
         left: list[Expression] = []
         child, parts = op, 0
@@ -215,23 +215,23 @@ class Parameterizer:
                     left.append(part)
                     continue
                 stays = _stays_true(part, below)
-                if _told(part, below, told, any_order=stays):
+                if _told(part, below, lifted, any_order=stays):
                     continue
                 if self.joined and stays:
                     rest.append(part)
-                    _ranged(guard(part), below, told, any_order=stays)
+                    _ranged(guard(part), below, lifted, any_order=stays)
                 else:
                     left.append(part)
             child = below
-        found = self.lift(child, (*way, 0) if left else way)
+        rows = self.lift(child, (*way, 0) if left else way)
         order = {v: i for i, v in enumerate(op.variables)}
-        self.found += [told[at] for at in sorted(told, key=lambda at: (order[at[0]], at[1]))]
+        self.found += [lifted[at] for at in sorted(lifted, key=lambda at: (order[at[0]], at[1]))]
         self.found += [Lifted(rest=part) for part in rest]
         condition = conjunction(left)
         if condition is None:
-            return found
+            return rows
         kept = None if len(left) == parts and child is op.inputs[0] else p.Filter(condition)
-        return _over(op, (found,), _new(found, child), kept)
+        return _over(op, (rows,), _new(rows, child), kept)
 
     def _join(self, op: Op, spec: p.Join, way: tuple[int, ...]) -> Op:
         """A join, by whose windows picks tell their own."""
@@ -246,18 +246,18 @@ class Parameterizer:
         new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b)]
         once = tuple(dict.fromkeys(new))
         keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
-        found = _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
+        relaxed = _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
         lifted = at >= 0 and inputs[at] is not op.inputs[at]
-        return with_relaxed_static(found, at) if lifted else found
+        return with_relaxed_static(relaxed, at) if lifted else relaxed
 
     def _of_static(self, op: Op, join: p.Join, way: tuple[int, ...]) -> Op:
         """The static side of a join; what is said of its keys stays, since those are told by
         identity alone where they are kept.
         """
         self.keys_of_static = frozenset(join.keys)
-        found = self.lift(op, way)
+        lifted = self.lift(op, way)
         self.keys_of_static = None
-        return found
+        return lifted
 
     def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
         """A set, whose rows are told apart by all that they have."""
@@ -297,32 +297,34 @@ _Told = dict[tuple[str, str], Lifted]
 """The key and the ranges of each variable."""
 
 
-def _told(part: Expression, rows: Op, told: _Told, *, any_order: bool) -> bool:
+def _told(part: Expression, rows: Op, lifted: _Told, *, any_order: bool) -> bool:
     """Takes a part of a condition over these rows up, if an index tells it."""
-    return _ranged(within(part), rows, told, any_order=any_order) or _keyed(part, rows, told)
+    return _ranged(within(part), rows, lifted, any_order=any_order) or _keyed(part, rows, lifted)
 
 
-def _ranged(found: RangePredicate | None, rows: Op, told: _Told, *, any_order: bool) -> bool:
+def _ranged(predicate: RangePredicate | None, rows: Op, lifted: _Told, *, any_order: bool) -> bool:
     """As a range; ``any_order``: not by values alone."""
-    if found is None or found.name not in rows.variables or _may_lack(rows, found.name):
+    if predicate is None or predicate.name not in rows.variables or _may_lack(rows, predicate.name):
         return False
-    if found.order is not Order.VALUE and (not any_order or found.name in rows.typed):
+    if predicate.order is not Order.VALUE and (not any_order or predicate.name in rows.typed):
         return False
-    one = told.setdefault((found.name, found.order), Lifted(found.name, order=found.order))
-    one.tests = (*one.tests, (found.function, found.term))
+    one = lifted.setdefault(
+        (predicate.name, predicate.order), Lifted(predicate.name, order=predicate.order)
+    )
+    one.tests = (*one.tests, (predicate.function, predicate.term))
     return True
 
 
-def _keyed(part: Expression, rows: Op, told: _Told) -> bool:
+def _keyed(part: Expression, rows: Op, lifted: _Told) -> bool:
     """As a key."""
     match part:
         case Call(function, (Const(term), Var(name))) if function in TURNED:
-            return _keyed(Call(TURNED[function], (Var(name), Const(term))), rows, told)
+            return _keyed(Call(TURNED[function], (Var(name), Const(term))), rows, lifted)
         case Call(Function.IN, (Var(name), *others)):
             terms = tuple([one.term for one in others if isinstance(one, Const)])
             alike = len(terms) == len(others) and all(map(equals_itself_alone, terms))
             if len(terms) == len(others) and column_type(rows, name) == "integer":
-                return all(map(_is_integer, terms)) and _add_key(name, terms, told)
+                return all(map(_is_integer, terms)) and _add_key(name, terms, lifted)
         case Call(Function.SAME_TERM, (Var(name), Const(term))):
             alike, terms = True, (term,)
         case Call(Function.EQUAL, (Var(name), Const(term))):
@@ -330,14 +332,14 @@ def _keyed(part: Expression, rows: Op, told: _Told) -> bool:
         case _:
             return False
     by_text = name in rows.typed or name in rows.mixed or _may_lack(rows, name)
-    return alike and not by_text and name in rows.variables and _add_key(name, terms, told)
+    return alike and not by_text and name in rows.variables and _add_key(name, terms, lifted)
 
 
-def _add_key(name: str, terms: tuple[Term, ...], told: _Told) -> bool:
+def _add_key(name: str, terms: tuple[Term, ...], lifted: _Told) -> bool:
     """Takes a key up, if its variable has none yet."""
-    if (name, _KEY) in told or not terms:
+    if (name, _KEY) in lifted or not terms:
         return False
-    told[name, _KEY] = Lifted(name, tuple(dict.fromkeys(terms)))
+    lifted[name, _KEY] = Lifted(name, tuple(dict.fromkeys(terms)))
     return True
 
 

@@ -70,30 +70,30 @@ def in_order(
     """The queries, each in its order; what is told of those that were looked at."""
     chosen = known.choose([one.asked for one in newcomers])
     known.settle()
-    found: list[Newcomer] = []
-    told: dict[str, tuple[Order, ...]] = {}
+    ordered: list[Newcomer] = []
+    considered: dict[str, tuple[Order, ...]] = {}
     for one in newcomers:
-        own = chosen.get(one.name, {})
-        if own:
-            told[one.name] = tuple(_told(one.orders.found, own))
-        units = {number: each.units for number, each in own.items() if each.units}
+        choices = chosen.get(one.name, {})
+        if choices:
+            considered[one.name] = tuple(_told(one.orders.found, choices))
+        units = {number: each.units for number, each in choices.items() if each.units}
         if units:
             orders = Orders(units)
             root = one.ordered(orders)
-            found.append(replace(one, root=root, orders=orders))
+            ordered.append(replace(one, root=root, orders=orders))
         else:
-            found.append(one)
-    return found, told
+            ordered.append(one)
+    return ordered, considered
 
 
 def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> list[Order]:
-    found = []
+    orders = []
     for number, one in chosen.items():
-        own = conjunctions[number]
-        if one.tree != own.tree:
-            found.append(Order(shown(own, one.tree), one.cost, bool(one.units)))
-        found.append(Order(shown(own, own.tree), one.own, not one.units))
-    return found
+        conjunction = conjunctions[number]
+        if one.tree != conjunction.tree:
+            orders.append(Order(shown(conjunction, one.tree), one.cost, bool(one.units)))
+        orders.append(Order(shown(conjunction, conjunction.tree), one.own, not one.units))
+    return orders
 
 
 def shown(conjunction: Conjunction, tree: Tree) -> str:

@@ -65,9 +65,9 @@ def _by_leaf(op: Op, leaves: Iterator[int]) -> Op | None:
         return replace(op, windows=(of_leaf(window, next(leaves)),))
     inputs = []
     for child in op.inputs:
-        if (found := _by_leaf(child, leaves)) is None:
+        if (rows := _by_leaf(child, leaves)) is None:
             return None
-        inputs.append(found)
+        inputs.append(rows)
     windows = tuple([w for child in inputs for w in child.windows or ()])
     if not _goes_by_each(op, len(windows)):
         return None
@@ -109,6 +109,6 @@ def as_reported(op: Op, rows: Op) -> Op:
 def _apart(rows: Op) -> Op:
     if isinstance(rows.spec, p.Rename):
         (below,) = rows.inputs
-        found = _apart(below)
-        return rows if found is below else replace(rows, inputs=(found,), windows=found.windows)
+        source = _apart(below)
+        return rows if source is below else replace(rows, inputs=(source,), windows=source.windows)
     return rows.inputs[0] if isinstance(rows.spec, p.ByWindow) else rows

@@ -21,19 +21,19 @@ from levada.plan.topology.topology import Topology
 def stand_kept(topology: Topology) -> None:
     """Notes the arrangements of patterns that a topology has which was read."""
     for node in topology.nodes.values():
-        for own in node.members.index.values() if isinstance(node.shape.step, s.Arrange) else ():
-            note_kept(topology, node.shape, own)
+        for member in node.members.index.values() if isinstance(node.shape.step, s.Arrange) else ():
+            note_kept(topology, node.shape, member)
 
 
-def note_kept(topology: Topology, shape: Shape, own: int) -> None:
+def note_kept(topology: Topology, shape: Shape, member_number: int) -> None:
     """Notes a member of an arrangement, if it is of a pattern."""
     node = topology.nodes[topology.index[shape]]
     if (forms := _forms(topology._common, shape)) is None:
         return
-    member = node.members[own]
+    member = node.members[member_number]
     leaf = topology.nodes[node.inputs[0]].members[member.inputs[0]]
     number = _number(topology._common, forms, leaf, member)
-    made = InstalledOperator(node.shape, own, forms[2], topology.version)
+    made = InstalledOperator(node.shape, member_number, forms[2], topology.version)
     topology._common.install(number, made)
 
 
@@ -49,11 +49,11 @@ def find_kept(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, in
     return next(((one.shape, one.member) for one in made), None)
 
 
-def _number(common: CommonSubexpressions, forms: _Forms, leaf: Member, own: Member) -> int:
+def _number(common: CommonSubexpressions, forms: _Forms, leaf: Member, arrangement: Member) -> int:
     """The number of what keeps a pattern. Of static data the version of the files tells both."""
     below, form, _ = forms
-    pattern = common.number(below, (leaf._replace(since=own.since),))
-    return common.number(form, (own._replace(inputs=()), pattern))
+    pattern = common.number(below, (leaf._replace(since=arrangement.since),))
+    return common.number(form, (arrangement._replace(inputs=()), pattern))
 
 
 _Forms = tuple[Form, Form, tuple[int, ...]]

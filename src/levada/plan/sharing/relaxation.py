@@ -102,12 +102,14 @@ class Block:
 
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
-        own = self.join if self.counted is None else self.counted.join
+        exact_join = self.join if self.counted is None else self.counted.join
         spec, windows = p.Pick(self.keys, self.tests, self.rest), self.relaxed.windows
-        found = replace(own, spec=spec, inputs=(self.relaxed,), windows=windows, exchange=(None,))
-        if windows != own.windows:
-            return by_window(own, found)
-        return found if self.counted is None else narrowed(self.join, found, self.counted.instants)
+        pick = replace(
+            exact_join, spec=spec, inputs=(self.relaxed,), windows=windows, exchange=(None,)
+        )
+        if windows != exact_join.windows:
+            return by_window(exact_join, pick)
+        return pick if self.counted is None else narrowed(self.join, pick, self.counted.instants)
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -115,18 +117,18 @@ class Block:
         has its own, in order, or where rows cannot have times of each leaf.
         """
         loose = self.joined and all(window.kind in LOOSE for window in self.wants.windows)
-        found = by_leaf(self.relaxed) if loose and self.counted is None else None
-        if found is None:
+        by_leaf_times = by_leaf(self.relaxed) if loose and self.counted is None else None
+        if by_leaf_times is None:
             return ()
-        windows, own = map(window_of, found.windows or ()), self.join.windows or ()
-        places = tuple(map(own.index, windows))
+        windows, join_windows = map(window_of, by_leaf_times.windows or ()), self.join.windows or ()
+        places = tuple(map(join_windows.index, windows))
         return () if places == tuple(range(len(places))) else places
 
     def with_leaf_times(self) -> Block:
         """A block whose rows have times of each leaf; it has ``leaves``."""
-        found = by_leaf(self.relaxed)
-        assert found is not None, "it has leaves"
-        return replace(self, relaxed=found, wants=self.wants.at(self.leaves))
+        relaxed = by_leaf(self.relaxed)
+        assert relaxed is not None, "it has leaves"
+        return replace(self, relaxed=relaxed, wants=self.wants.at(self.leaves))
 
 
 def blocks(
@@ -143,8 +145,8 @@ def blocks(
         seen.add(id(op))
         if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
             yield from _grouped(op.inputs[0])
-        elif (found := tuple(_joined(op, windows, static=static))) or joins(op):
-            yield from found
+        elif (join_blocks := tuple(_joined(op, windows, static=static))) or joins(op):
+            yield from join_blocks
         else:
             waiting += beside(op)
 
@@ -159,8 +161,8 @@ def sub_blocks(
         below = list(above.inputs)
         while below:
             op = below.pop(0)
-            if (found := tuple(_joined(op, windows))) or joins(op):
-                yield from ((id(above), block) for block in found)
+            if (join_blocks := tuple(_joined(op, windows))) or joins(op):
+                yield from ((id(above), block) for block in join_blocks)
                 waiting.append(op)
             else:
                 below += beside(op)
@@ -175,11 +177,11 @@ def _joined(
         return
     join = op if counted is None else counted.join
     assert join.windows is not None, "a join of rows with event times"
-    own = windows(join.windows).windows[: len(join.windows)]
+    join_windows = windows(join.windows).windows[: len(join.windows)]
     lifting = Parameterizer(join.windows, static=static)
     relaxed = lifting.lift(join, (0,))
-    if counted or lifting.found or any(window.kind in LOOSE for window in own):
-        yield replace(_block(op, relaxed, lifting, own), counted=counted)
+    if counted or lifting.found or any(window.kind in LOOSE for window in join_windows):
+        yield replace(_block(op, relaxed, lifting, join_windows), counted=counted)
 
 
 def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
@@ -227,8 +229,8 @@ def _block(op: Op, relaxed: Op, lifting: Parameterizer, windows: tuple[Window, .
 
 
 def _told_by(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
-    own, terms = parametrise(condition, names)
-    return show(own), " ".join(map(str, terms))
+    parameterized, terms = parametrise(condition, names)
+    return show(parameterized), " ".join(map(str, terms))
 
 
 def beside(op: Op) -> tuple[Op, ...]:
@@ -261,8 +263,8 @@ def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
 def _of_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
     if op.weighted or op.windows is None:
         return False
-    own = windows(op.windows).windows
-    return len(own) == 1 and own[0].kind in LOOSE
+    row_windows = windows(op.windows).windows
+    return len(row_windows) == 1 and row_windows[0].kind in LOOSE
 
 
 def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = False) -> Op:
@@ -274,6 +276,6 @@ def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = Fal
         inputs = tuple([as_reported(op, child) for child in inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
         picked = reported_once(op, *inputs) if late and not same and len(inputs) == 1 else None
-        own = op if same else picked or replace(op, inputs=inputs)
-        done[id(op)] = ranged(own) if late and not same else own
+        rebuilt = op if same else picked or replace(op, inputs=inputs)
+        done[id(op)] = ranged(rebuilt) if late and not same else rebuilt
     return done[id(op)]

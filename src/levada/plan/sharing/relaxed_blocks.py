@@ -90,14 +90,14 @@ class Relaxations:
     def note(self, name: str, installer: Installer, root: Op) -> None:
         """A query that comes."""
         windows = installer.timing.of_rows
-        found = [self._noted(installer, block) for block in blocks(root, windows)]
+        registered = [self._noted(installer, block) for block in blocks(root, windows)]
         within = [
             self._noted(installer, inner, above)
-            for one in found
+            for one in registered
             for above, inner in sub_blocks(one.block.join, windows)
         ]
-        if found:
-            self._of[name] = found
+        if registered:
+            self._of[name] = registered
         if within:
             self._within[name] = within
 
@@ -105,14 +105,14 @@ class Relaxations:
         self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
     ) -> None:
         """A query that comes, as one of ``others`` is noted but for these terms."""
-        found = []
+        registered = []
         for there, block, _ in others._of.get(like, ()):
             by_leaf = None if there.by_leaf is None else there.by_leaf.key
             alike = self._alike(there.key, by_leaf, there.places)
-            own = replace(block, wants=substituted(block.wants, terms))
-            found.append(_wanted(RegisteredBlock(alike, own)))
-        if found:
-            self._of[name] = found
+            instance = replace(block, wants=substituted(block.wants, terms))
+            registered.append(_wanted(RegisteredBlock(alike, instance)))
+        if registered:
+            self._of[name] = registered
 
     def _noted(self, installer: Installer, block: Block, above: int = 0) -> RegisteredBlock:
         key = installer.signature(block.relaxed)
@@ -127,15 +127,15 @@ class Relaxations:
         """What blocks of a form have in common; ``by_leaf``: the form with times of each leaf, if
         it is another.
         """
-        found = self.alike.get(key)
-        if found is None:
-            found = self.alike[key] = Alike(key)
-        if by_leaf is not None and found.by_leaf is None:
+        entry = self.alike.get(key)
+        if entry is None:
+            entry = self.alike[key] = Alike(key)
+        if by_leaf is not None and entry.by_leaf is None:
             other = self.alike.get(by_leaf)
             if other is None:
                 other = self.alike[by_leaf] = Alike(by_leaf)
-            found.by_leaf, found.places = other, places
-        return found
+            entry.by_leaf, entry.places = other, places
+        return entry
 
     def forget(self, name: str) -> None:
         """A query that goes."""
@@ -177,19 +177,23 @@ class Relaxations:
 
     def _taken(self, name: str, one: RegisteredBlock, refused: Refused) -> Block | None:
         """A block as a query picks it; None: it has it as it is."""
-        own, block = one.alike, one.block
-        alike = own.by_leaf if own.by_leaf is not None and own.is_mixed else own
-        wants = block.wants if alike is own else block.wants.at(own.places)
-        asked = len(alike.wants) > 1 and block.wants not in own.exact
+        block_form, block = one.alike, one.block
+        alike = (
+            block_form.by_leaf
+            if block_form.by_leaf is not None and block_form.is_mixed
+            else block_form
+        )
+        wants = block.wants if alike is block_form else block.wants.at(block_form.places)
+        asked = len(alike.wants) > 1 and block.wants not in block_form.exact
         why = refused(alike.last, alike.wants, wants) if asked and alike.last else ""
         if why:
             self.apart[name] = why
         if asked and not why:
             alike.last, alike.users = name, alike.users + 1
             self._picked.setdefault(name, []).append(Picked(alike, wants))
-            return block if alike is own else block.with_leaf_times()
-        own.exact[block.wants] += 1
-        self._exact.setdefault(name, []).append(Picked(own, block.wants))
+            return block if alike is block_form else block.with_leaf_times()
+        block_form.exact[block.wants] += 1
+        self._exact.setdefault(name, []).append(Picked(block_form, block.wants))
         return None
 
     def partners(self, name: str) -> int:

@@ -121,8 +121,8 @@ class Sides:
         seen = list[_Found]()  # numbers are those of operators that there are
         for height in range(1, max(map(len, joins.values()), default=0) + 1):
             level = list[tuple[str, _Found]]()
-            for name, own in joins.items():
-                for planned, of in own.get(height, ()):
+            for name, by_height in joins.items():
+                for planned, of in by_height.get(height, ()):
                     op, installer = rebuilt(planned, by[name]), installers[name]
                     join = self._noted(batch.common, name, _both(batch, installer, op, of))
                     level.append((name, _Found(installer, planned, op, join)))
@@ -157,15 +157,15 @@ class Sides:
         """Forgets what was decided for the joins of a query that keep a side which others read
         elsewhere, until they are asked next; whether there is any.
         """
-        found = [
+        joins = [
             join
             for join in self._of.get(name, {})
             if join.at == OWN and not join.others().isdisjoint(self._reading)
         ]
-        for join in found:
+        for join in joins:
             self._own_no_more(join)
             join.at = None
-        return bool(found)
+        return bool(joins)
 
     def _own_no_more(self, join: _Join) -> None:
         for side in join.others():
@@ -205,8 +205,8 @@ class Sides:
     def _reads(self, side: _Side) -> None:
         """One more join reads a side where it is kept."""
         if side not in self._reading:
-            for own in self._owning.get(side, ()):
-                self.late |= own.names
+            for join in self._owning.get(side, ()):
+                self.late |= join.names
         self._reading[side] = self._reading.get(side, 0) + 1
 
     def _is_kept(self, batch: Batch, one: _Found, at: int) -> bool:

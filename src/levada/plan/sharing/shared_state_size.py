@@ -36,15 +36,15 @@ class SharedStateEstimates:
         >>> rates.see({}, 1000), rates.see({"7 0": [100, 900, 30, 100]}, 3000), rates.rows
         (None, None, {(7, 0): 0.05})
         """
-        given = {_at(place): counts[GIVEN] for place, counts in met.items()}
+        counted_rows = {_at(place): counts[GIVEN] for place, counts in met.items()}
         if self._at is not None and at > self._at:
-            for join, rows in given.items():
+            for join, rows in counted_rows.items():
                 since = rows - self._before.get(join, 0)
                 if since >= 0:  # else counts of long ago have faded
                     self.rows[join] = since / (at - self._at)
-        self.rows = {join: rate for join, rate in self.rows.items() if join in given}
+        self.rows = {join: rate for join, rate in self.rows.items() if join in counted_rows}
         if self._at is None or at > self._at:
-            self._before, self._at = given, at
+            self._before, self._at = counted_rows, at
 
     def state(self, join: At, reaches: Sequence[int], newcomer: int) -> float | None:
         """The rows of state of a join with a newcomer; ``reaches``: of its queries' windows, ms.

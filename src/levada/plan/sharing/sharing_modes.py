@@ -53,6 +53,6 @@ def sharing_of(word: str) -> Sharing:
     'OFF'
     """
     if word not in list(Sharing):
-        found = near(word, list(Sharing))
-        raise UsageError(f"There is no sharing {word or repr(word)}.", hint=found)
+        hint = near(word, list(Sharing))
+        raise UsageError(f"There is no sharing {word or repr(word)}.", hint=hint)
     return Sharing(word)

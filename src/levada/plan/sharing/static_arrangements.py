@@ -89,7 +89,7 @@ def with_relaxed_static(join: Op, at: int) -> Op:
     rows = join.inputs[at]
     keys = tuple([v for v in rows.variables if v in join.spec.keys])
     kept = _keeping(p.RelaxedStatic(keys), join, at, rows)
-    inputs = tuple([kept if i == at else own for i, own in enumerate(join.inputs)])
+    inputs = tuple([kept if i == at else child for i, child in enumerate(join.inputs)])
     return replace(join, inputs=inputs, exchange=_exchange(join, at))
 
 

@@ -30,7 +30,7 @@ def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
     """The joins of a query that have sides which can be kept elsewhere, and these, by how many such
     joins are on the way down: those below others first.
     """
-    found: dict[int, list[tuple[Op, tuple[int, ...]]]] = {}
+    joins_by_height: dict[int, list[tuple[Op, tuple[int, ...]]]] = {}
     heights: dict[int, int] = {}
 
     def visit(op: Op) -> int:
@@ -43,12 +43,12 @@ def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
                 height = below
         if isinstance(op.spec, p.Join) and (sides := _sides(op, op.spec)):
             height += 1
-            found.setdefault(height, []).append((op, sides))
+            joins_by_height.setdefault(height, []).append((op, sides))
         heights[id(op)] = height
         return height
 
     visit(root)
-    return dict(sorted(found.items()))
+    return dict(sorted(joins_by_height.items()))
 
 
 def _sides(op: Op, spec: p.Join) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def kept(join: Op, at: int) -> Op:
 def reading(join: Op, at: int, side: Op) -> Op:
     """A join that reads its side ``at`` where it is kept."""
     assert isinstance(join.spec, p.Join), "a join"
-    raw = tuple([own and i != at for i, own in enumerate(join.spec.raw)])
+    raw = tuple([is_raw and i != at for i, is_raw in enumerate(join.spec.raw)])
     return replace(
         join,
         spec=replace(join.spec, raw=(raw[0], raw[1])),

@@ -54,13 +54,13 @@ class _Operator(NamedTuple):
         self, name: str, terms: tuple[Term, ...], made: Sequence[tuple[Shape, int]]
     ) -> Member:
         """The member of a row, over what is made of its inputs."""
-        own = self.member
-        constants = own.constants
+        base = self.member
+        constants = base.constants
         if self.holes:
             pairs = zip(constants, self.holes, strict=True)
             constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
-        found = own.over(tuple([made[place][1] for place in own.inputs]), constants)
-        return found._replace(query=name) if self.named else found
+        member = base.over(tuple([made[place][1] for place in base.inputs]), constants)
+        return member._replace(query=name) if self.named else member
 
 
 @collection_paused()
@@ -116,11 +116,11 @@ def _differing(template: Template, rows: Sequence[tuple[str, TemplateInstance]])
     """
     for i in range(len(template.marks)) if len(template.marks) > 1 else ():
         if len({(*row.terms[:i], *row.terms[i + 1 :]) for _, row in rows}) < len(rows):
-            for own, other in (
+            for marks, other in (
                 (template.marks, template.others),
                 (template.others, template.marks),
             ):
-                yield template.filled((*own[:i], other[i], *own[i + 1 :]))
+                yield template.filled((*marks[:i], other[i], *marks[i + 1 :]))
 
 
 def _with(query: QueryPlan, **said: Any) -> QueryPlan:
@@ -149,43 +149,45 @@ def _planned(
             beside.add(f"{MARK} {i}", query, start, empty_reports=empty_reports)
     beside.install()
     places: dict[At, int] = {}
-    own = _operators(beside, MARK, template.marks, places)
+    operators = _operators(beside, MARK, template.marks, places)
     twin = _operators(beside, TWIN, template.others, {})
-    if own != twin or own is None:
+    if operators != twin or operators is None:
         return None
-    shapes = [operator.shape for operator in own]
+    shapes = [operator.shape for operator in operators]
     planned = beside.queries[MARK]
     joins = [
         (each, {mask: places[at] for mask, at in each.places.items() if at in places})
         for each in beside.orders.followed(MARK)
     ]
-    kept = dict(_kept(topology, own))
-    return _Planned(own, shapes, planned, template.marks, beside.relaxations, joins, kept)
+    kept = dict(_kept(topology, operators))
+    return _Planned(operators, shapes, planned, template.marks, beside.relaxations, joins, kept)
 
 
-def _kept(topology: Topology, own: Sequence[_Operator]) -> Iterator[tuple[int, tuple[Shape, int]]]:
+def _kept(
+    topology: Topology, operators: Sequence[_Operator]
+) -> Iterator[tuple[int, tuple[Shape, int]]]:
     """The static rows that are the same for all rows and are kept already, by the places of what
     keeps them and of their patterns, which nothing else reads.
     """
-    users = Counter(place for operator in own for place in operator.member.inputs)
-    for place, operator in enumerate(own):
+    users = Counter(place for operator in operators for place in operator.member.inputs)
+    for place, operator in enumerate(operators):
         if not isinstance(operator.shape.step, Arrange) or not operator.shared:
             continue
         (below,) = operator.member.inputs
-        found = find_kept(topology, operator.shape, own[below].member)
-        if found is not None and users[below] == 1:
-            node = topology.nodes[topology.index[found[0]]]
-            pattern = node.members[found[1]].inputs[0]
-            yield place, found
+        arrangement = find_kept(topology, operator.shape, operators[below].member)
+        if arrangement is not None and users[below] == 1:
+            node = topology.nodes[topology.index[arrangement[0]]]
+            pattern = node.members[arrangement[1]].inputs[0]
+            yield place, arrangement
             yield below, (topology.nodes[node.inputs[0]].shape, pattern)
 
 
 def _beside(topology: Topology, sharing: Sharing) -> Topology:
     """A topology without queries that plans as another one would."""
-    found = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
-    found.go_on(topology.version, 0)
-    found.data, found.measures = topology.data, topology.measures
-    return found
+    trial = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
+    trial.go_on(topology.version, 0)
+    trial.data, trial.measures = topology.data, topology.measures
+    return trial
 
 
 def _operators(
@@ -194,7 +196,7 @@ def _operators(
     """The operators of a query, inputs first; None if a mark is anything but a constant of one.
     ``places``: gets the place of each.
     """
-    found: list[_Operator] = []
+    operators: list[_Operator] = []
     number = {mark: i for i, mark in enumerate(marks)}
 
     def visit(node: int, at: int) -> int:
@@ -206,8 +208,8 @@ def _operators(
             holes = tuple([-1 if t is None else number.get(t, -1) for t in member.constants])
             named = member.query == name
             shared = not named and max(holes, default=-1) < 0
-            places[node, at] = len(found)
-            found.append(
+            places[node, at] = len(operators)
+            operators.append(
                 _Operator(
                     entry.shape,
                     member.over(below, _without(member.constants, holes))._replace(
@@ -215,15 +217,15 @@ def _operators(
                     ),
                     holes,
                     named,
-                    shared and all(found[place].shared for place in below),
+                    shared and all(operators[place].shared for place in below),
                 )
             )
         return places[node, at]
 
     query = topology.queries[name]
     visit(query.node, query.member)
-    plain = all(number.keys().isdisjoint(terms_in((o.shape, o.member))) for o in found)
-    return found if plain else None
+    plain = all(number.keys().isdisjoint(terms_in((o.shape, o.member))) for o in operators)
+    return operators if plain else None
 
 
 def _without(constants: tuple[Term | None, ...], holes: tuple[int, ...]) -> tuple[Term | None, ...]:
@@ -248,16 +250,18 @@ class _Planned:
         """One more row."""
         made: list[tuple[Shape, int]] = []
         for i, operator in enumerate(self.operators):
-            found = self.shared.get(i)
-            if found is None:
-                found = topology.intern(self._over(i, made), operator.member_of(name, terms, made))
-                if not found[0].generation:
-                    self.shapes[i] = found[0]  # the topology's own is found faster
+            installed = self.shared.get(i)
+            if installed is None:
+                installed = topology.intern(
+                    self._over(i, made), operator.member_of(name, terms, made)
+                )
+                if not installed[0].generation:
+                    self.shapes[i] = installed[0]  # the topology's own is found faster
                 if operator.shared:
-                    self.shared[i] = found
+                    self.shared[i] = installed
                     if isinstance(operator.shape.step, Arrange):
-                        note_kept(topology, *found)
-            made.append(found)
+                        note_kept(topology, *installed)
+            made.append(installed)
         query = self.query
         if query.template or topology.sharing is Sharing.RELAX:
             by = dict(zip(self.marks, terms, strict=True))

@@ -45,13 +45,13 @@ class UnprofitableJoins:
 
     def see(self, met: Mapping[str, Sequence[int]]) -> None:
         """What has been measured of late."""
-        found: set[At] = set()
+        unprofitable: set[At] = set()
         for place, counts in met.items():
             node, member = map(int, place.split())
             bound = LOW if (node, member) in self.joins else HIGH
             if counts[MADE] >= LEAST and in_vain(counts) > bound:
-                found.add((node, member))
-        self.joins = found
+                unprofitable.add((node, member))
+        self.joins = unprofitable
 
     def reads(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
         """Whether a query picks from one."""

@@ -78,26 +78,26 @@ def hubs(problem: Problem) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The variables by which parts can come together, with the parts: all that are shared, and of
     those that one part alone has the most even one.
     """
-    own: dict[tuple[int, ...], str] = {}
+    single_hubs: dict[tuple[int, ...], str] = {}
     for by, of in problem.uses.items():
         if len(of) > 1:
             yield by, of
             continue
         values = problem.parts[of[0]].values
-        if of not in own or values[by].heaviest < values[own[of]].heaviest:
-            own[of] = by
-    yield from ((by, of) for of, by in own.items())
+        if of not in single_hubs or values[by].heaviest < values[single_hubs[of]].heaviest:
+            single_hubs[of] = by
+    yield from ((by, of) for of, by in single_hubs.items())
 
 
 def choose(problem: Problem, now: str | None = None) -> Choice:
     """The form that costs least; ``now``: by what the join is, if it is there already."""
-    found = candidates(problem)
-    before = next((c for c in found if c.by == now), None)
-    own = before or found[0]
-    least = min(found, key=lambda c: (c.cost.whole, c.by != own.by))
-    better = own.cost.whole > least.cost.whole * (GAIN if before is None else AGAIN)
-    ranked = sorted(found, key=lambda c: c.cost.whole)
-    return Choice(least if better else own, tuple(ranked))
+    options = candidates(problem)
+    before = next((c for c in options if c.by == now), None)
+    current = before or options[0]
+    least = min(options, key=lambda c: (c.cost.whole, c.by != current.by))
+    better = current.cost.whole > least.cost.whole * (GAIN if before is None else AGAIN)
+    ranked = sorted(options, key=lambda c: c.cost.whole)
+    return Choice(least if better else current, tuple(ranked))
 
 
 def _staged(two: BinaryJoin | int) -> int:

@@ -58,11 +58,11 @@ def values_of(op: Op, measures: Measures) -> Mapping[str, Values]:
     seen = _look(op, measures)
     if seen is not None:
         return seen.values
-    found: dict[str, Values] = {}
+    values: dict[str, Values] = {}
     if isinstance(op.spec, p.Join | p.Filter | p.Occur | p.Hold | p.MultiwayJoin | p.LinkedJoin):
         for below in op.inputs:
-            found = {**values_of(below, measures), **found}
-    return found
+            values = {**values_of(below, measures), **values}
+    return values
 
 
 def _look(op: Op, measures: Measures) -> RowStatistics | None:
@@ -70,33 +70,33 @@ def _look(op: Op, measures: Measures) -> RowStatistics | None:
         case p.Match(TriplePattern() as pattern, str(stream)):
             return measures.triples(stream, pattern)
         case p.Scan(str(stream), columns):
-            found = measures.tuples(stream)
+            statistics = measures.tuples(stream)
             return (
                 None
-                if found is None
-                else _named(found, dict(zip(op.variables, columns, strict=True)))
+                if statistics is None
+                else _named(statistics, dict(zip(op.variables, columns, strict=True)))
             )
         case p.Rename(sources):
-            found = _look(op.inputs[0], measures)
+            statistics = _look(op.inputs[0], measures)
             return (
                 None
-                if found is None
-                else _named(found, dict(zip(op.variables, sources, strict=True)))
+                if statistics is None
+                else _named(statistics, dict(zip(op.variables, sources, strict=True)))
             )
         case p.Filter(condition):
-            found = _look(op.inputs[0], measures)
+            statistics = _look(op.inputs[0], measures)
             left = 1.0 if _is_bound(condition) else LEFT
-            return None if found is None else found._replace(rate=found.rate * left)
+            return None if statistics is None else statistics._replace(rate=statistics.rate * left)
         case p.Occur() | p.Hold():
             return _look(op.inputs[0], measures)
         case _:
             return None
 
 
-def _named(found: RowStatistics, sources: Mapping[str, str]) -> RowStatistics:
+def _named(statistics: RowStatistics, sources: Mapping[str, str]) -> RowStatistics:
     """The same under other names."""
-    values = {v: found.values[c] for v, c in sources.items() if c in found.values}
-    return RowStatistics(found.rate, values)
+    values = {v: statistics.values[c] for v, c in sources.items() if c in statistics.values}
+    return RowStatistics(statistics.rate, values)
 
 
 def _is_bound(condition: Expression) -> bool:

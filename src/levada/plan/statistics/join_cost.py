@@ -177,13 +177,13 @@ def _each(problem: Problem, two: BinaryJoin) -> Iterator[Cost]:
     some = parts_of(two)
     skew = problem.skew(two.placed, some)
     for side, moved in zip((two.left, two.right), two.moved, strict=True):
-        own, share = parts_of(side), _share(side)
-        new, width = problem.new(own) * share, problem.width(own)
+        side_parts, share = parts_of(side), _share(side)
+        new, width = problem.new(side_parts) * share, problem.width(side_parts)
         if not isinstance(side, int):
             yield from _each(problem, side)
         if moved:
             yield exchanged(new, width, skew)
-        yield work((STORE + PROBE) * new, skew, problem.kept(own) * share * width)
+        yield work((STORE + PROBE) * new, skew, problem.kept(side_parts) * share * width)
     yield work(MAKE * problem.new(some) * _share(two), skew)
 
 
@@ -191,20 +191,20 @@ def one_step(problem: Problem, hub: str) -> Cost:
     """What one step costs in which parts are together by a variable, and the others at all
     partitions.
     """
-    own = set(problem.uses[hub])
+    hub_parts = set(problem.uses[hub])
     many = problem.partitions
-    skew = problem.skew((hub,), own)
-    star = len(own) == len(problem.parts) and _is_star(problem)
+    skew = problem.skew((hub,), hub_parts)
+    star = len(hub_parts) == len(problem.parts) and _is_star(problem)
     cost = Cost()
     for i, part in enumerate(problem.parts):
-        here = i in own
+        here = i in hub_parts
         copies, each = (1, skew) if here else (many, 1.0)
         if part.at != (hub,) or not here:
             cost += exchanged(part.new * copies, part.width, each)
         ways = len(set(_ways(problem, i))) or 1
         state = part.kept * part.width * ways * copies
         cost += work(STORE * part.new * ways * copies, each, state)
-        cost += work(_probes(problem, i, own, star=star), skew)
+        cost += work(_probes(problem, i, hub_parts, star=star), skew)
     return cost + work(MAKE * problem.new(range(len(problem.parts))) * _share(problem.two), skew)
 
 
@@ -220,7 +220,7 @@ def _ways(problem: Problem, i: int) -> Iterator[frozenset[str]]:
             yield frozenset(shared)
 
 
-def _probes(problem: Problem, i: int, own: set[int], *, star: bool) -> float:
+def _probes(problem: Problem, i: int, hub_parts: set[int], *, star: bool) -> float:
     """ns of the probes of a part's new rows, which meet those first that they match least."""
     some, left = [i], problem.parts[i].new
     others = {*range(len(problem.parts))} - {i}
@@ -233,7 +233,7 @@ def _probes(problem: Problem, i: int, own: set[int], *, star: bool) -> float:
             for j in others
         }
         j = min(made, key=lambda j: (made[j], j))
-        alike = problem.partitions if own.isdisjoint(some) else 1  # each does the same
+        alike = problem.partitions if hub_parts.isdisjoint(some) else 1  # each does the same
         ns += each * left * alike
         some.append(j)
         others.remove(j)

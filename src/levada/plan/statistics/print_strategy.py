@@ -41,11 +41,11 @@ def tables(wanted: JoinStrategyRequest | None) -> Iterator[str]:
     """For each choice a sentence and a table of all candidates."""
     if wanted is None:
         return
-    for chosen, told in zip(wanted.chosen, sentences(wanted), strict=False):
+    for chosen, sentence in zip(wanted.chosen, sentences(wanted), strict=False):
         rows = [HEAD, *(_row(chosen, one) for one in chosen.choice.candidates)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(_aligned(row, widths)).rstrip() for row in rows)
-        yield "\n".join([told, *(f"  {line}" for line in lines)])
+        yield "\n".join([sentence, *(f"  {line}" for line in lines)])
     yield from wanted.notes
 
 

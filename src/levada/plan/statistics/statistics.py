@@ -91,8 +91,8 @@ def agree(one: Values, other: Values) -> float:
     """
     if one.rows and other.rows:
         _, a, b = np.intersect1d(one.seen, other.seen, assume_unique=True, return_indices=True)
-        found = float(one.shares[a] @ other.shares[b])
-        return max(found, 0.5 / (one.rows * other.rows))  # what was not seen may be
+        probability = float(one.shares[a] @ other.shares[b])
+        return max(probability, 0.5 / (one.rows * other.rows))  # what was not seen may be
     many = max(one.distinct, other.distinct)
     both = one.heaviest * other.heaviest if min(one.distinct, other.distinct) > 1 else 0.0
     rest = (1 - one.heaviest) * (1 - other.heaviest) / max(many - 1, 1)

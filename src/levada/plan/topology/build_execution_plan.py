@@ -39,7 +39,7 @@ class _Columns:
     def of(node: CatalogNode) -> _Columns:
         """Those of a node."""
         table = node.members.table()
-        windows = np.array([bool(own) for own in table.windows], np.bool_)
+        windows = np.array([bool(member_windows) for member_windows in table.windows], np.bool_)
         starts = np.where(windows, np.array(table.start, np.int64), MIN)
         below = tuple(table.inputs.astype(np.int64))
         whole = np.broadcast_to(starts, len(table)).copy()
@@ -70,18 +70,18 @@ class ExecutionPlanBuilder:
         consumers = self._consumers(nodes, changed)
         newest = self._newest(nodes, order)
         numbers = {name: i for i, name in enumerate(streams)}
-        found: dict[int, PlanNode] = {}
+        plan_nodes: dict[int, PlanNode] = {}
         for n in order:
             fresh = self._columns[n].born > had
             if n in changed:
-                home = self._home(n, nodes[n], found)
-                found[n] = _whole(n, nodes[n], numbers, home)
-                found[n] = found[n].revised(consumers[n], fresh, newest[n])
+                home = self._home(n, nodes[n], plan_nodes)
+                plan_nodes[n] = _whole(n, nodes[n], numbers, home)
+                plan_nodes[n] = plan_nodes[n].revised(consumers[n], fresh, newest[n])
             else:
-                found[n] = _again(self._sealed[n], consumers[n], fresh, newest[n])
+                plan_nodes[n] = _again(self._sealed[n], consumers[n], fresh, newest[n])
         for n in changed:
             nodes[n].members.changed = False
-        self._sealed = {n: found[n] for n in nodes}
+        self._sealed = {n: plan_nodes[n] for n in nodes}
         return dict(self._sealed)
 
     def queries(self, there: Mapping[str, QueryPlan]) -> Mapping[str, QueryPlan]:
@@ -112,13 +112,13 @@ class ExecutionPlanBuilder:
     def change(self, plan: Plan) -> PlanChange | None:
         """What a version has that the last one had not; None for the first."""
         last, self._last = self._last, plan
-        found = None if last is None else change_of(last, plan, self.came, self._left)
+        difference = None if last is None else change_of(last, plan, self.came, self._left)
         self.came, self._left = {}, {}
-        return found
+        return difference
 
     def _consumers(self, nodes: Nodes, changed: Collection[int]) -> dict[int, tuple[Consumer, ...]]:
         """The edges to each node's readers."""
-        found: dict[int, list[Consumer]] = {n: [] for n in nodes}
+        consumers: dict[int, list[Consumer]] = {n: [] for n in nodes}
         edges: dict[tuple[int, int], Consumer] = {}
         for n, node in nodes.items():
             for i, (producer, (_, edge)) in enumerate(
@@ -129,9 +129,9 @@ class ExecutionPlanBuilder:
                     edges[n, i] = Consumer(n, i, edge, fan, node.shape.stage)
                 else:
                     edges[n, i] = self._edges[n, i]
-                found[producer].append(edges[n, i])
+                consumers[producer].append(edges[n, i])
         self._edges = edges
-        return {n: tuple(own) for n, own in found.items()}
+        return {n: tuple(node_consumers) for n, node_consumers in consumers.items()}
 
     def _fan(self, number: int, node: CatalogNode, i: int, producers: int) -> FanOut:
         """CSR from the producer's members to this node's, the living ones only."""
@@ -146,22 +146,22 @@ class ExecutionPlanBuilder:
 
     def _newest(self, nodes: Nodes, order: Sequence[int]) -> dict[int, Longs]:
         """Of each node's members the latest start of those that read them, and their own."""
-        found = {n: self._columns[n].starts.copy() for n in nodes}
+        starts = {n: self._columns[n].starts.copy() for n in nodes}
         for number in reversed(order):
-            if int(found[number].max()) > MIN:
+            if int(starts[number].max()) > MIN:
                 for i, below in enumerate(nodes[number].inputs):
                     at = self._columns[number].below[i]
-                    np.maximum.at(found[below], at, found[number])
-        return found
+                    np.maximum.at(starts[below], at, starts[number])
+        return starts
 
-    def _home(self, number: int, node: CatalogNode, found: Mapping[int, PlanNode]) -> Longs:
+    def _home(self, number: int, node: CatalogNode, plan_nodes: Mapping[int, PlanNode]) -> Longs:
         """What is exchanged by itself is at home there; what follows in place has the same home."""
         members = np.arange(node.members.places, dtype=np.int64)
         for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
             if edge.exchange == ():
                 return home_number(number, members)
             if edge.exchange is None:
-                return found[producer].home[self._columns[number].below[i]]
+                return plan_nodes[producer].home[self._columns[number].below[i]]
         return np.full(len(members), -1, np.int64)
 
 

@@ -189,11 +189,11 @@ def _members(kept: KeptNode) -> Members:
     there = dict(zip(kept.at.tolist(), kept.members, strict=True))
     if len(there) != len(kept.at) or not there:
         raise ValueError("a member for each number")
-    found, first = Members(), next(iter(there.values()))
+    members, first = Members(), next(iter(there.values()))
     for at, version in enumerate(kept.born.tolist()):
-        found.add(there.pop(at, first), version)
+        members.add(there.pop(at, first), version)
     if there:
         raise LookupError("a member behind the last place")
-    for at in sorted({*range(found.places)} - {*kept.at.tolist()}):
-        found.drop(at)
-    return found
+    for at in sorted({*range(members.places)} - {*kept.at.tolist()}):
+        members.drop(at)
+    return members

@@ -59,8 +59,8 @@ def channels(topology: Topology) -> Iterator[Channel]:
             kind = kind_of(edge)
             slots = (edge.exchange or ()) if kind == "field" else ()
             why = _why(topology, node, producer, edge)
-            told = less(node.shape.step, at) if kind == "home" else None
-            why = why if told is None else f"{why}; {told.why}"
+            reduction = less(node.shape.step, at) if kind == "home" else None
+            why = why if reduction is None else f"{why}; {reduction.why}"
             yield Channel(producer, number, at, kind, slots, why)
 
 

@@ -163,11 +163,11 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
     topology.install()
     users = _users(topology)
     names = _names(topology)
-    found = []
+    shared_nodes = []
     for number in topology.order():
         node = topology.nodes[number]
         edges = zip(node.inputs, node.shape.inputs, strict=True)
-        found.append(
+        shared_nodes.append(
             SharedNode(
                 node.shape.stage,
                 names[number],
@@ -182,7 +182,7 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
                 ),
             )
         )
-    return tuple(found)
+    return tuple(shared_nodes)
 
 
 def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
@@ -206,12 +206,12 @@ def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
 
 def _summary(nodes: tuple[SharedNode, ...], queries: int) -> str:
     members = sum(len(node.members) for node in nodes)
-    told = f"{_count(len(nodes), 'node')} with {_count(members, 'member')}"
+    size_text = f"{_count(len(nodes), 'node')} with {_count(members, 'member')}"
     if queries == 1:
-        return f"1 query: {told}"
+        return f"1 query: {size_text}"
     apart = sum(len({q for m in node.members for q in m.queries}) for node in nodes)
     uses = sum(len(member.queries) for node in nodes for member in node.members)
-    return f"{queries} queries: {told}; apart they would be {apart} nodes with {uses} members"
+    return f"{queries} queries: {size_text}; apart they would be {apart} nodes with {uses} members"
 
 
 def _count(number: int, word: str) -> str:
@@ -248,8 +248,8 @@ def _detail(member: Member) -> str:
 
 def describe_windows(member: Member) -> tuple[str, ...]:
     """A member's windows, each once; of a count window whose rows have numbers those say it."""
-    own = [w for w in member.windows if w.kind is not WindowKind.COUNT or w.count]
-    return tuple(dict.fromkeys(window.describe() for window in own))
+    shown_windows = [w for w in member.windows if w.kind is not WindowKind.COUNT or w.count]
+    return tuple(dict.fromkeys(window.describe() for window in shown_windows))
 
 
 def _details(member: Member) -> Iterator[str]:

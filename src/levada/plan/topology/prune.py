@@ -43,8 +43,8 @@ def drop_queries(topology: Topology, names: Collection[str]) -> None:
         members = node.members
         for at in members.living():
             if not members.uses[at]:
-                for below, own in zip(node.inputs, members[at].inputs, strict=True):
-                    topology.nodes[below].members.uses[own] -= 1
+                for below, used in zip(node.inputs, members[at].inputs, strict=True):
+                    topology.nodes[below].members.uses[used] -= 1
                 members.drop(at)
         if not members:
             topology.drop_node(number)

@@ -187,9 +187,9 @@ class Topology:
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
-            own = self.queries[name]
+            query = self.queries[name]
             self.queries[name] = replace(
-                own, node=node, member=root.member, manner=in_manner(own.manner, orders[name])
+                query, node=node, member=root.member, manner=in_manner(query.manner, orders[name])
             )
             self._sealer.came[name] = None
         for one in newcomers:
@@ -199,10 +199,10 @@ class Topology:
     def _in_order(self) -> list[Newcomer]:
         """The queries that come, each with the order of its joins that adds least."""
         self.orders.lifted = self.sharing is Sharing.RELAX
-        found, told = in_order(self._newcomers, self.orders)
-        for name, orders in told.items():
+        ordered, considered = in_order(self._newcomers, self.orders)
+        for name, orders in considered.items():
             self.journal.ordered(self.version + 1, name, orders)
-        return found
+        return ordered
 
     def expect(self, beside: Topology) -> None:
         """That queries will come which are those of another topology, with others that choose the
@@ -222,16 +222,16 @@ class Topology:
 
     def _tell(self, query: str, lowered: Lowered) -> None:
         """Notes which forms the joins of a query have been given."""
-        for told in sentences(lowered.wanted):
-            self.journal.tell(self.version + 1, f"{query}: {told}")
+        for sentence in sentences(lowered.wanted):
+            self.journal.tell(self.version + 1, f"{query}: {sentence}")
 
     def _note(self, query: str) -> None:
         """Notes what has been chosen for a query that comes."""
         why, version = self.relaxations.apart.get(query, ""), self.version + 1
         self.journal.came(version, query, why, self.sites.chosen.get(query))
         if partners := self.relaxations.partners(query):
-            told = f"{query} takes its part of a join of {partners + 1} queries"
-            self.journal.tell(version, told)
+            message = f"{query} takes its part of a join of {partners + 1} queries"
+            self.journal.tell(version, message)
 
     def _refused(self, name: str, wants: Iterable[BlockDemand], newcomer: BlockDemand) -> str:
         """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
@@ -265,8 +265,10 @@ class Topology:
             self._count(switch.node, switch.member, -1)
         self.orders.forget(name)
         if partners := self.relaxations.partners(name):
-            told = f"{name} leaves a join of {partners + 1} queries, which keeps what others want"
-            self.journal.tell(self.version + 1, told)
+            message = (
+                f"{name} leaves a join of {partners + 1} queries, which keeps what others want"
+            )
+            self.journal.tell(self.version + 1, message)
         self.journal.left(name)
         self.relaxations.forget(name)
         self.sites.forget(name)
@@ -334,10 +336,12 @@ class Topology:
         alike = self.alike.setdefault(shape, [])
         number = self.numbers
         self.numbers += 1
-        own = replace(shape, generation=number) if alike else shape
+        new_shape = replace(shape, generation=number) if alike else shape
         alike.append(number)
-        self.index[own] = number
-        node = self.nodes[number] = CatalogNode(own, tuple(self.index[i] for i, _ in shape.inputs))
+        self.index[new_shape] = number
+        node = self.nodes[number] = CatalogNode(
+            new_shape, tuple(self.index[i] for i, _ in shape.inputs)
+        )
         return node
 
     def drop_node(self, number: int) -> None:

@@ -72,23 +72,23 @@ class _Reader:
         nodes = self._list(whole, "nodes", self.path)
         edges = self._list(whole, "edges", self.path)
         places = [f"{self.path}, node {i}" for i in range(len(nodes))]
-        found = tuple(self._node(n, at) for n, at in zip(nodes, places, strict=True))
-        names = [node.name for node in found]
+        shared_nodes = tuple(self._node(n, at) for n, at in zip(nodes, places, strict=True))
+        names = [node.name for node in shared_nodes]
         for name, at in zip(names, places, strict=True):
             if names.count(name) > 1:
                 raise UsageError(f"{at}: the node {name} is there twice.")
         tasks = self._tasks(whole.get("tasks"))
-        stages = {node.name: node.stage for node in found}
+        stages = {node.name: node.stage for node in shared_nodes}
         streams = tuple(self._texts(n, "streams", at) for n, at in zip(nodes, places, strict=True))
-        for node, own, at in zip(found, streams, places, strict=True):
-            for name in [*own, *([f"stage {node.stage}"] if node.stage else [])]:
+        for node, node_streams, at in zip(shared_nodes, streams, places, strict=True):
+            for name in [*node_streams, *([f"stage {node.stage}"] if node.stage else [])]:
                 if name not in tasks:
                     hint = near(name, tasks)
                     raise UsageError(f"{at}: tasks does not say how many {name} has.", hint=hint)
         ends = [f"{self.path}, edge {i}" for i in range(len(edges))]
         return Document(
             self._texts(whole, "queries", self.path),
-            found,
+            shared_nodes,
             tuple(self._edge(e, stages, at) for e, at in zip(edges, ends, strict=True)),
             tasks,
             streams,
@@ -150,19 +150,19 @@ class _Reader:
         return rows
 
     def _list(self, entry: Any, key: str, at: str, *, due: bool = True) -> list[Any]:
-        found = entry.get(key, None if due else []) if isinstance(entry, dict) else None
-        if not isinstance(found, list):
+        items = entry.get(key, None if due else []) if isinstance(entry, dict) else None
+        if not isinstance(items, list):
             raise UsageError(f"{at} has no list of {key}, as a topology's document has.")
-        return found
+        return items
 
     def _text(self, entry: Any, key: str, at: str, *, due: bool = True) -> str:
-        found = entry.get(key, None if due else "") if isinstance(entry, dict) else None
-        if not isinstance(found, str):
-            raise UsageError(f"{at}: its {key} is {found!r}.", hint="Give a text.")
-        return found
+        text = entry.get(key, None if due else "") if isinstance(entry, dict) else None
+        if not isinstance(text, str):
+            raise UsageError(f"{at}: its {key} is {text!r}.", hint="Give a text.")
+        return text
 
     def _texts(self, entry: Any, key: str, at: str) -> tuple[str, ...]:
-        for name in (found := self._list(entry, key, at, due=False)):
+        for name in (texts := self._list(entry, key, at, due=False)):
             if not isinstance(name, str):
                 raise UsageError(f"{at}: {key} has {name!r}.", hint="Give texts.")
-        return tuple(found)
+        return tuple(texts)

@@ -49,12 +49,12 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
 
 def size(pattern: Node) -> int:
     """The operators and patterns of a query."""
-    waiting, found = [pattern], 0
+    waiting, count = [pattern], 0
     while waiting:
         node = waiting.pop()
-        found += max(len(node.patterns), 1) if isinstance(node, Bgp) else 1
+        count += max(len(node.patterns), 1) if isinstance(node, Bgp) else 1
         waiting += children(node)
-    return found
+    return count
 
 
 def _plan(query: Query, facts: Mapping[str, StreamFacts]) -> None:

@@ -17,34 +17,34 @@ class Builder(Windows):
 
     def unit(self, *parts: Any) -> ast.QueryUnit:
         """The query from its clauses, which come flat and in any order that the grammar allows."""
-        found: dict[str, Any] = {"register": None, "values": None, "where": None}
+        clauses: dict[str, Any] = {"register": None, "values": None, "where": None}
         datasets: list[ast.From] = []
         windows: list[ast.WindowClause] = []
         modifiers: dict[str, Any] = {}
         for part in _flat(parts):
             match part:
                 case ast.Register():
-                    found["register"] = part
+                    clauses["register"] = part
                 case ast.From():
                     datasets.append(part)
                 case ast.WindowClause():
                     windows.append(part)
                 case ast.Group():
-                    found["where"] = part
+                    clauses["where"] = part
                 case ast.InlineData():
-                    found["values"] = part
+                    clauses["values"] = part
                 case (str(name), value):
                     modifiers[name] = value
                 case _:
-                    found["form"] = part
-        if found["register"] is not None:  # the output may stand behind it
-            found["register"] = replace(found["register"], operator=self._output)
+                    clauses["form"] = part
+        if clauses["register"] is not None:  # the output may stand behind it
+            clauses["register"] = replace(clauses["register"], operator=self._output)
         if self._dialect.named_beside and all(clause.named for clause in datasets):
             datasets = []
         if self._dialect.tumbling_range:
-            found["where"] = self._implicit(found["where"], windows, datasets)
+            clauses["where"] = self._implicit(clauses["where"], windows, datasets)
         return ast.QueryUnit(
-            **found,
+            **clauses,
             datasets=tuple(datasets),
             windows=(*windows, *self._windows),
             modifiers=ast.Modifiers(**modifiers),

@@ -37,7 +37,7 @@ def wider(left: Sequence[LiteralType], right: Sequence[LiteralType]) -> list[Lit
 def widened(node: nodes.Node, columns: Typed, wanted: Typed) -> nodes.Node:
     """The columns of a node under the names of ``wanted``, and of its types."""
     pairs = enumerate(zip(columns, wanted, strict=True))
-    casts = {i: kind for i, ((_, given), (_, kind)) in pairs if given != kind}
+    casts = {i: kind for i, ((_, column_type), (_, kind)) in pairs if column_type != kind}
     return rename(node, [name for name, _ in columns], [name for name, _ in wanted], casts)
 
 

@@ -103,11 +103,11 @@ class Levels:
         before = len(self.windows)
         apart = apart or one_group(statement.body)
         apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
-        node, columns, own = self._body(statement.body, visible, apart)
+        node, columns, level_windows = self._body(statement.body, visible, apart)
         level = Level(
             node,
             columns,
-            tuple(sorted(own)),
+            tuple(sorted(level_windows)),
             Output[(statement.output or "relation").upper()],
         )
         assert before < len(self.windows), "a query reads something"
@@ -137,17 +137,19 @@ class Levels:
     def _select(
         self, select: Select, visible: int, apart: bool
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        own: set[int] = set()
+        level_windows: set[int] = set()
         block = SelectBlock(
-            select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text
+            select,
+            [self._leaf(table, visible, level_windows, apart) for table in select.tables],
+            self.text,
         )
         node = block.pattern()
-        return node, tuple(zip(block.outputs, block.types, strict=True)), own
+        return node, tuple(zip(block.outputs, block.types, strict=True)), level_windows
 
     def _combination(
         self, body: Combination, visible: int, apart: bool
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        left, columns, own = self._operand(body.left, visible, apart)
+        left, columns, level_windows = self._operand(body.left, visible, apart)
         right, others, more = self._operand(body.right, visible, apart)
         both = wider([kind for _, kind in columns], [kind for _, kind in others])
         if both is None:
@@ -158,7 +160,7 @@ class Levels:
         left = left if columns == named else widened(left, columns, named)
         right = widened(right, others, named)
         combined = nodes.Union if body.operator is Operator.UNION else nodes.Except
-        return combined(left, right), named, own | more
+        return combined(left, right), named, level_windows | more
 
     def _operand(
         self, operand: Table | Combination, visible: int, apart: bool
@@ -169,22 +171,22 @@ class Levels:
         if query is not None and query.output is None:
             level = self.statement(query, visible, apart=apart)
             return level.node, level.columns, set(level.own)
-        own: set[int] = set()
-        leaf = self._leaf(operand, visible, own, apart)
+        level_windows: set[int] = set()
+        leaf = self._leaf(operand, visible, level_windows, apart)
         columns = tuple(leaf.columns.declared.items())
-        return leaf.node(tuple((c, c) for c, _ in columns)), columns, own
+        return leaf.node(tuple((c, c) for c, _ in columns)), columns, level_windows
 
     # -- tables --
 
-    def _leaf(self, table: Table, visible: int, own: set[int], apart: bool) -> Leaf:
+    def _leaf(self, table: Table, visible: int, level_windows: set[int], apart: bool) -> Leaf:
         """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own,
         if it is a query.
         """
         if table.query is not None:
-            return self._derived(table, self.statement(table.query, visible), own, apart)
+            return self._derived(table, self.statement(table.query, visible), level_windows, apart)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
         if view is not None:
-            return self._derived(table, self._view(view), own, apart)
+            return self._derived(table, self._view(view), level_windows, apart)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             message = f"There is no tuple stream {table.stream}."
@@ -192,11 +194,11 @@ class Levels:
                 message, span=table.span, text=self.text, hint=near(table.stream, known)
             )
         if table.stream in self.relations:
-            return self._derived(table, self._relation(table.stream), own, apart)
+            return self._derived(table, self._relation(table.stream), level_windows, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         partition = self._partition(table.window, columns)
         at = self._add(StreamWindow(table.alias, table.stream, self._window(table.window)))
-        own.add(at)
+        level_windows.add(at)
         return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
 
     def _relation(self, name: str) -> Level:
@@ -232,27 +234,27 @@ class Levels:
                 f"its query gives {len(level.columns)}."
             )
             raise QueryError(message, span=schema.span, text=self.text)
-        for (_, given), (name, wanted) in zip(level.columns, schema.columns, strict=True):
-            if wider([given], [wanted]) != [wanted]:
+        for (_, column_type), (name, wanted) in zip(level.columns, schema.columns, strict=True):
+            if wider([column_type], [wanted]) != [wanted]:
                 message = (
                     f"The column {name} of {schema.name} is of the type {wanted}, "
-                    f"its query gives {given}."
+                    f"its query gives {column_type}."
                 )
                 raise QueryError(message, span=schema.span, text=self.text)
         return widened(level.node, level.columns, schema.columns)
 
-    def _derived(self, table: Table, level: Level, own: set[int], apart: bool) -> Leaf:
+    def _derived(self, table: Table, level: Level, level_windows: set[int], apart: bool) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.relation)
         if level.relation and Analysis().of(level.node).monotone and not apart:
-            own.update(level.own)
+            level_windows.update(level.own)
             return Leaf(columns, partial(_inlined, level))
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.own for w in (i, *self.windows[i].beneath)}))
         stream = self.windows[level.own[0]].stream
         at = self._add(StreamWindow(table.alias, stream, self._window(spec), below))
-        own.add(at)
+        level_windows.add(at)
         return Leaf(
             columns,
             lambda named: nodes.SubQuery(
@@ -292,16 +294,16 @@ class Levels:
 
     def _window(self, spec: WindowSpec) -> Window:
         """The window that a specification means (the table is in ``language/dialects/cql.py``)."""
-        t0, given = self.options.t0 or 0, self.options.t0 is not None
+        t0, has_t0 = self.options.t0 or 0, self.options.t0 is not None
         match spec.word:
             case WindowWord.UNBOUNDED | WindowWord.NONE:
-                return Window(WindowKind.ALL, t0=t0, t0_given=given)
+                return Window(WindowKind.ALL, t0=t0, t0_given=has_t0)
             case WindowWord.NOW:
-                return Window(WindowKind.NOW, t0=t0, t0_given=given)
+                return Window(WindowKind.NOW, t0=t0, t0_given=has_t0)
             case WindowWord.ROWS:
-                return Window(WindowKind.COUNT, t0=t0, t0_given=given, count=spec.rows)
+                return Window(WindowKind.COUNT, t0=t0, t0_given=has_t0, count=spec.rows)
             case WindowWord.RANGE if not spec.slide:
-                return Window(WindowKind.RANGE, range=spec.range, t0=t0, t0_given=given)
+                return Window(WindowKind.RANGE, range=spec.range, t0=t0, t0_given=has_t0)
             case WindowWord.RANGE:
                 closing = (
                     WindowKind.CLOSE_OPEN
@@ -309,16 +311,16 @@ class Levels:
                     else WindowKind.CLOSE_CLOSED
                 )
                 kind = WindowKind.CHANGE if self.options.report == "change" else closing
-                return Window(kind, range=spec.range, step=spec.slide, t0=t0, t0_given=given)
+                return Window(kind, range=spec.range, step=spec.slide, t0=t0, t0_given=has_t0)
 
     # -- what cannot be --
 
     def _check_level(self, level: Level, span: Span) -> None:
         """Above a view or a query in brackets only what follows from its changes."""
-        found = Analysis().of(level.node)
-        if found.derived and found.not_by_changes:
+        properties = Analysis().of(level.node)
+        if properties.derived and properties.not_by_changes:
             message = (
-                f"{found.not_by_changes} over a view or a query in brackets "
+                f"{properties.not_by_changes} over a view or a query in brackets "
                 "is not there yet in CQL."
             )
             raise UnsupportedError(message, span=span, text=self.text)

@@ -108,8 +108,8 @@ class Scope:
             if column.table is None
             else [self.table(column.table, column.span)]
         )
-        found = [ColumnRef(i, column.name) for i in tables if column.name in self.columns(i)]
-        if not found:
+        matches = [ColumnRef(i, column.name) for i in tables if column.name in self.columns(i)]
+        if not matches:
             where = f"{column.table} has no column" if column.table else "There is no column"
             if not column.table and column.name in self.results:
                 hint = f"{column.name} is a name of the result only: write what it stands for."
@@ -123,11 +123,11 @@ class Scope:
             raise UnknownNameError(
                 f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
             )
-        if len(found) > 1:
-            several = " or ".join(f"{self.aliases[ref.table]}.{ref.name}" for ref in found)
+        if len(matches) > 1:
+            several = " or ".join(f"{self.aliases[ref.table]}.{ref.name}" for ref in matches)
             message = f"The column {column.name} is in several tables."
             raise QueryError(message, span=column.span, text=self.text, hint=f"Say {several}.")
-        return found[0]
+        return matches[0]
 
     def table(self, alias: str, span: Span) -> int:
         """The number of the table with this alias."""

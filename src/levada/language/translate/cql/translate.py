@@ -53,9 +53,9 @@ def _translate(
 ) -> nodes.Query:
     script = parse_script(text)
     if len(script.queries) != 1:
-        found = "no query" if not script.queries else f"{len(script.queries)} queries"
+        count_text = "no query" if not script.queries else f"{len(script.queries)} queries"
         span = script.queries[1].query.span if script.queries else Span(1, 1)
-        raise QuerySyntaxError(f"This text has {found}, one is needed.", span=span, text=text)
+        raise QuerySyntaxError(f"This text has {count_text}, one is needed.", span=span, text=text)
     return translate_asked(script, script.queries[0], text, streams, options, relations=relations)
 
 
@@ -73,7 +73,11 @@ def translate_asked(
     top = levels.outermost(asked)
     levels.check_report()
     check_depth(top.node, text)
-    if options.empty_reports and (found := Analysis().of(top.node)).derived and found.matchless:
+    if (
+        options.empty_reports
+        and (properties := Analysis().of(top.node)).derived
+        and properties.matchless
+    ):
         message = (
             "Empty reports of an aggregate without Group By over a view or a query "
             "in brackets are not there yet in CQL."

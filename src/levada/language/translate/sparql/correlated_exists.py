@@ -84,8 +84,8 @@ class Early:
         """An inner pattern whose join with the outer solutions is what substitution means. Raises
         ``TooEarlyError``.
         """
-        if isinstance(node, Slice) and (found := unbound(node, self.outer)):
-            raise TooEarlyError(node, min(found))
+        if isinstance(node, Slice) and (unbound_names := unbound(node, self.outer)):
+            raise TooEarlyError(node, min(unbound_names))
         if isinstance(node, Project):
             return replace(node, child=self._within(node).bind(node.child))
         inner: dict[str, Any] = {

@@ -152,13 +152,13 @@ def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -
     return reduce(Union, joined)
 
 
-def _refuse(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
+def _refuse(error: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
     hint = (
-        f"In EXISTS, use ?{found.name} in a triple pattern first, "
+        f"In EXISTS, use ?{error.name} in a triple pattern first, "
         "or in a FILTER at the end of its group."
     )
     return context.unsupported(
-        f"{found.word} within EXISTS that uses ?{found.name} of the outer group", span, hint=hint
+        f"{error.word} within EXISTS that uses ?{error.name} of the outer group", span, hint=hint
     )
 
 

@@ -62,15 +62,15 @@ def expression(node: ast.Expression, context: Context) -> Expression:
         case ast.Aggregate():
             return _aggregate(node, context)
         case ast.Exists(_, negated, _):
-            found = Var(context.mark(node))
-            return Call(Function.NOT, (found,)) if negated else found
+            variable = Var(context.mark(node))
+            return Call(Function.NOT, (variable,)) if negated else variable
 
 
 def with_marks(node: ast.Expression, context: Context) -> tuple[Expression, list[Marked]]:
     """An expression, and each EXISTS in it: the variables that it needs where it is evaluated."""
     with context.marking() as marks:
-        found = expression(node, context)
-    return found, marks
+        translated = expression(node, context)
+    return translated, marks
 
 
 def operation(function: Function, operands: Sequence[Expression]) -> Expression:

@@ -127,11 +127,11 @@ def _repeat(start: End, verb: ast.PathRepeat, end: End, source: Source, context:
     """``?``, ``*`` and ``+``: a closure between distinct variables, and what the ends say."""
     first = start.name if isinstance(start, Var) else context.fresh("p")
     last = end.name if isinstance(end, Var) and end != start else context.fresh("p")
-    given = tuple(None if isinstance(e, Var) else e for e in (start, end))
+    end_terms = tuple(None if isinstance(e, Var) else e for e in (start, end))
     step = path(Var(first), verb.path, Var(last), source, context)
-    none = verb.times != "+" or (any(given) and _may_stay(verb.path))
-    zero = _zero(first, given, source, context) if none else None
-    closure = Closure(step, zero, first, last, verb.times != "?", (given[0], given[1]))
+    none = verb.times != "+" or (any(end_terms) and _may_stay(verb.path))
+    zero = _zero(first, end_terms, source, context) if none else None
+    closure = Closure(step, zero, first, last, verb.times != "?", (end_terms[0], end_terms[1]))
     if isinstance(end, Var) and end == start:
         return Filter(closure, Call(Function.SAME_TERM, (Var(first), Var(last))))
     return closure
@@ -152,11 +152,11 @@ def _may_stay(verb: ast.Path) -> bool:
             return False
 
 
-def _zero(name: str, given: Sequence[Term | None], source: Source, context: Context) -> Node:
+def _zero(name: str, end_terms: Sequence[Term | None], source: Source, context: Context) -> Node:
     """What a path of no step connects with itself, as a variable: the given term (two that differ:
     none), else all of the graph.
     """
-    terms = {term for term in given if term is not None}
+    terms = {term for term in end_terms if term is not None}
     if terms:
         return Values((name,), tuple((term,) for term in terms) if len(terms) == 1 else ())
     p, q, r, t = (Var(context.fresh("p")) for _ in range(4))

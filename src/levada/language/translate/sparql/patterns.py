@@ -103,8 +103,8 @@ def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
             node = _with(node, element, source, context)
             continue
         parts = conjuncts(element.condition)
-        found = [as_exists(part) for part in parts]
-        if not any(found):
+        exists_tests = [as_exists(part) for part in parts]
+        if not any(exists_tests):
             parts = [element.condition]
         for part in parts:
             if as_exists(part) is None:
@@ -112,7 +112,9 @@ def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
                 conditions.append(condition)
                 marks += inner
         tests += [
-            (pattern(t.pattern, source, context), t.negated, t.span) for t in found if t is not None
+            (pattern(t.pattern, source, context), t.negated, t.span)
+            for t in exists_tests
+            if t is not None
         ]
     return node, operation(Function.AND, conditions) if conditions else None, tests, marks
 
@@ -218,11 +220,11 @@ def _graphs(
         raise QueryError(message, span=span, text=context.text, hint="Say --static FILE,graph=IRI.")
     sources: dict[str, Source] = {graph: InGraph(graph) for graph in context.graphs or ()}
     sources |= {window: InWindow(context.windows[window]) for window in windows}
-    found = [
+    branches = [
         join(pattern(group, source, context), Values((name,), ((Iri(graph),),)))
         for graph, source in sources.items()
     ]
-    return _union(found) if found else NOTHING
+    return _union(branches) if branches else NOTHING
 
 
 def _graph(name: ast.Name, group: ast.Group, context: Context) -> Node:
@@ -247,11 +249,11 @@ def _each(
     """``WINDOW ?w``, ``STREAM ?s``: the group over each of these windows in turn, with what the
     variable is there (as in 18.6).
     """
-    found = [
+    branches = [
         join(pattern(group, InWindow(index), context), Values((name,), ((is_,),)))
         for index, is_ in windows
     ]
-    return _union(found) if found else Values((name,), ())
+    return _union(branches) if branches else Values((name,), ())
 
 
 _UNDECLARED = (

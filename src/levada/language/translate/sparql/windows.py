@@ -57,10 +57,10 @@ def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
         )
         raise QueryError(message, span=unit.form.span, text=text)
     t0 = says.t0 if options.t0 is None else options.t0
-    told = replace(options, t0=t0, nonempty=options.nonempty or says.nonempty)
+    merged = replace(options, t0=t0, nonempty=options.nonempty or says.nonempty)
     if options.report is not None or options.period is not None:
-        return told
-    return replace(told, period=says.every, report=None if says.every else says.policy)
+        return merged
+    return replace(merged, period=says.every, report=None if says.every else says.policy)
 
 
 def windows(
@@ -158,22 +158,22 @@ def window(spec: ast.WindowSpec, options: QueryOptions) -> Window:
     >>> window(ast.Range(4000, 2000), QueryOptions(bounds="(]")).kind.name
     'CLOSE_CLOSED'
     """
-    t0, given = options.t0 or 0, options.t0 is not None
+    t0, has_t0 = options.t0 or 0, options.t0 is not None
     match spec:
         case ast.Range(range_, None, to):
-            return Window(WindowKind.RANGE, range=range_, t0=t0, t0_given=given, to=to)
+            return Window(WindowKind.RANGE, range=range_, t0=t0, t0_given=has_t0, to=to)
         case ast.Range(range_, int(step), to):
-            return Window(_sliding(options), range=range_, step=step, t0=t0, t0_given=given, to=to)
+            return Window(_sliding(options), range=range_, step=step, t0=t0, t0_given=has_t0, to=to)
         case ast.LastTriples(count, step):
-            return Window(WindowKind.COUNT, count=count, step=step, t0=t0, t0_given=given)
+            return Window(WindowKind.COUNT, count=count, step=step, t0=t0, t0_given=has_t0)
         case ast.Session(gap):
             at_the_end = options.report != "change" and options.period is None
             kind = WindowKind.ENDED if at_the_end else WindowKind.SESSION
-            return Window(kind, range=gap, t0=t0, t0_given=given)
+            return Window(kind, range=gap, t0=t0, t0_given=has_t0)
         case ast.Instant.NOW:
-            return Window(WindowKind.NOW, t0=t0, t0_given=given)
+            return Window(WindowKind.NOW, t0=t0, t0_given=has_t0)
         case _:
-            return Window(WindowKind.ALL, t0=t0, t0_given=given)
+            return Window(WindowKind.ALL, t0=t0, t0_given=has_t0)
 
 
 def _sliding(options: QueryOptions) -> WindowKind:

@@ -156,9 +156,9 @@ def _read(node: a.Node, query: a.Query) -> list[_Leaf]:
     return [leaf for part in parts for leaf in _leaves(part, query)]
 
 
-def _aggregate(found: Aggregate, colours: Colours) -> Key:
-    arg = () if found.arg is None else _key(found.arg, colours)
-    return (found.function.value, found.distinct, found.separator or "", arg)
+def _aggregate(aggregate: Aggregate, colours: Colours) -> Key:
+    arg = () if aggregate.arg is None else _key(aggregate.arg, colours)
+    return (aggregate.function.value, aggregate.distinct, aggregate.separator or "", arg)
 
 
 def _filters(node: a.Filter, query: a.Query) -> a.Node:
@@ -180,7 +180,7 @@ def _in_order(node: a.Conjunction, query: a.Query) -> a.Conjunction:
     leaves = [leaf for part in node.parts for leaf in _leaves(part, query)]
     colours = _told_apart(leaves)
     at = iter(_ranks([(colour, i) for i, colour in enumerate(colours)]))
-    parts = sorted([_part(part, at) for part in node.parts], key=lambda found: found[0])
+    parts = sorted([_part(part, at) for part in node.parts], key=lambda ranked: ranked[0])
     return a.Conjunction(
         tuple([part for _, part in parts]), _conditions(node.conditions, leaves, colours)
     )
@@ -201,8 +201,8 @@ def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
     """A part with its patterns in the order of their ranks, and the first of these."""
     if not isinstance(part, a.Bgp):
         return next(ranks), part
-    own = sorted(((next(ranks), p) for p in part.patterns), key=lambda found: found[0])
-    return own[0][0], replace(part, patterns=tuple(p for _, p in own))
+    patterns = sorted(((next(ranks), p) for p in part.patterns), key=lambda ranked: ranked[0])
+    return patterns[0][0], replace(part, patterns=tuple(p for _, p in patterns))
 
 
 @frozen
@@ -273,8 +273,8 @@ def _of_leaves(leaves: Sequence[_Leaf]) -> Colours:
 def _told_apart(leaves: Sequence[_Leaf]) -> list[int]:
     """The colour of each leaf, as far as leaves can be told apart."""
     colours = _refined(leaves, _ranks([leaf.form for leaf in leaves]))
-    own = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
-    colours = _refined(leaves, _ranks(own))
+    pairs = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
+    colours = _refined(leaves, _ranks(pairs))
     for _ in range(ROUNDS):
         if (tie := _tie(colours)) is None:
             break
@@ -311,12 +311,12 @@ def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
 
 def _of_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[str, int]:
     """A variable's colour: in leaves of which colours it stands, and where."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    places_by_name: dict[str, list[tuple[int, int]]] = {}
     for leaf, colour in zip(leaves, colours, strict=True):
         for place, name in leaf.variables:
-            found.setdefault(name, []).append((colour, place))
-    ranks = _ranks([tuple(sorted(places)) for places in found.values()])
-    return dict(zip(found, ranks, strict=True))
+            places_by_name.setdefault(name, []).append((colour, place))
+    ranks = _ranks([tuple(sorted(places)) for places in places_by_name.values()])
+    return dict(zip(places_by_name, ranks, strict=True))
 
 
 def _ranks(keys: Sequence[Key]) -> list[int]:

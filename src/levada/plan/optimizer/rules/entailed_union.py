@@ -22,17 +22,17 @@ def distinct_union(node: a.Entailed) -> a.Node:
     """What an entailed pattern means, without ``Entailed``."""
     names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
     forms: dict[a.Alternative, list[tuple[a.Alternative, _Row]]] = {}
-    for found in node.alternatives:
-        form, row = _form(found)
-        forms.setdefault(form, []).append((found, row))
+    for alternative in node.alternatives:
+        form, row = _form(alternative)
+        forms.setdefault(form, []).append((alternative, row))
     whole: a.Node | None = None
     for form, members in forms.items():
-        own = (
+        form_node = (
             _explicit(node, members[0][0])
             if len(members) == 1
             else _join(node, form, [row for _, row in members])
         )
-        branch = a.Project(_spread(node, members[0][0], own), names)
+        branch = a.Project(_spread(node, members[0][0], form_node), names)
         whole = branch if whole is None else a.Union(whole, branch)
     assert whole is not None, "a pattern is an alternative of its own"
     if names:
@@ -42,50 +42,50 @@ def distinct_union(node: a.Entailed) -> a.Node:
     )
 
 
-def _form(found: a.Alternative) -> tuple[a.Alternative, _Row]:
+def _form(alternative: a.Alternative) -> tuple[a.Alternative, _Row]:
     """An alternative with variables in place of its terms, and these."""
-    pairs = list(zip(_PLACES, found.pattern.positions, strict=True))
+    pairs = list(zip(_PLACES, alternative.pattern.positions, strict=True))
     pattern = TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
     binds = tuple(
-        (name, value if isinstance(value, Var) else Var(name)) for name, value in found.binds
+        (name, value if isinstance(value, Var) else Var(name)) for name, value in alternative.binds
     )
-    terms = (*found.pattern.positions, *(value for _, value in found.binds))
-    return a.Alternative(pattern, binds, found.resource), tuple(
+    terms = (*alternative.pattern.positions, *(value for _, value in alternative.binds))
+    return a.Alternative(pattern, binds, alternative.resource), tuple(
         t for t in terms if not isinstance(t, Var)
     )
 
 
-def _explicit(node: a.Entailed, found: a.Alternative) -> a.Node:
+def _explicit(node: a.Entailed, alternative: a.Alternative) -> a.Node:
     """The solutions of one alternative."""
-    whole = _resources(a.Bgp(node.source, (found.pattern,)), found)
-    for name, value in found.binds:
+    whole = _resources(a.Bgp(node.source, (alternative.pattern,)), alternative)
+    for name, value in alternative.binds:
         whole = a.Extend(whole, name, value if isinstance(value, Var) else Const(value))
     return whole
 
 
 def _join(node: a.Entailed, form: a.Alternative, rows: list[_Row]) -> a.Node:
     """The solutions of all alternatives of a form: its pattern with the rows of their terms."""
-    given = [v.name for v in form.pattern.positions if isinstance(v, Var) and v.name in _PLACES]
-    given += [name for name, value in form.binds if value == Var(name)]
+    names = [v.name for v in form.pattern.positions if isinstance(v, Var) and v.name in _PLACES]
+    names += [name for name, value in form.binds if value == Var(name)]
     whole = _resources(a.Bgp(node.source, (form.pattern,)), form)
-    whole = a.Join(whole, a.Values(tuple(given), tuple(rows)))
+    whole = a.Join(whole, a.Values(tuple(names), tuple(rows)))
     for name, value in form.binds:
         if isinstance(value, Var) and value.name != name:
             whole = a.Extend(whole, name, value)
     return whole
 
 
-def _resources(whole: a.Node, found: a.Alternative) -> a.Node:
-    if not found.resource or not isinstance(found.pattern.object, Var):
+def _resources(whole: a.Node, alternative: a.Alternative) -> a.Node:
+    if not alternative.resource or not isinstance(alternative.pattern.object, Var):
         return whole
     return a.Filter(
-        whole, Call(Function.NOT, (Call(Function.IS_LITERAL, (found.pattern.object,)),))
+        whole, Call(Function.NOT, (Call(Function.IS_LITERAL, (alternative.pattern.object,)),))
     )
 
 
-def _spread(node: a.Entailed, found: a.Alternative, whole: a.Node) -> a.Node:
+def _spread(node: a.Entailed, alternative: a.Alternative, whole: a.Node) -> a.Node:
     """A subject or object that is one of terms that are alike stands for each of them."""
-    bound = {name for name, value in found.binds if not isinstance(value, Var)}
+    bound = {name for name, value in alternative.binds if not isinstance(value, Var)}
     pairs = tuple((x, y) for group in node.alike for x in group for y in group if x != y)
     for place in (node.pattern.subject, node.pattern.object):
         if pairs and isinstance(place, Var) and place.name not in bound:

@@ -67,9 +67,9 @@ class _Rewriting:
     def node(self, node: a.Node) -> a.Node:
         if not isinstance(node, a.Bgp):
             return node
-        found = [self.pattern(node.source, pattern) for pattern in node.patterns]
-        plain = tuple(p for part in found if isinstance(part, a.Bgp) for p in part.patterns)
-        others = [part for part in found if not isinstance(part, a.Bgp)]
+        rewritten = [self.pattern(node.source, pattern) for pattern in node.patterns]
+        plain = tuple(p for part in rewritten if isinstance(part, a.Bgp) for p in part.patterns)
+        others = [part for part in rewritten if not isinstance(part, a.Bgp)]
         if not others:
             return node
         parts = [a.Bgp(node.source, plain), *others] if plain else others
@@ -112,14 +112,14 @@ class _Rewriting:
 
     def _leaf(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """All that follows from one explicit triple."""
-        found = alternatives(goal, self.schema, static=_is_static(source))
+        rewritings = alternatives(goal, self.schema, static=_is_static(source))
         free = any(isinstance(t, Var) for t in (goal.subject, goal.object))
         alike = self.schema.alike if free else ()
-        if len(found) == 1 and not alike:
+        if len(rewritings) == 1 and not alike:
             return a.Bgp(source, (goal,))
         if self._counts(source):
-            return distinct_union(a.Entailed(source, goal, found, alike))
-        return a.Entailed(source, goal, found, alike)
+            return distinct_union(a.Entailed(source, goal, rewritings, alike))
+        return a.Entailed(source, goal, rewritings, alike)
 
     def _pairs(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """The pairs of a property that is transitive or has a transitive one below it."""
@@ -162,12 +162,12 @@ class _Rewriting:
                 transitive |= {SUB_CLASS, SUB_PROPERTY} | (
                     {SAME} if self.schema.regime is Regime.OWL else set()
                 )
-            found: dict[Term, list[Reached]] = {}
+            reached_by: dict[Term, list[Reached]] = {}
             for p in sorted((t for t in transitive if isinstance(t, Iri)), key=str):
                 for q, turned, resource in sorted(self.schema.superproperties(p), key=str):
                     if isinstance(q, Iri):
-                        found.setdefault(q, []).append((p, turned, resource))
-            self._paths[static] = found
+                        reached_by.setdefault(q, []).append((p, turned, resource))
+            self._paths[static] = reached_by
         return self._paths[static]
 
     def _counts(self, source: a.Source) -> bool:

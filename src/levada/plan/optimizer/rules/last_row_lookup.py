@@ -47,17 +47,17 @@ def _recent(windows: Windows, node: a.Node) -> a.Node:
     elif isinstance(node, a.Join):
         parts = (node.left, node.right)
     for i, j in permutations(range(len(parts)), 2):
-        if (found := _pair(windows, parts[i], parts[j])) is not None:
-            pair, own = found
+        if (match := _pair(windows, parts[i], parts[j])) is not None:
+            pair, filters = match
             rest = [part for k, part in enumerate(parts) if k not in (i, j)]
-            own = (*conditions, *own)
-            return a.Conjunction((pair, *rest), own) if rest or own else pair
+            filters = (*conditions, *filters)
+            return a.Conjunction((pair, *rest), filters) if rest or filters else pair
     return node
 
 
 def _pair(windows: Windows, left: a.Node, right: a.Node) -> Found | None:
     """Two parts as rows of now with those before, and the filters on them; None if they are not."""
-    (one, own), (other, more) = _bare(left), _bare(right)
+    (one, filters), (other, more) = _bare(left), _bare(right)
     if not (isinstance(one, a.Scan) and isinstance(other, a.Scan)) and not (
         isinstance(one, a.SubQuery) and isinstance(other, a.SubQuery)
     ):
@@ -66,7 +66,7 @@ def _pair(windows: Windows, left: a.Node, right: a.Node) -> Found | None:
     counted = last.kind is WindowKind.COUNT and last.step == 1 and last.count <= MOST
     if now.kind is not WindowKind.NOW or not counted or not _by_partition(one, other):
         return None
-    return (a.Recent(one, other), (*own, *more)) if _same_rows(windows, one, other) else None
+    return (a.Recent(one, other), (*filters, *more)) if _same_rows(windows, one, other) else None
 
 
 def _bare(part: a.Node) -> Found:

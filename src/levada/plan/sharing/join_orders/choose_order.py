@@ -58,13 +58,13 @@ class Chosen:
 def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
     """The order of a conjunction whose parts hang together."""
     n = len(keyed.parts)
-    own = _priced(keyed.conjunction.tree, seen, costs)
-    found = (_best if n <= MOST else _greedy)(keyed, seen, costs)
-    tree, own_tree = found.tree, keyed.conjunction.tree
-    if found.cost >= LESS * own or tree == own_tree:
-        return Chosen((), own_tree, own, own)
+    current_cost = _priced(keyed.conjunction.tree, seen, costs)
+    step = (_best if n <= MOST else _greedy)(keyed, seen, costs)
+    tree, own_tree = step.tree, keyed.conjunction.tree
+    if step.cost >= LESS * current_cost or tree == own_tree:
+        return Chosen((), own_tree, current_cost, current_cost)
     units = (tree,) if costs.measured else tuple(_shared(tree, seen))
-    return Chosen(units, tree, found.cost, own)
+    return Chosen(units, tree, step.cost, current_cost)
 
 
 def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> JoinStep:
@@ -90,17 +90,17 @@ def _best(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
         tree = seen.running(mask)
         low = mask & -mask
         part = (mask - 1) & mask
-        found: JoinStep | None = None
+        cheapest: JoinStep | None = None
         while part:
             # each cut once: the first part is on one side
             rest = mask & ~part
             if part & low and part in best and rest in best and keyed.beside(part) & rest:
                 way = _joined(keyed, seen, costs, best[part], best[rest])
-                if found is None or way.cost < found.cost:
-                    found = way
+                if cheapest is None or way.cost < cheapest.cost:
+                    cheapest = way
             part = (part - 1) & mask
-        assert found is not None, "parts that hang together"
-        best[mask] = found if tree is None else JoinStep(0.0, tree)
+        assert cheapest is not None, "parts that hang together"
+        best[mask] = cheapest if tree is None else JoinStep(0.0, tree)
     return best[(1 << n) - 1]
 
 

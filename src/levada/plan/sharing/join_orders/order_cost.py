@@ -51,11 +51,11 @@ class Costs:
         known: dict[int, float] = {}
 
         def seen(mask: int) -> float | None:
-            if mask not in known and (found := rate(mask)) is not None:
-                known[mask] = found
+            if mask not in known and (measured := rate(mask)) is not None:
+                known[mask] = measured
             return known.get(mask)
 
-        of_parts = [found for i in places_of(within) if (found := seen(1 << i)) is not None]
+        of_parts = [measured for i in places_of(within) if (measured := seen(1 << i)) is not None]
         mean = sum(of_parts) / len(of_parts) if of_parts else 1.0
         factors: dict[Cut, float] = {}
         for left, right in cuts:
@@ -72,10 +72,10 @@ class Costs:
     def rows(self, mask: int) -> float:
         """The rows of a sub-join, for each element, in whichever order it is made."""
         if mask not in self._rows:
-            found = self.known.get(mask)
-            if found is None:
-                found = self._expected(mask) if mask & (mask - 1) else self.mean
-            self._rows[mask] = found
+            rows = self.known.get(mask)
+            if rows is None:
+                rows = self._expected(mask) if mask & (mask - 1) else self.mean
+            self._rows[mask] = rows
         return self._rows[mask]
 
     def _expected(self, mask: int) -> float:
@@ -93,7 +93,7 @@ class Costs:
 
     def _factor(self, left: int, right: int) -> float | None:
         """The factor of the measured join by the same variables that is most like this one."""
-        by, best, found = self._shared(left, right), 0, None
+        by, best, best_factor = self._shared(left, right), 0, None
         for (one, other), factor in self.cuts.items():
             if self._shared(one, other) != by:
                 continue
@@ -102,8 +102,8 @@ class Costs:
                 (left & other).bit_count() * (right & one).bit_count(),
             )
             if alike > best:
-                best, found = alike, factor
-        return found
+                best, best_factor = alike, factor
+        return best_factor
 
     def _shared(self, left: int, right: int) -> frozenset[str]:
         one, other = (

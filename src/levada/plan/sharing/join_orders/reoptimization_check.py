@@ -49,8 +49,8 @@ def better(
     seen = Seen(running, lambda mask: 1)
     if (tree := running(whole)) is not None:  # others have all of it
         costs = Costs.of(keyed, whole, rate, ())
-        own = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).own
-        return _enough(Chosen((tree,), tree, 0.0, own), followed)
+        current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).own
+        return _enough(Chosen((tree,), tree, 0.0, current_cost), followed)
     cuts = [cut for _, cut in cuts_of(followed.conjunction.tree)]
     cuts += [cut for mask in keyed.connected(whole, n) if (cut := _cut(known, keyed, mask))]
     return _enough(choose(keyed, seen, Costs.of(keyed, whole, rate, cuts)), followed)

@@ -177,19 +177,19 @@ class RunningSubjoins:
         self._learn()
         if self._wishes is None or any(one.name not in self._wishes.keyed for one in asked):
             self._wishes = self._wishes_of(every)
-        found: dict[str, dict[int, Chosen]] = {}
+        chosen_by_query: dict[str, dict[int, Chosen]] = {}
         for one in asked:
             for number, each in self._wishes.keyed[one.name]:
                 chosen = self._chosen(each, self._wishes)
                 tree = each.conjunction.tree
                 if chosen is not None:
-                    found.setdefault(one.name, {})[number] = chosen
+                    chosen_by_query.setdefault(one.name, {})[number] = chosen
                     tree = tree if not chosen.units else chosen.tree
                 for sub, (left, right) in cuts_of(tree):
                     join = self._wishes.of(each, left | right)
                     if join is not None:
                         self._coming.setdefault(join.key, join.canonical(sub))
-        return found
+        return chosen_by_query
 
     def _wishes_of(self, asked: Sequence[Asked]) -> _Wishes:
         """What queries that come together join."""
@@ -201,22 +201,24 @@ class RunningSubjoins:
             ]
             for one in asked
         }
-        every = [each for own in keyed.values() for _, each in own]
+        every = [each for conjunctions in keyed.values() for _, each in conjunctions]
         uses = Counter(n for each in every for n in {part.number for part in each.parts})
-        found = _Wishes(keyed, uses, self._runs)
+        wishes = _Wishes(keyed, uses, self._runs)
         for each in every:
-            found.wanted.update({each.sub_join(mask).key for mask in found.sets(each)})
-        return found
+            wishes.wanted.update({each.sub_join(mask).key for mask in wishes.sets(each)})
+        return wishes
 
     def _as_forced(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
         assert self.forced is not None, "who says the orders"
-        found: dict[str, dict[int, Chosen]] = {}
+        chosen_by_query: dict[str, dict[int, Chosen]] = {}
         for one in asked:
             for number, conjunction in enumerate(one.conjunctions):
                 units = tuple(self.forced(one.name, number, conjunction))
                 if units:
-                    found.setdefault(one.name, {})[number] = Chosen(units, units[0], 0.0, 0.0)
-        return found
+                    chosen_by_query.setdefault(one.name, {})[number] = Chosen(
+                        units, units[0], 0.0, 0.0
+                    )
+        return chosen_by_query
 
     def _keyed(self, installer: Installer, conjunction: Conjunction) -> Keyed:
         return Keyed.of(conjunction, installer, self._numbers, lifted=self.lifted)
@@ -268,8 +270,8 @@ class RunningSubjoins:
             return 1 if join is None else max(wishes.wanted[join.key], 1)
 
         if (tree := running(whole)) is not None:  # equal ones cost no search
-            own = keyed.conjunction.tree
-            return Chosen((tree,) if tree != own else (), tree, 0.0, 0.0)
+            current_tree = keyed.conjunction.tree
+            return Chosen((tree,) if tree != current_tree else (), tree, 0.0, 0.0)
         costs = Costs.of(keyed, whole, self._rates(keyed, wishes), self._cuts(keyed, wishes))
         return choose(keyed, Seen(running, wants), costs)
 

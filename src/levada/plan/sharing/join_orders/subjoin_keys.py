@@ -56,9 +56,9 @@ class Numbers:
     def part(self, op: Op, installer: Installer, *, lifted: bool) -> Part:
         """A part of a query's conjunction; ``lifted``: whatever its constants are."""
         windows = op.windows or ()
-        own = installer.timing.of_rows(windows)
+        rows = installer.timing.of_rows(windows)
         terms: dict[str, object] = {}
-        spans = own.windows
+        spans = rows.windows
         if lifted:
             lifting = Parameterizer(windows)
             op = lifting.lift(op, (0,))
@@ -66,13 +66,13 @@ class Numbers:
             terms = {name: object() for name in op.variables if name.startswith(".")}
             terms |= {one.name: one.terms for one in lifting.found if one.source}
             spans = with_widest_windows(spans)
-            if all(window.kind in LOOSE for window in own.windows):
+            if all(window.kind in LOOSE for window in rows.windows):
                 windows = ()  # one here and two there are one join (``physical/shared/by_leaf``)
         base, source = look_through(op)
         shown = tuple(
             [base.variables.index(source[v]) if v in source else -1 for v in op.variables]
         )
-        key = (installer.signature(base), shown, spans, own.streams)
+        key = (installer.signature(base), shown, spans, rows.streams)
         number = self.known.get(key)
         if number is None:
             number = self.known[key] = self._next
@@ -135,23 +135,23 @@ class Keyed:
         for i, names in enumerate(bound):
             for name in names:
                 with_[name] = with_.get(name, 0) | 1 << i
-        found = []
+        masks = []
         for i, names in enumerate(bound):
             mask = 0
             for name in names:
                 mask |= with_[name]
-            found.append(mask & ~(1 << i))
-        return tuple(found)
+            masks.append(mask & ~(1 << i))
+        return tuple(masks)
 
     def beside(self, mask: int) -> int:
         """The parts that have a key with some of these."""
-        found = self._beside.get(mask)
-        if found is None:
-            found = 0
+        neighbours = self._beside.get(mask)
+        if neighbours is None:
+            neighbours = 0
             for i in places_of(mask):
-                found |= self.near[i]
-            found = self._beside[mask] = found & ~mask
-        return found
+                neighbours |= self.near[i]
+            neighbours = self._beside[mask] = neighbours & ~mask
+        return neighbours
 
     def is_connected(self, mask: int) -> bool:
         """Whether parts hang together by keys."""
@@ -166,15 +166,15 @@ class Keyed:
         smaller ones first.
         """
         level = [1 << i for i in places_of(within)]
-        found = list(level)
+        masks = list(level)
         for _ in range(most - 1):
             level = list(
                 dict.fromkeys(
                     mask | 1 << i for mask in level for i in places_of(self.beside(mask) & within)
                 )
             )
-            found += level
-        return found
+            masks += level
+        return masks
 
     def sub_join(self, mask: int) -> SubJoin:
         """The key of a sub-join of these parts."""
@@ -199,17 +199,21 @@ def _sub_join(
     parts: Sequence[Part], places: Sequence[int], conditions: Sequence[Expression]
 ) -> SubJoin:
     by_number = sorted(places, key=lambda i: parts[i].number)
-    alike = [list(own) for _, own in groupby(by_number, key=lambda i: parts[i].number)]
+    alike = [list(group) for _, group in groupby(by_number, key=lambda i: parts[i].number)]
     orders = [by_number]
-    if len(alike) < len(places) and prod(factorial(len(own)) for own in alike) <= ORDERS:
-        orders = [[i for own in each for i in own] for each in product(*map(permutations, alike))]
-    found = [(_labelled(parts, order), tuple(order)) for order in orders]
-    key, order = min(found)
+    if len(alike) < len(places) and prod(factorial(len(group)) for group in alike) <= ORDERS:
+        orders = [
+            [i for group in each for i in group] for each in product(*map(permutations, alike))
+        ]
+    labelled = [(_labelled(parts, order), tuple(order)) for order in orders]
+    key, order = min(labelled)
     if not conditions:
         return SubJoin(key, order)
     names = {label: i for i, label in enumerate(_labels(parts, order))}
-    told = sorted(_NAME.sub(lambda m: f"?{names.get(m[1], m[1])}", show(c)) for c in conditions)
-    return SubJoin((key, *told), order)
+    condition_texts = sorted(
+        _NAME.sub(lambda m: f"?{names.get(m[1], m[1])}", show(c)) for c in conditions
+    )
+    return SubJoin((key, *condition_texts), order)
 
 
 def _labels(parts: Sequence[Part], order: Sequence[int]) -> list[object]:

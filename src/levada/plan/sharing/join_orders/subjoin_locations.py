@@ -44,12 +44,12 @@ def followed(
 
 
 def placed(
-    found: tuple[RunningConjunction, Mapping[int, int]],
+    numbered: tuple[RunningConjunction, Mapping[int, int]],
     common: CommonSubexpressions,
     index: Mapping[Shape, int],
 ) -> RunningConjunction:
     """A conjunction with the places of its operators, of those that are installed."""
-    followed, numbers = found
+    followed, numbers = numbered
     made = {
         mask: known.made[-1]
         for mask, number in numbers.items()

@@ -88,14 +88,14 @@ class Sites:
         """The site of a query that comes; ``marks``: of its parts."""
         reach = Reach.of(said)
         parts = Counter(site for mark in marks for site in self._there.get(mark, ()))
-        found = [
+        candidates = [
             Candidate(site, parts[site], self._price(site, reach.own, marks, streams))
             for site in dict.fromkeys([reach.own, *parts])
             if reach.has(site)
         ]
-        best = min(found, key=lambda one: _order(one, reach.own, found))
+        best = min(candidates, key=lambda one: _order(one, reach.own, candidates))
         masked = {site: count for site, count in sorted(parts.items()) if not reach.has(site)}
-        self.chosen[name] = Chosen(said, best.site, tuple(found), masked)
+        self.chosen[name] = Chosen(said, best.site, tuple(candidates), masked)
         self._stand(name, best.site, marks, streams)
         return best.site
 
@@ -122,7 +122,7 @@ class Sites:
         self._coming -= Counter((standing.site, stream) for stream in standing.streams)
 
     def _price(
-        self, site: str, own: str, marks: Sequence[int], streams: Sequence[str]
+        self, site: str, home: str, marks: Sequence[int], streams: Sequence[str]
     ) -> float | None:
         """What a query costs at a site, in rows times delays; None: that is not known."""
         measured = self._measured(marks)
@@ -134,7 +134,7 @@ class Sites:
             elements[stream] * self.regions.delay(self.of_stream.get(stream, ""), site)
             for stream in new
         )
-        return brought + out * self.regions.delay(site, own)
+        return brought + out * self.regions.delay(site, home)
 
     def _measured(self, marks: Sequence[int]) -> tuple[float, Mapping[str, int]] | None:
         """The results of a query that has most of another one, wherever it stands, and the elements
@@ -143,19 +143,19 @@ class Sites:
         for mark in marks:  # what all of the query is stands first
             for users in self._there.get(mark, {}).values():
                 for name in islice(users, FEW):
-                    own = self._of[name]
-                    since = {s: self.elements.get(s, 0) - own.began[s] for s in own.streams}
+                    user = self._of[name]
+                    since = {s: self.elements.get(s, 0) - user.began[s] for s in user.streams}
                     had = self.had(name)
                     if had is not None and all(since.values()):
                         return had, Counter(since)
         return None
 
 
-def _order(one: Candidate, own: str, others: Sequence[Candidate]) -> tuple[float, ...]:
+def _order(one: Candidate, home: str, others: Sequence[Candidate]) -> tuple[float, ...]:
     if any(other.price is None for other in others):
-        return (-one.parts, one.site != own)
+        return (-one.parts, one.site != home)
     assert one.price is not None, "all are known"
-    return (one.price, one.site != own, -one.parts)
+    return (one.price, one.site != home, -one.parts)
 
 
 def marks_of(installer: Installer, root: Op, *, alike: bool) -> list[int]:
@@ -163,7 +163,7 @@ def marks_of(installer: Installer, root: Op, *, alike: bool) -> list[int]:
     joins but for what can be relaxed. The last operator has the query's name, and the first ones
     are read by all.
     """
-    found: list[int] = []
+    marks: list[int] = []
     waiting, seen = list(root.inputs), set[int]()
     while waiting:
         op = waiting.pop(0)
@@ -171,10 +171,10 @@ def marks_of(installer: Installer, root: Op, *, alike: bool) -> list[int]:
             continue
         seen.add(id(op))
         if not isinstance(op.spec, p.Rename):
-            found.append(hash(installer.signature(op)))
+            marks.append(hash(installer.signature(op)))
         if not isinstance(op.spec, WHOLE):
             waiting += op.inputs
     if alike:
         windows = installer.timing.of_rows
-        found += [hash(installer.signature(block.relaxed)) for block in blocks(root, windows)]
-    return list(dict.fromkeys(found))
+        marks += [hash(installer.signature(block.relaxed)) for block in blocks(root, windows)]
+    return list(dict.fromkeys(marks))

@@ -69,9 +69,9 @@ class Reach(NamedTuple):
         >>> Reach.of("east+west"), Reach.of("")
         (Reach(own='east', others=('west',), all=False), Reach(own='', others=(), all=True))
         """
-        own, *others = said.split("+")
+        home, *others = said.split("+")
         named = tuple([name for name in others if name != ANY])
-        return Reach(own, named, not own or ANY in others)
+        return Reach(home, named, not home or ANY in others)
 
     def has(self, region: str) -> bool:
         """Whether operators of a region may be shared: those that are everywhere always."""

@@ -176,16 +176,16 @@ class _Members:
     """An aggregate whose value is all that SAMPLE may return; of no solution it has none."""
 
     def __init__(self) -> None:
-        self.found: set[str] = set()
+        self.terms: set[str] = set()
 
     def accumulate(self, term: Any) -> None:
         if term != ox.NamedNode(_UNBOUND):
-            self.found.add(str(term))
+            self.terms.add(str(term))
 
     def finish(self) -> Any:
-        if not self.found:
+        if not self.terms:
             return None
-        return ox.Literal(json.dumps(sorted(self.found)), datatype=ox.NamedNode(MEMBERS))
+        return ox.Literal(json.dumps(sorted(self.terms)), datatype=ox.NamedNode(MEMBERS))
 
 
 def members(text: str) -> list[str] | None:

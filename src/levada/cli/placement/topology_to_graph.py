@@ -69,7 +69,7 @@ def _messages(document: Document) -> Iterator[Message]:
             targets = _stage(document, b.stage)
             home = edge.grouping == "home"
             yield _at(document, a.stage, feeds[a.name]), targets[:1] if home else targets, rows
-    for node, rows in zip(document.nodes, document.given, strict=True):
+    for node, rows in zip(document.nodes, document.output_rows, strict=True):
         if node.name.startswith("Emit") or rows is not None:
             yield _at(document, node.stage, feeds[node.name]), (OUTPUT,), rows
 

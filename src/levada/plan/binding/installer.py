@@ -93,7 +93,7 @@ class Installer(Steps):
     def number(
         self, op: Op, common: CommonSubexpressions, on_new: Callable[[Op, Numbered, Place], None]
     ) -> int:
-        """The number of an operator, after those of all below; ``found`` is told each one."""
+        """The number of an operator, after those of all below; ``on_new`` is called with each."""
         if id(op) not in self.numbers:
             if isinstance(op.spec, p.Applied):
                 form = self._form(op.inputs[0], common)
@@ -173,7 +173,7 @@ class Installer(Steps):
         below: Callable[[Op], Installed],
         input_reads: Sequence[Read],
     ) -> tuple[Installed, Shape]:
-        """Installs an operator of which this is read, and that reads what is ``found``, over what
+        """Installs an operator of which this is read, and that reads ``input_reads``, over what
         is installed ``below``; also the shape of which it was to be.
         """
         self.level, self.timing = place

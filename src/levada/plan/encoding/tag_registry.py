@@ -62,10 +62,10 @@ class Registry:
     def fields(self, cls: type) -> Fields:
         """How a class is written; found out when it is first asked for."""
         if cls not in self._fields:
-            self._fields[cls] = self._found(cls)
+            self._fields[cls] = self._describe(cls)
         return self._fields[cls]
 
-    def _found(self, cls: type) -> Fields:
+    def _describe(self, cls: type) -> Fields:
         assert cls in self.tags, f"{cls.__qualname__} has no tag by which it could be written"
         if issubclass(cls, Enum):
             column, get = self.column(str), attrgetter("value")

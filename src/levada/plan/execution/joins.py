@@ -203,7 +203,7 @@ def is_alike(step: object, i: int) -> bool:
 
 
 def of_groups(step: object, frames: Sequence[T | None], values: Sequence[T]) -> Sequence[T]:
-    """What a step is ``given`` but for the ``frames`` of inputs that all partitions have: no group
+    """The ``values`` of a step but for the ``frames`` of inputs that all partitions have: no group
     has them.
     """
     if not isinstance(step, LinkedJoin):

@@ -365,7 +365,7 @@ def home_number(node: int, op: Longs) -> Longs:
 
 
 def gather_up(plan: Plan, amounts: Mapping[int, Doubles], *, divided: bool = False) -> Charges:
-    """Adds to the ``own`` amount of each member those of all members that it reads, by node; a node
+    """Adds to the ``amounts`` of each member those of all members that it reads, by node; a node
     without any is left out.
 
     ``divided``: a member's amount is divided equally among the members that read it, so the last

@@ -40,23 +40,25 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SharedJoinNode:
-    """A relaxed join or set, or what keeps a side of several (``node``), as it stands below the
-    picks of a node: which ``members`` of the pick are above which of it (``join_members``).
-    ``places``: of its windows among the pick's. Behind what comes to such a side stands what is
-    kept of it.
+    """A node that picks share: a relaxed join, a relaxed set, or an arrangement of a join side.
+
+    ``pick``: the node of the picks. ``members``: members of the pick; ``node_members``: the member
+    of ``node`` below each of them. ``places``: positions of the node's windows among the windows of
+    the pick. ``sides``: the inputs of the node; an arrangement has the arriving rows first, then
+    the kept rows.
     """
 
     pick: PlanNode[s.Pick]
     node: int
     members: Longs
-    join_members: Longs
+    node_members: Longs
     sides: tuple[Side, ...]
     places: tuple[int, ...]
 
     def kinds(self) -> tuple[list[tuple[Window, ...]], Longs]:
         """The windows of its picks, for each of its own members once; and which members."""
         kinds, of_member = self.pick.known(window_kinds)
-        codes = np.unique(self.join_members * len(kinds) + of_member[self.members])
+        codes = np.unique(self.node_members * len(kinds) + of_member[self.members])
         members, kind = np.divmod(codes, len(kinds))
         return [kinds[each] for each in kind.tolist()], members
 

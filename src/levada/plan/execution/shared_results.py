@@ -61,7 +61,7 @@ def alike_of(plan: Plan, number: int) -> SharedResults | None:
     known: _Known = plan.facts.setdefault(_Known, _Known())
     if number not in known:
         emit = plan.nodes[number].of(s.Emit)
-        known[number] = None if emit is None else _found(plan, emit)
+        known[number] = None if emit is None else _find_results(plan, emit)
     return known[number]
 
 
@@ -96,7 +96,7 @@ def with_same(rows: Frame, same: Frame, members: int) -> Frame:
     return whole.take(np.argsort(whole["op"], kind="stable"))
 
 
-def _found(plan: Plan, node: PlanNode[s.Emit]) -> SharedResults | None:
+def _find_results(plan: Plan, node: PlanNode[s.Emit]) -> SharedResults | None:
     (below,) = node.inputs
     (fan,) = (edge.fan for edge in plan.nodes[below].consumers if edge.node == node.id)
     counts = np.diff(fan.offsets)

@@ -154,7 +154,7 @@ def _read_again(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     renewed: dict[int, PlanNode] = {}
     for number, each in shares.standing.items():
         for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
-            node, members = plan.nodes[number], one.join_members[one.pick.fresh[one.members]]
+            node, members = plan.nodes[number], one.node_members[one.pick.fresh[one.members]]
             while node.inputs:
                 members = node.members.inputs[0][members].astype(np.int64)
                 node = plan.nodes[node.inputs[0]]

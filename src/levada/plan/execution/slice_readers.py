@@ -113,11 +113,11 @@ def readers_of(plan: Plan, node: PlanNode) -> tuple[Readers, ...]:
     """The GROUP BYs that have rows of a node in common, found once."""
     known: _Known = plan.facts.setdefault(_Facts, _Facts())
     if node.id not in known:
-        known[node.id] = tuple(_found(plan, node))
+        known[node.id] = tuple(_find_readers(plan, node))
     return known[node.id]
 
 
-def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
+def _find_readers(plan: Plan, node: PlanNode) -> Iterator[Readers]:
     by_keys: dict[tuple[tuple[int, ...], Form | None], list[Reader]] = {}
     for reader in _reading(plan, node):
         if _closes(reader.panes):

@@ -105,7 +105,7 @@ class Schema:
     ranges: Mapping[Term, frozenset[Term]]
     transitive: frozenset[Term]
     alike: tuple[tuple[Term, ...], ...]
-    _found: dict[tuple[str, Term], frozenset[Term]] = field(default_factory=dict)
+    _closures: dict[tuple[str, Term], frozenset[Term]] = field(default_factory=dict)
 
     @staticmethod
     def of(statements: Iterable[Statement], regime: Regime) -> Schema:
@@ -174,14 +174,14 @@ class Schema:
     def _reached(
         self, word: str, c: Term, edges: Mapping[Term, frozenset[Term]]
     ) -> frozenset[Term]:
-        if (word, c) not in self._found:
+        if (word, c) not in self._closures:
             seen, waiting = {c}, [c]
             while waiting:
                 new = edges.get(waiting.pop(), frozenset()) - seen
                 seen |= new
                 waiting += new
-            self._found[word, c] = frozenset(seen)
-        return self._found[word, c]
+            self._closures[word, c] = frozenset(seen)
+        return self._closures[word, c]
 
     @cached_property
     def _lower(self) -> dict[Term, frozenset[Term]]:

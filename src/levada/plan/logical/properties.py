@@ -82,7 +82,9 @@ class Analysis:
 
     def __init__(self, now: Collection[int] = ()) -> None:
         self._now = frozenset(now)
-        self._found: dict[int, tuple[a.Node, Properties]] = {}  # by identity, which the node keeps
+        self._entries: dict[
+            int, tuple[a.Node, Properties]
+        ] = {}  # by identity, which the node keeps
 
     @staticmethod
     def over(windows: Sequence[StreamWindow]) -> Analysis:
@@ -91,10 +93,10 @@ class Analysis:
 
     def of(self, node: a.Node) -> Properties:
         """What is true of this part."""
-        entry = self._found.get(id(node))
+        entry = self._entries.get(id(node))
         if entry is None:
             entry = node, self._properties(node, [self.of(child) for child in children(node)])
-            self._found[id(node)] = entry
+            self._entries[id(node)] = entry
         return entry[1]
 
     def _properties(self, node: a.Node, below: Sequence[Properties]) -> Properties:

@@ -59,7 +59,7 @@ class Orders:
     """
 
     units: Mapping[int, Sequence[Tree]] = field(default_factory=dict)
-    found: list[Conjunction] = field(default_factory=list)
+    conjunctions: list[Conjunction] = field(default_factory=list)
 
 
 def join_all(
@@ -82,13 +82,15 @@ def join_all(
         parts = [_filter_rows(part, pending, parts) for part in parts]
     joining = _Joined(parts, pending, joins)
     across = tuple(pending)
-    units = () if orders is None else orders.units.get(len(orders.found), ())
+    units = () if orders is None else orders.units.get(len(orders.conjunctions), ())
     order = joining.order(units)
     while len(order.parts) > 1:
         joining.join(order)
     ((rank, whole),) = order.parts.items()
     if orders is not None:
-        orders.found.append(Conjunction(tuple(parts), across, joining.trees[rank], joining.joined))
+        orders.conjunctions.append(
+            Conjunction(tuple(parts), across, joining.trees[rank], joining.joined)
+        )
     for condition in pending:
         whole = filter_(whole, condition)
     return whole

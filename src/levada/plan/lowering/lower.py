@@ -133,7 +133,7 @@ class _Lowering:
         asked, inner = at.asked, self._within(at)
         body = build.rename(inner.node(asked.pattern), names)
         if at.whole:
-            windows, level_windows, reports = inner.nonempty_by(), at.own, asked.reports
+            windows, level_windows, reports = inner.nonempty_by(), at.windows, asked.reports
             return build_incremental.snapshot(
                 body,
                 windows,
@@ -150,7 +150,9 @@ class _Lowering:
         if asked.output is Output.RSTREAM or asked.reports.nonempty or free:
             body = inner.report(body)
         if asked.output is not Output.RSTREAM:
-            body = build_reports.changes(body, asked.output, at.enumerated, _timed(body, at.own))
+            body = build_reports.changes(
+                body, asked.output, at.enumerated, _timed(body, at.windows)
+            )
             if self.q.form is Form.SELECT and (keys := shown_order(asked.pattern, names)):
                 body = replace(build_reports.order(body, keys, 0, None), weighted=body.weighted)
         return body

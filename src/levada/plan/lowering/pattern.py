@@ -178,10 +178,10 @@ class PatternLowering:
         that stay are rows without times as they are.
         """
         stays = isinstance(node, a.Closure) and not self.leaves.replaceable
-        if stays or not self.at.own:
+        if stays or not self.at.windows:
             return self.node(node)
         reread_graphs = self.leaves.replaceable & graphs_read(self.q, node)
-        at = replace(self.at, own=(), enumerated=True, turning=False)
+        at = replace(self.at, windows=(), enumerated=True, turning=False)
         leaves = replace(self.leaves, q=replace(self.q, windows=()))
         apart = PatternLowering(self.q, at, leaves, self.shared, self.derived)
         return build_joins.once(apart.report(apart.node(node)), reread_graphs, len(self.q.windows))
@@ -193,7 +193,7 @@ class PatternLowering:
         right stay what they are.
         """
         one, other = self.node(left), self.node(right)
-        if not self.at.own or other.windows != () or one.windows == ():
+        if not self.at.windows or other.windows != () or one.windows == ():
             return self._met(one, other)
         late = condition is not None and per_report(condition)
         return self.report(one) if late or one.by_changes else one, other
@@ -259,7 +259,7 @@ class PatternLowering:
         """The join of all parts, each condition as soon as it can be told."""
         paths = [part for part in parts if self._is_searched(part)]
         operators = [op for part in parts if part not in paths for op in self._operators(part)]
-        if self._found.tuples:
+        if self._properties.tuples:
             operators = _require_keys(operators)
         timed = [op for op in operators if op.windows is not None]
         reported = [self.report(op) for op in operators if op.windows is None]
@@ -281,12 +281,12 @@ class PatternLowering:
 
     def _is_searched(self, node: a.Node) -> bool:
         """Whether this is paths over a window, which are searched when the others are known."""
-        if not self.at.own or not isinstance(node, a.Closure):
+        if not self.at.windows or not isinstance(node, a.Closure):
             return False
         return self.shared.analysis.of(node).reads_window
 
     def _is_static(self, op: Op) -> bool:
-        return bool(self.at.own) and op.windows == () and not isinstance(op.spec, p.Constant)
+        return bool(self.at.windows) and op.windows == () and not isinstance(op.spec, p.Constant)
 
     def _operators(self, node: a.Node) -> list[Op]:
         """A part of a conjunction; the patterns of a basic graph pattern are parts of their own."""
@@ -333,14 +333,14 @@ class PatternLowering:
         """GROUP BY of the rows of a part; ``adds_up``: so do its aggregates."""
         keys, specs, names = asked
         if self.at.mode is Mode.CHANGES or (adds_up and self._follows(rows, part)):
-            on_rows = self.at.mode is Mode.CHANGES and self._found.over_tuples
+            on_rows = self.at.mode is Mode.CHANGES and self._properties.over_tuples
             marks = self.nonempty_by() if on_rows and not keys else ()
             rows = self._deltas(rows, keys)
             return build_incremental.running(
                 rows, keys, specs, names, marks, enumerated=not on_rows
             )
         rows = self.report(rows) if self.at.mode is Mode.INSTANT or rows.by_changes else rows
-        windows = self.q.windows if self.at.own else ()
+        windows = self.q.windows if self.at.windows else ()
         return build_reports.group(rows, keys, specs, names, self.at.enumerated, windows=windows)
 
     def _distinct(self, rows: Op, part: a.Node) -> Op:
@@ -360,7 +360,7 @@ class PatternLowering:
         return build_incremental.deltas(rows, keys, enumerated=self.at.asked.changing)
 
     @property
-    def _found(self) -> Properties:
+    def _properties(self) -> Properties:
         """What is true of this level."""
         return self.shared.analysis.of(self.at.asked.pattern)
 

@@ -44,15 +44,16 @@ def top(query: a.Query) -> tuple[int, ...]:
 
 @frozen
 class LevelQuery:
-    """What is asked of a level: its pattern and what of it is written at which reports of the
-    windows ``own``; ``show_empty``: at empty ones, too. ``changing``: static data that it reads may
-    be replaced.
+    """The part of a query that a level evaluates: its pattern, its output and its reports.
+
+    ``windows``: the indexes of the windows whose reports are written. ``show_empty``: empty reports
+    are written, too. ``changing``: static data that the level reads may be replaced.
     """
 
     form: Form
     pattern: a.Node
     output: Output
-    own: tuple[int, ...]
+    windows: tuple[int, ...]
     reports: a.Reporting
     show_empty: bool = False
     changing: bool = False
@@ -73,7 +74,7 @@ class Level:
     """
 
     asked: LevelQuery
-    own: tuple[int, ...]
+    windows: tuple[int, ...]
     mode: Mode
     enumerated: bool
     whole: bool
@@ -82,13 +83,13 @@ class Level:
 
 def level_of(asked: LevelQuery, properties: Properties, windows: Sequence[StreamWindow]) -> Level:
     """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
-    level_windows = [windows[w] for w in asked.own]
+    level_windows = [windows[w] for w in asked.windows]
     mode = mode_of(asked, properties, level_windows)
     whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.plain)
     changed = asked.show_empty or needs_latest(asked, level_windows)
     reported = mode is Mode.REPORTS and needs_list(asked, properties, level_windows)
     turning = mode is Mode.REPORTS and _turns(asked, properties, level_windows)
-    return Level(asked, asked.own, mode, changed if whole else reported, whole, turning)
+    return Level(asked, asked.windows, mode, changed if whole else reported, whole, turning)
 
 
 def mode_of(

@@ -63,11 +63,11 @@ class EqualQueryMerger:
             del self.fresh[name]
             if query is None or name in topology.switches or why_not(name):
                 continue
-            for later, first in self._found(topology, query):
+            for later, first in self._equal_pairs(topology, query):
                 room -= 1
                 yield later, first
 
-    def _found(self, topology: Topology, query: QueryPlan) -> Iterator[tuple[str, str]]:
+    def _equal_pairs(self, topology: Topology, query: QueryPlan) -> Iterator[tuple[str, str]]:
         signature = _alike(topology, query)
         number = hash(signature)
         first = topology.queries.get(self._first.get(number, ""))

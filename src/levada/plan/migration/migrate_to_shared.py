@@ -67,7 +67,7 @@ def _installed(
     made = batch.install()[name]
     joins = [
         placed(each, topology._common, topology.index)
-        for each in followed(orders.found, installer, root, roots[name])
+        for each in followed(orders.conjunctions, installer, root, roots[name])
     ]
     return made.shape, made.member, joins
 

@@ -32,7 +32,7 @@ def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: b
         query, topology.facts, empty_reports=empty_reports, replaceable=topology.replaceable,
         joins=topology.joins, orders=orders,
     )  # fmt: skip
-    if all(len(each.parts) < 3 for each in orders.found):
+    if all(len(each.parts) < 3 for each in orders.conjunctions):
         return False
     installer = Installer(
         query,
@@ -46,7 +46,7 @@ def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: b
     if places is None:
         return False
     installer.site = _site(topology, places)
-    for number, each in enumerate(orders.found):
+    for number, each in enumerate(orders.conjunctions):
         if 1 < len(each.parts) <= MANY:
             ops = {1 << i: part for i, part in enumerate(each.parts)}
             ops |= {mask_of(tree): op for tree, op in each.joined.items()}

@@ -39,7 +39,7 @@ class ReorderProposal:
     units: Mapping[int, Sequence[Tree]]
     order: str
     cost: float
-    own: float
+    current_cost: float
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Reoptimizer:
     looks: int = 0
     times: dict[str, int] = field(default_factory=dict)
     _until: dict[str, int] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
     _next: int = 0
 
     def went(self, name: str) -> None:
@@ -64,7 +64,7 @@ class Reoptimizer:
         for known in (self.times, self._until):
             for name in [name for name in known if name not in there]:
                 del known[name]
-        self._told &= there.keys()
+        self._reported &= there.keys()
         waiting = [
             name
             for name in there
@@ -116,13 +116,13 @@ class Reoptimizer:
                     if each is not None:
                         order = shown(conjunction.conjunction, each.tree)
                         units = _units(topology, other, {conjunction.number: each.tree})
-                        yield ReorderProposal(other, units, order, each.cost, each.own)
+                        yield ReorderProposal(other, units, order, each.cost, each.current_cost)
             return
 
     def _tell(self, topology: Topology, name: str, why: str, order: str) -> None:
         """A better order that cannot be gone over to."""
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported:
+            self._reported.add(name)
             message = f"{name} would add less by {order}, and keeps its order: {why}"
             topology.journal.tell(topology.version + 1, message)
 

@@ -72,7 +72,7 @@ def begin(
         return None
     joins = [
         placed(each, topology._common, topology.index)
-        for each in followed(orders.found, installer, root, root)
+        for each in followed(orders.conjunctions, installer, root, root)
     ]
     for each in joins:
         topology.orders.meet(each)

@@ -47,7 +47,7 @@ class Batch:
     roots: dict[str, int] = field(default_factory=dict)
     _asked: dict[int, _Asked] = field(default_factory=dict)
     _wanted: dict[int, dict[int, Facet]] = field(default_factory=dict)
-    _found: dict[int, list[Read]] = field(default_factory=dict)
+    _input_reads: dict[int, list[Read]] = field(default_factory=dict)
     _made: dict[int, InstalledOperator] = field(default_factory=dict)
 
     def number(self, installer: Installer, op: Op) -> int:
@@ -94,7 +94,7 @@ class Batch:
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:
             input_reads = reads(asked.op, _needs(asked.op, key)) if asked.below else []
-            self._found[number] = input_reads
+            self._input_reads[number] = input_reads
             form.reads[key] = tuple([_places(read.base, read.wants) for read in input_reads])
         for below, wants in zip(asked.below, form.reads[key], strict=True):
             self._want(below, wants)
@@ -119,7 +119,7 @@ class Batch:
             return self._made[installer.numbers[id(base)]].named(base.variables)
 
         needs = _needs(op, key)
-        input_reads = self._found.pop(number, None) or reads(op, needs)
+        input_reads = self._input_reads.pop(number, None) or reads(op, needs)
         (installed_shape, member_number, names), shape = installer.make(
             op, place, needs, made_below, input_reads
         )

@@ -81,14 +81,14 @@ class Lifted:
 
 @dataclass(slots=True)
 class Parameterizer:
-    """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted.
+    """The walk through one block; ``windows``: of its rows. ``lifted``: what has been lifted.
     ``joined``: below a join, where terms of patterns are, too, and conditions of any form.
     ``static``: whether static rows that a join reads where they are kept may be others, too. While
     those of one are walked through, ``keys_of_static`` are the variables by which they are kept.
     """
 
     windows: tuple[int, ...]
-    found: list[Lifted] = field(default_factory=list)
+    lifted: list[Lifted] = field(default_factory=list)
     joined: bool = True
     static: bool = True
     hidden: int = 0
@@ -125,17 +125,17 @@ class Parameterizer:
     @property
     def keys(self) -> list[Lifted]:
         """Those that are keys."""
-        return [one for one in self.found if one.terms]
+        return [one for one in self.lifted if one.terms]
 
     @property
     def ranges(self) -> list[Lifted]:
         """Those that are ranges."""
-        return [one for one in self.found if one.tests]
+        return [one for one in self.lifted if one.tests]
 
     @property
     def rest(self) -> list[Expression]:
         """The parts of conditions that are neither."""
-        return [one.rest for one in self.found if one.rest is not None]
+        return [one.rest for one in self.lifted if one.rest is not None]
 
     def _pattern(
         self, op: Op, spec: p.Match, pattern: TriplePattern, way: tuple[int, ...]
@@ -149,8 +149,8 @@ class Parameterizer:
             term = places[at]
             assert not isinstance(term, Var), "a term"
             taken = [v.name for v in places if isinstance(v, Var)]
-            name = self._same(term, way, taken) or f".c{len(self.found)}"
-            self.found.append(Lifted(name, (term,), source=(*way, at)))
+            name = self._same(term, way, taken) or f".c{len(self.lifted)}"
+            self.lifted.append(Lifted(name, (term,), source=(*way, at)))
             places[at] = Var(name)
         relaxed = replace(spec, pattern=TriplePattern(*places), lifted=lifted)
         names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
@@ -162,25 +162,25 @@ class Parameterizer:
         for at in _ENDS:
             term = places[at]
             if not isinstance(term, Var):
-                places[at] = Var(f".c{len(self.found)}")
-                self.found.append(Lifted(f".c{len(self.found)}", (term,)))
+                places[at] = Var(f".c{len(self.lifted)}")
+                self.lifted.append(Lifted(f".c{len(self.lifted)}", (term,)))
         names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
         return replace(op, spec=replace(spec, pattern=TriplePattern(*places)), variables=names)
 
     def _same(self, term: Term, way: tuple[int, ...], taken: Sequence[str]) -> str:
         """The variable, but for those ``taken``, that stands for a term in another pattern."""
-        for one in self.found:
+        for one in self.lifted:
             if one.terms == (term,) and one.source[:-1] not in ((), way) and one.name not in taken:
                 return one.name
         return ""
 
     def _rename(self, op: Op, sources: tuple[str, ...], way: tuple[int, ...]) -> Op:
         """A projection, which keeps all that is below it; it is no step of the way."""
-        first = len(self.found)
+        first = len(self.lifted)
         child = self.lift(op.inputs[0], way)
         hidden = {v: self._hidden(v) for v in child.variables if v not in sources}
         shown = dict(zip(reversed(sources), reversed(op.variables), strict=True))
-        for one in self.found[first:]:
+        for one in self.lifted[first:]:
             one.go_by(hidden | shown)
         if child is op.inputs[0] and not hidden:
             return op
@@ -193,7 +193,7 @@ class Parameterizer:
         """The name above of a variable that a projection does not have: no query has such a one,
         nor has a scan, whose own hidden columns are no more the same on two sides than others.
         """
-        lifted = name.startswith(".") and any(one.name == name for one in self.found)
+        lifted = name.startswith(".") and any(one.name == name for one in self.lifted)
         if lifted or name.startswith(".."):
             return name
         self.hidden += 1
@@ -225,8 +225,8 @@ class Parameterizer:
             child = below
         rows = self.lift(child, (*way, 0) if left else way)
         order = {v: i for i, v in enumerate(op.variables)}
-        self.found += [lifted[at] for at in sorted(lifted, key=lambda at: (order[at[0]], at[1]))]
-        self.found += [Lifted(rest=part) for part in rest]
+        self.lifted += [lifted[at] for at in sorted(lifted, key=lambda at: (order[at[0]], at[1]))]
+        self.lifted += [Lifted(rest=part) for part in rest]
         condition = conjunction(left)
         if condition is None:
             return rows

@@ -34,7 +34,7 @@ class Newcomer:
     @property
     def asked(self) -> Asked:
         """As who asks for an order."""
-        return Asked(self.name, self.installer, self.orders.found)
+        return Asked(self.name, self.installer, self.orders.conjunctions)
 
 
 def manner_of(
@@ -75,7 +75,7 @@ def in_order(
     for one in newcomers:
         choices = chosen.get(one.name, {})
         if choices:
-            considered[one.name] = tuple(_told(one.orders.found, choices))
+            considered[one.name] = tuple(_told(one.orders.conjunctions, choices))
         units = {number: each.units for number, each in choices.items() if each.units}
         if units:
             orders = Orders(units)
@@ -92,7 +92,7 @@ def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> 
         conjunction = conjunctions[number]
         if one.tree != conjunction.tree:
             orders.append(Order(shown(conjunction, one.tree), one.cost, bool(one.units)))
-        orders.append(Order(shown(conjunction, conjunction.tree), one.own, not one.units))
+        orders.append(Order(shown(conjunction, conjunction.tree), one.current_cost, not one.units))
     return orders
 
 

@@ -180,7 +180,7 @@ def _joined(
     join_windows = windows(join.windows).windows[: len(join.windows)]
     lifting = Parameterizer(join.windows, static=static)
     relaxed = lifting.lift(join, (0,))
-    if counted or lifting.found or any(window.kind in LOOSE for window in join_windows):
+    if counted or lifting.lifted or any(window.kind in LOOSE for window in join_windows):
         yield replace(_block(op, relaxed, lifting, join_windows), counted=counted)
 
 

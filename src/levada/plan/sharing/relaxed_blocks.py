@@ -29,13 +29,16 @@ Refused = Callable[[str, Iterable[BlockDemand], BlockDemand], str]
 
 @dataclass(eq=False, slots=True)
 class Alike:
-    """Blocks that are the same (``key``) but for what is wanted of them: how many queries want
-    each, and how many of these have it as it is, not relaxed. ``last``: the last query that has it
-    relaxed; ``users``: how many have, but for rows of templates.
+    """Blocks that are equal (``key``) except for the rows that their queries want.
 
-    ``own``: how many blocks have this form by the windows of their queries. ``by_leaf``: what these
-    are with times of each leaf, where that is another form, and at which ``places`` among their
-    windows each leaf has its own. ``forms``: how many forms are this one with times of each leaf.
+    ``wants``: the number of queries with each demand. ``exact``: how many of them have the block
+    unrelaxed. ``last``: the last query that reads the relaxed block. ``users``: the number of
+    queries that read it, without the rows of templates.
+
+    ``block_count``: the number of blocks with this form over the windows of their queries.
+    ``by_leaf``: the form of these blocks with times of each leaf, if it differs. ``places``: the
+    position of each leaf's window among the windows of the block. ``forms``: the number of forms
+    that become this one with times of each leaf.
     """
 
     key: Key
@@ -43,7 +46,7 @@ class Alike:
     exact: Counter[BlockDemand] = field(default_factory=Counter)
     last: str = ""
     users: int = 0
-    own: int = 0
+    block_count: int = 0
     forms: int = 0
     by_leaf: Alike | None = None
     places: tuple[int, ...] = ()
@@ -117,7 +120,7 @@ class Relaxations:
     def _noted(self, installer: Installer, block: Block, above: int = 0) -> RegisteredBlock:
         key = installer.signature(block.relaxed)
         alike = self.alike.get(key)
-        if alike is None or not alike.own:
+        if alike is None or not alike.block_count:
             leaves = block.leaves
             other = installer.signature(block.with_leaf_times().relaxed) if leaves else None
             alike = self._alike(key, other, leaves)
@@ -145,8 +148,8 @@ class Relaxations:
         for alike, _ in self._picked.pop(name, ()):
             alike.users -= 1
         for alike, block, _ in (*self._of.pop(name, ()), *self._within.pop(name, ())):
-            alike.own -= 1
-            alike.form.forms -= not alike.own
+            alike.block_count -= 1
+            alike.form.forms -= not alike.block_count
             if alike.by_leaf is not None:
                 self._forget(name, alike.by_leaf, block.wants.at(alike.places))
             self._forget(name, alike, block.wants)
@@ -216,8 +219,8 @@ class Relaxations:
 def _wanted(one: RegisteredBlock) -> RegisteredBlock:
     """A block that is there from now on."""
     alike, wants = one.alike, one.block.wants
-    alike.form.forms += not alike.own
-    alike.own += 1
+    alike.form.forms += not alike.block_count
+    alike.block_count += 1
     alike.wants[wants] += 1
     if alike.by_leaf is not None:
         alike.by_leaf.wants[wants.at(alike.places)] += 1

@@ -193,7 +193,7 @@ class Topology:
             )
             self._sealer.came[name] = None
         for one in newcomers:
-            for each in followed(one.orders.found, one.installer, one.root, roots[one.name]):
+            for each in followed(one.orders.conjunctions, one.installer, one.root, roots[one.name]):
                 self.orders.follow(placed(each, self._common, self.index))
 
     def _in_order(self) -> list[Newcomer]:

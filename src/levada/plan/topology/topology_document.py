@@ -30,9 +30,12 @@ MOST = 1 << 53
 
 @frozen
 class Document:
-    """``streams``: those that each node reads itself; ``rows`` that each edge carries, ``given``
-    that each node gives to the output (None: it does not say); ``tasks`` of each stream, stage and
-    the output (None: one for each source partition).
+    """A topology with its load, as a JSON document describes it.
+
+    ``tasks``: the number of tasks of each stream, stage and the output (None: one for each source
+    partition). ``streams``: the streams that each node reads itself. ``rows``: the rows that each
+    edge carries. ``output_rows``: the rows that each node sends to the output. None: the document
+    does not state the number of rows.
     """
 
     queries: tuple[str, ...]
@@ -41,7 +44,7 @@ class Document:
     tasks: Mapping[str, int | None]
     streams: tuple[tuple[str, ...], ...]
     rows: tuple[int | None, ...]
-    given: tuple[int | None, ...]
+    output_rows: tuple[int | None, ...]
     source: Any
 
 

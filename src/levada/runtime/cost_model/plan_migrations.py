@@ -192,8 +192,10 @@ class PlanMigrations:
             return False
         self._begun[one.name] = begun
         told = f"{one.name} begins to go over to {one.order}"
-        if one.own:
-            told += f", which adds {one.cost:,.0f} ns an element in place of {one.own:,.0f}"
+        if one.current_cost:
+            told += (
+                f", which adds {one.cost:,.0f} ns an element in place of {one.current_cost:,.0f}"
+            )
         topology.journal.tell(topology.version + 1, told)
         return True
 

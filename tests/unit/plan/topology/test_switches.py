@@ -75,7 +75,7 @@ def test_rates_that_turn_round_change_the_order() -> None:
         measure(found, "q", rows)
         for _ in range(4):
             for better in looks.look(found, lambda name: ""):
-                assert better.cost < 0.8 * better.own
+                assert better.cost < 0.8 * better.current_cost
                 go_over(found, "q", better)
                 looks.went("q")
                 at.append(looks.looks)

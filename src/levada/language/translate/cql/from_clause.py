@@ -59,7 +59,7 @@ class Level:
 
     node: nodes.Node
     columns: Typed
-    own: tuple[int, ...]
+    windows: tuple[int, ...]
     output: Output
 
     @property
@@ -170,7 +170,7 @@ class Levels:
         query = operand.query
         if query is not None and query.output is None:
             level = self.statement(query, visible, apart=apart)
-            return level.node, level.columns, set(level.own)
+            return level.node, level.columns, set(level.windows)
         level_windows: set[int] = set()
         leaf = self._leaf(operand, visible, level_windows, apart)
         columns = tuple(leaf.columns.declared.items())
@@ -179,8 +179,9 @@ class Levels:
     # -- tables --
 
     def _leaf(self, table: Table, visible: int, level_windows: set[int], apart: bool) -> Leaf:
-        """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own,
-        if it is a query.
+        """Translates a table of From and adds its windows to ``level_windows``.
+
+        ``apart``: the table is a separate level if it is a query.
         """
         if table.query is not None:
             return self._derived(table, self.statement(table.query, visible), level_windows, apart)
@@ -248,17 +249,17 @@ class Levels:
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.relation)
         if level.relation and Analysis().of(level.node).monotone and not apart:
-            level_windows.update(level.own)
+            level_windows.update(level.windows)
             return Leaf(columns, partial(_inlined, level))
         partition = self._partition(spec, columns)
-        below = tuple(sorted({w for i in level.own for w in (i, *self.windows[i].beneath)}))
-        stream = self.windows[level.own[0]].stream
+        below = tuple(sorted({w for i in level.windows for w in (i, *self.windows[i].beneath)}))
+        stream = self.windows[level.windows[0]].stream
         at = self._add(StreamWindow(table.alias, stream, self._window(spec), below))
         level_windows.add(at)
         return Leaf(
             columns,
             lambda named: nodes.SubQuery(
-                nodes.InWindow(at), level.node, level.own, level.output, named, partition
+                nodes.InWindow(at), level.node, level.windows, level.output, named, partition
             ),
         )
 

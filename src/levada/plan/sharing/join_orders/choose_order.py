@@ -52,7 +52,7 @@ class Chosen:
     units: tuple[Tree, ...]
     tree: Tree
     cost: float
-    own: float
+    current_cost: float
 
 
 def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:

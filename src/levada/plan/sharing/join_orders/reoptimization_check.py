@@ -49,7 +49,7 @@ def better(
     seen = Seen(running, lambda mask: 1)
     if (tree := running(whole)) is not None:  # others have all of it
         costs = Costs.of(keyed, whole, rate, ())
-        current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).own
+        current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).current_cost
         return _enough(Chosen((tree,), tree, 0.0, current_cost), followed)
     cuts = [cut for _, cut in cuts_of(followed.conjunction.tree)]
     cuts += [cut for mask in keyed.connected(whole, n) if (cut := _cut(known, keyed, mask))]
@@ -58,7 +58,7 @@ def better(
 
 def _enough(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
     """An order, if it is another and adds so much less."""
-    less = chosen.own - chosen.cost >= LEAST and chosen.cost < SHARE * chosen.own
+    less = chosen.current_cost - chosen.cost >= LEAST and chosen.cost < SHARE * chosen.current_cost
     return chosen if less and chosen.units and chosen.tree != followed.conjunction.tree else None
 
 

@@ -64,7 +64,7 @@ class Numbers:
             op = lifting.lift(op, (0,))
             # what a projection hides is nothing that parts have in common
             terms = {name: object() for name in op.variables if name.startswith(".")}
-            terms |= {one.name: one.terms for one in lifting.found if one.source}
+            terms |= {one.name: one.terms for one in lifting.lifted if one.source}
             spans = with_widest_windows(spans)
             if all(window.kind in LOOSE for window in rows.windows):
                 windows = ()  # one here and two there are one join (``physical/shared/by_leaf``)
@@ -115,7 +115,7 @@ class Keyed:
 
     conjunction: Conjunction
     parts: tuple[Part, ...]
-    _found: dict[int, SubJoin] = field(default_factory=dict)
+    _sub_joins: dict[int, SubJoin] = field(default_factory=dict)
     _beside: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
@@ -178,12 +178,12 @@ class Keyed:
 
     def sub_join(self, mask: int) -> SubJoin:
         """The key of a sub-join of these parts."""
-        if mask not in self._found:
+        if mask not in self._sub_joins:
             places = places_of(mask)
             names = {v for i in places for v in self.conjunction.parts[i].variables}
             conditions = [c for c in self.conjunction.conditions if {*variables(c)} <= names]
-            self._found[mask] = _sub_join(self.parts, places, conditions)
-        return self._found[mask]
+            self._sub_joins[mask] = _sub_join(self.parts, places, conditions)
+        return self._sub_joins[mask]
 
 
 def places_of(mask: int) -> list[int]:

@@ -89,11 +89,11 @@ class Sites:
         reach = Reach.of(said)
         parts = Counter(site for mark in marks for site in self._there.get(mark, ()))
         candidates = [
-            Candidate(site, parts[site], self._price(site, reach.own, marks, streams))
-            for site in dict.fromkeys([reach.own, *parts])
+            Candidate(site, parts[site], self._price(site, reach.home, marks, streams))
+            for site in dict.fromkeys([reach.home, *parts])
             if reach.has(site)
         ]
-        best = min(candidates, key=lambda one: _order(one, reach.own, candidates))
+        best = min(candidates, key=lambda one: _order(one, reach.home, candidates))
         masked = {site: count for site, count in sorted(parts.items()) if not reach.has(site)}
         self.chosen[name] = Chosen(said, best.site, tuple(candidates), masked)
         self._stand(name, best.site, marks, streams)

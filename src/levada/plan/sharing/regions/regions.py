@@ -54,11 +54,11 @@ class Regions:
 
 
 class Reach(NamedTuple):
-    """Where a query's results go (``own``, "": anywhere); the other regions whose operators it may
+    """Where a query's results go (``home``, "": anywhere); the other regions whose operators it may
     share, of ``all`` any.
     """
 
-    own: str
+    home: str
     others: tuple[str, ...]
     all: bool
 
@@ -67,7 +67,7 @@ class Reach(NamedTuple):
         """By the text of the option, which has been read.
 
         >>> Reach.of("east+west"), Reach.of("")
-        (Reach(own='east', others=('west',), all=False), Reach(own='', others=(), all=True))
+        (Reach(home='east', others=('west',), all=False), Reach(home='', others=(), all=True))
         """
         home, *others = said.split("+")
         named = tuple([name for name in others if name != ANY])
@@ -75,14 +75,14 @@ class Reach(NamedTuple):
 
     def has(self, region: str) -> bool:
         """Whether operators of a region may be shared: those that are everywhere always."""
-        return self.all or region in ("", self.own, *self.others)
+        return self.all or region in ("", self.home, *self.others)
 
 
 def check_reach(query: str, said: str, regions: Regions, of_streams: Collection[str]) -> None:
     """Whether there are the regions of a query. Raises ``UsageError``."""
     reach = Reach.of(said)
     known = regions.names or tuple(sorted({*filter(None, of_streams)}))
-    for name in (reach.own, *reach.others):
+    for name in (reach.home, *reach.others):
         if name and name not in known:
             named = f"The query {query} names the region {name}, and there is"
             if not known:

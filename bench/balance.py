@@ -31,7 +31,7 @@ from bench.papers.windowed_joins import b_model as keys_of
 from bench.result import Result, check_count
 from levada import Engine
 from levada.checkpoint.manifest import Manifest
-from levada.plan.execution.key_group_table import given
+from levada.plan.execution.key_group_table import table_of_partitions
 
 EVERY, ROUNDS, PARTITIONS = 5, 7, 4
 EPOCH, BITS, BIAS = 100_000, 23, 0.8  # the keys are 0 to 10**7, as the paper has them
@@ -110,7 +110,7 @@ def _run(
             out = np.arange(GROUPS) % PARTITIONS
             out[: GROUPS // 2] = 0
             tables = engine._open().tables
-            table = given(out.astype(np.int32), PARTITIONS)
+            table = table_of_partitions(out.astype(np.int32), PARTITIONS)
             tables.place(table.moved, table.to)
             watch._groups = tables.current
         for name in "ab":

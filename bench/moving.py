@@ -48,7 +48,7 @@ from bench.result import Result, check_count
 from levada import Engine
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.manifest import Manifest
-from levada.plan.execution.key_group_table import GroupTable, dealt, given
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin, table_of_partitions
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job, LocalExecutor
 
@@ -135,12 +135,12 @@ def _dealing(engine: Stepped) -> Callable[[int, GroupTable], GroupTable | None]:
         begun.append(epoch)
         number = epoch - begun[0] + 1
         if number in CHANGES:
-            return dealt(table.groups, CHANGES[number])
+            return deal_round_robin(table.groups, CHANGES[number])
         if number not in MOVES:
             return None
         to = table.partition.astype(np.int32)
         to[np.flatnonzero(to == 0)[: table.groups // 64]] = 1
-        return given(to, table.partitions)
+        return table_of_partitions(to, table.partitions)
 
     return deal
 

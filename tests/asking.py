@@ -24,7 +24,7 @@ from cases.windows import reporting
 from examples import EXAMPLES
 from levada.engine.engine import Engine
 from levada.engine.query import Report as Got
-from levada.plan.optimizer.pipeline import OPTIONAL, without
+from levada.plan.optimizer.pipeline import OPTIONAL, disable_rules
 from levada.testing import MemorySink
 from levada.testing.compare import same, same_queries
 from levada.testing.reference import evaluate
@@ -150,7 +150,7 @@ def check(
             r.solutions or r.graph or r.boolean is not None for r in right[q.name]
         ), "it says nothing"
     for rows, partitions, off in runs_of(queries):
-        with without(*off):
+        with disable_rules(*off):
             got = run_case(case, epoch_rows=rows, partitions=partitions)
         for q in queries:
             difference = same(right[q.name], got[q.name])

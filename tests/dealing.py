@@ -12,7 +12,7 @@ import numpy as np
 
 from levada.checkpoint.key_group_tables import Dealing
 from levada.operators.state import checksummed_frames, restricted_lookup
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 
 MOST = 4  # partitions
 
@@ -29,7 +29,9 @@ def by_lot(seed: int) -> Dealing:
         to = table.partition.astype(np.int32)
         moved = (rng.random(table.groups) < share) | (to >= parts)
         to[moved] = rng.integers(0, rng.integers(1, parts + 1), np.count_nonzero(moved))
-        other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+        other = np.flatnonzero(to != deal_round_robin(table.groups, parts).partition).astype(
+            np.int32
+        )
         return GroupTable(1, table.groups, parts, other, to[other])
 
     return deal

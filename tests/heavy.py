@@ -20,8 +20,8 @@ from levada.plan.execution.key_group_table import (
     Division,
     GroupTable,
     SplitKeyGroup,
-    dealt,
-    divided,
+    deal_round_robin,
+    divide_groups,
 )
 from levada.testing.reference_model import Element
 
@@ -113,14 +113,16 @@ class Lots:
             return None
         base = self._moved(rng, table)
         heavy = self._heavy(rng, base, table.division)
-        return divided(base, Division(heavy, table.division.joins))
+        return divide_groups(base, Division(heavy, table.division.joins))
 
     def _moved(self, rng: np.random.Generator, table: GroupTable) -> GroupTable:
         parts = int(rng.choice((table.partitions, table.partitions, *range(1, MOST + 1))))
         to = table.partition.astype(np.int32)
         moved = (rng.random(table.groups) < rng.choice((0.0, 0.0, 0.01, 0.5, 1.0))) | (to >= parts)
         to[moved] = rng.integers(0, rng.integers(1, parts + 1), np.count_nonzero(moved))
-        other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+        other = np.flatnonzero(to != deal_round_robin(table.groups, parts).partition).astype(
+            np.int32
+        )
         return GroupTable(1, table.groups, parts, other, to[other])
 
     def _heavy(

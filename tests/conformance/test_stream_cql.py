@@ -22,7 +22,7 @@ from levada.core.rdf_terms import Literal, parse_term
 from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
 from levada.language.cql.parser import parse_script
-from levada.language.translate.cql.translate import translate_asked
+from levada.language.translate.cql.translate import translate_query
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
 
@@ -78,7 +78,7 @@ def _plan(
     }
     found = []
     for asked in script.queries:
-        query = translate_asked(script, asked, text, streams, QueryOptions(), relations=relations)
+        query = translate_query(script, asked, text, streams, QueryOptions(), relations=relations)
         assert lower(query, facts).root.variables == query.variables
         found.append(query.output.value)
     return found

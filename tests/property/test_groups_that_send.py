@@ -21,7 +21,7 @@ from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.key_group_tables import Dealing
 from levada.engine.engine import Engine
 from levada.plan.execution import steps as s
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.plan.execution.plan import Plan
 from levada.runtime.placement import key_group_counters
 from levada.runtime.placement.key_group_counters import FINEST, Block, Packed
@@ -38,7 +38,7 @@ def moving(seed: int, epoch: int, table: GroupTable) -> GroupTable:
     rng = np.random.default_rng((seed, epoch))
     parts = int(rng.integers(1, MOST + 1))
     to = rng.integers(0, parts, table.groups).astype(np.int32)
-    other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+    other = np.flatnonzero(to != deal_round_robin(table.groups, parts).partition).astype(np.int32)
     return GroupTable(1, table.groups, parts, other, to[other])
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from asking import RANGE, TUMBLING, at, query, runs_of, triples, values
 from cases import Case, CaseQuery, Clause
-from levada.plan.optimizer.pipeline import without
+from levada.plan.optimizer.pipeline import disable_rules
 from levada.testing.compare import same
 from levada.testing.reference_model import Element, ReferenceQuery, Report
 from stepped import run_case
@@ -54,7 +54,7 @@ def check(
     )
     expected = case.expected()
     for rows, partitions, off in runs_of(queries):
-        with without(*off):
+        with disable_rules(*off):
             got = run_case(case, epoch_rows=rows, partitions=partitions)
         for one in queries:
             difference = same(expected[one.name], got[one.name])

@@ -31,7 +31,7 @@ from levada.operators.state import restricted_lookup
 from levada.operators.windowed import adaptive_join
 from levada.operators.windowed.join_strategy_cost import Figures
 from levada.plan.execution import steps as s
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.testing.compare import same_queries
 from stars import starred
@@ -113,7 +113,7 @@ def turned(epoch: int, table: GroupTable) -> GroupTable:
     to, many = table.partition.astype(np.int32), table.partitions
     some = np.random.default_rng(epoch).random(table.groups) < 0.5
     to[some] = (to[some] + 1) % many
-    other = np.flatnonzero(to != dealt(table.groups, many).partition).astype(np.int32)
+    other = np.flatnonzero(to != deal_round_robin(table.groups, many).partition).astype(np.int32)
     return GroupTable(1, table.groups, many, other, to[other])
 
 

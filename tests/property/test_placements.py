@@ -25,7 +25,7 @@ from fate import nobody
 from levada.checkpoint.key_group_tables import as_it_is
 from levada.engine.engine import Engine
 from levada.placement.placement_file import group_name
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime.driver import epoch, skipped_files
 from levada.runtime.executor import LocalExecutor
 from levada.testing.compare import same_queries
@@ -55,7 +55,7 @@ def moving(seed: int, most: tuple[int, int], epoch: int, table: GroupTable) -> G
     to = table.partition.astype(np.int32)
     moved = (rng.random(table.groups) < 0.5) | (to >= parts)
     to[moved] = rng.integers(0, parts, np.count_nonzero(moved))
-    other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+    other = np.flatnonzero(to != deal_round_robin(table.groups, parts).partition).astype(np.int32)
     return GroupTable(1, table.groups, parts, other, to[other])
 
 

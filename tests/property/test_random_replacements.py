@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cases import Case, replaced_cases
 from examples import EXAMPLES, PATIENCE
-from levada.plan.optimizer.pipeline import OPTIONAL, without
+from levada.plan.optimizer.pipeline import OPTIONAL, disable_rules
 from levada.testing.compare import same, same_queries
 from levada.testing.reference_model import Report
 from stepped import run_replaced
@@ -84,5 +84,5 @@ def test_replaced_static_data_equal_the_reference(
         for q in case.queries
         if data.draw(st.integers(0, 4), label=f"{q.name} comes later, if 4") == 4
     }
-    with without(*off):
+    with disable_rules(*off):
         assert judged(case, late, live=live, epoch_rows=rows, partitions=parts) is None

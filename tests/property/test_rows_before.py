@@ -18,7 +18,7 @@ from cases import Case, recent_cases
 from dealing import by_lot
 from examples import PATIENCE, examples
 from levada.operators.windowed import last_rows
-from levada.plan.optimizer.pipeline import without
+from levada.plan.optimizer.pipeline import disable_rules
 from levada.testing.compare import same_queries
 from stepped import run_case, run_moved
 
@@ -38,7 +38,7 @@ def test_they_equal_the_reference(case: Case, rows: int, parts: int, most: int) 
 @examples(10)
 @given(drawn, epochs)
 def test_the_rule_does_not_show(case: Case, rows: int) -> None:
-    with without("recent_rows"):
+    with disable_rules("recent_rows"):
         plain = run_case(case, epoch_rows=rows)
     assert same_queries(plain, run_case(case, epoch_rows=rows)) is None
 

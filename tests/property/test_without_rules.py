@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
-from levada.plan.optimizer.pipeline import OPTIONAL, without
+from levada.plan.optimizer.pipeline import OPTIONAL, disable_rules
 from levada.testing.compare import same_queries
 from stepped import run_case
 
@@ -25,7 +25,7 @@ rows = st.sampled_from((1, 3, 1000))
 @examples(20)
 @given(rdf, rows)
 def test_rsp_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> None:
-    with without(*OPTIONAL):
+    with disable_rules(*OPTIONAL):
         got = run_case(case, epoch_rows=epoch_rows)
     assert same_queries(case.expected(), got) is None
 
@@ -33,7 +33,7 @@ def test_rsp_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> No
 @examples(8)
 @given(tuples | views, rows)
 def test_cql_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> None:
-    with without(*OPTIONAL):
+    with disable_rules(*OPTIONAL):
         got = run_case(case, epoch_rows=epoch_rows)
     assert same_queries(case.expected(), got) is None
 
@@ -41,7 +41,7 @@ def test_cql_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> No
 @examples(6)
 @given(entailment, rows)
 def test_entailed_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> None:
-    with without(*OPTIONAL):
+    with disable_rules(*OPTIONAL):
         got = run_case(case, epoch_rows=epoch_rows)
     assert same_queries(case.expected(), got) is None
 
@@ -49,6 +49,6 @@ def test_entailed_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) 
 @examples(20)
 @given(rdf | rdf | tuples | entailment, st.sampled_from(sorted(OPTIONAL)), rows)
 def test_no_rule_shows_in_what_queries_say(case: Case, rule: str, epoch_rows: int) -> None:
-    with without(rule):
+    with disable_rules(rule):
         got = run_case(case, epoch_rows=epoch_rows)
     assert same_queries(case.expected(), got) is None

@@ -16,9 +16,9 @@ from levada.checkpoint.epoch_context import load_groups
 from levada.core.array_types import Ints
 from levada.core.durable_files import write_once
 from levada.plan.encoding.plan_codec import encode_groups
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.plan.execution.plan import Plan
-from levada.plan.execution.splittable_joins import fitting
+from levada.plan.execution.splittable_joins import fit_divisions
 
 GROUPS = 1 << 16  # fine enough that keys can follow their readers (decision 26)
 Dealing = Callable[[int, GroupTable], GroupTable | None]
@@ -55,7 +55,7 @@ class GroupTables:
     def deal(self, partitions: int) -> None:
         """Has the next epochs go over so many partitions, round robin unless they do already."""
         if not self.current or self.load(self.current).partitions != partitions:
-            self._write(dealt(GROUPS, partitions))
+            self._write(deal_round_robin(GROUPS, partitions))
 
     def place(self, moved: Ints, to: Ints) -> None:
         """Has the next epochs go with these groups in these partitions, the others round robin."""
@@ -67,7 +67,7 @@ class GroupTables:
     def of_epoch(self, epoch: int, plan: Plan) -> int:
         """The version by which an epoch of a plan is to go."""
         now = self.load(self.current)
-        table = fitting(self.dealing(epoch, now) or now, plan)
+        table = fit_divisions(self.dealing(epoch, now) or now, plan)
         if table is not now:
             self._write(table)
         return self.current

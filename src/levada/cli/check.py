@@ -8,7 +8,7 @@ from levada.cli.errors import report, warn
 from levada.engine.query_dependencies import order_by_makers
 from levada.engine.query_pipeline import Prepared
 from levada.errors import QueryError, UsageError
-from levada.language.warnings.warning import shown_warnings
+from levada.language.warnings.warning import show_warnings
 
 
 def check(app: App, *, debug: bool) -> int:
@@ -22,7 +22,7 @@ def check(app: App, *, debug: bool) -> int:
     for query in prepare_app(app, known):
         try:
             print(_verdict(query))
-            for sentence in shown_warnings(query.warnings, query.asked.text):
+            for sentence in show_warnings(query.warnings, query.asked.text):
                 warn(f"{query.asked.name}: {sentence}", UserWarning)
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))

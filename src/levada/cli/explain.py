@@ -32,13 +32,13 @@ from levada.language import show as show_tree
 from levada.language.cql.ast import Script, show_script
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.logical import print_logical as algebra_text
-from levada.plan.logical.query_options import end_told
+from levada.plan.logical.query_options import describe_end
 from levada.plan.lowering.print_physical import show_operators
 from levada.plan.physical.multiway_join import of_either_form, why_binary
-from levada.plan.physical.replicated_join import told as linked
-from levada.plan.sharing.explain_sharing import show_sharing, tell
+from levada.plan.physical.replicated_join import describe_replicated_joins as linked
+from levada.plan.sharing.explain_sharing import describe_sharing, show_sharing
 from levada.plan.sharing.sharing_modes import DEFAULT, Sharing, sharing_of
-from levada.plan.statistics.print_strategy import at_home, tables
+from levada.plan.statistics.print_strategy import explain_joins_at_home, tables
 from levada.plan.topology.print_topology import (
     describe,
     describe_edges,
@@ -93,7 +93,9 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
     queries, topology = _shared(app, names, sharing_of(mode))
     roots = {name: query.physical.root for name, query in queries.items()}
     options = {name: query.asked.options for name, query in queries.items()}
-    told = tell(topology, roots, {n: end for n, o in options.items() if (end := end_told(o))})
+    told = describe_sharing(
+        topology, roots, {n: end for n, o in options.items() if (end := describe_end(o))}
+    )
     if not as_json:
         return show_sharing(told)
     return _json({"stage": "sharing", **tree(told)})
@@ -174,7 +176,7 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
         case _:
             root = query.physical.root
             told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
-            home = at_home(root) if query.known.joins is JoinForm.AUTO else ()
+            home = explain_joins_at_home(root) if query.known.joins is JoinForm.AUTO else ()
             return root, "\n".join(
                 [
                     show_operators(root), *told, *of_either_form(root), *linked(root),

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from levada.plan.logical.print_logical import show
-from levada.plan.optimizer.pipeline import Step, traced
+from levada.plan.optimizer.pipeline import Step, trace_rules
 
 
 def explain_steps(optimize: Callable[[], object], *, as_json: bool) -> str:
     """The steps of all that is optimized while ``optimize`` runs, as text or as JSON."""
-    with traced(time.perf_counter) as steps:
+    with trace_rules(time.perf_counter) as steps:
         optimize()
     if as_json:
         return json.dumps([_record(step) for step in steps], indent=2, ensure_ascii=False)

@@ -67,8 +67,8 @@ from levada.errors import (
     PromiseError,
     unreadable,
 )
-from levada.plan.execution.plan import Plan, whose
-from levada.plan.topology.trial_planning import deeper
+from levada.plan.execution.plan import Plan, queries_of_member
+from levada.plan.topology.trial_planning import run_deeper
 from levada.runtime.driver.epoch import EpochRunner
 from levada.runtime.driver.epoch_loop import EpochLoop
 from levada.runtime.driver.heartbeat_thread import HeartbeatThread
@@ -346,7 +346,7 @@ class Driver:
 
         trial.in_catalog = True
         try:
-            deeper(plan)
+            run_deeper(plan)
         except BaseException:
             self._own_catalog.restore()
             trial.in_catalog = False
@@ -627,7 +627,7 @@ class Driver:
         plan, queries = self._catalog.plan(intention.plan), self._registry.queries
         match error:
             case ExcessError():
-                names = whose(plan, error.node, error.member)
+                names = queries_of_member(plan, error.node, error.member)
             case PromiseError():
                 names = [q.name for q in plan.queries.values() if error.stream in q.streams]
             case EvaluationError():
@@ -656,7 +656,9 @@ class Driver:
 
     def _guilty_of(self, error: EvaluationError, plan: Plan, fails: Fails) -> str:
         """The query to blame: the only one of the operator, or the one found by halves."""
-        suspects = whose(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
+        suspects = (
+            queries_of_member(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
+        )
         if len(suspects) == 1 and error.node >= 0:
             return suspects[0]
         self._awaits = "looking for the query that makes an epoch fail"

@@ -17,7 +17,7 @@ from levada.engine.query_dependencies import check_maker
 from levada.engine.query_request import QueryRequest
 from levada.errors import Span, UnknownNameError, UsageError
 from levada.plan.logical import nodes as a
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 _NOWHERE: Mapping[str, Span] = {}
 
@@ -95,7 +95,7 @@ def _over_graphs(query: a.Query, graphs: Collection[str | None] | None) -> a.Que
     """
     if graphs is None or None in graphs or query.graphs is not None:
         return query
-    return rewritten(query, _without_default)
+    return rewrite_query(query, _without_default)
 
 
 def _without_default(node: a.Node) -> a.Node:

@@ -37,7 +37,7 @@ from levada.language.warnings.sparql import warnings_of
 from levada.language.warnings.warning import QueryWarning
 from levada.plan.logical import nodes as a
 from levada.plan.logical.ontology_schema import Regime
-from levada.plan.logical.traversal import remembering
+from levada.plan.logical.traversal import memoizing
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.optimizer.rule import Context
@@ -80,7 +80,7 @@ class _stage(Generic[T]):  # noqa: N801 as a decorator
         self.__doc__ = make.__doc__
 
     def __get__(self, query: Prepared, owner: type[Prepared]) -> T:
-        with note(query.asked.name), collection_paused(), remembering():
+        with note(query.asked.name), collection_paused(), memoizing():
             try:
                 made = query.__dict__[self._name] = self._make(query)
             except RecursionError:

@@ -29,7 +29,7 @@ from levada.engine.templates.query_templates import rows_of
 from levada.errors import LevadaError, QueryFailureError, UsageError, near
 from levada.language.cql.ast import Script
 from levada.language.sparql.ast import QueryUnit
-from levada.language.warnings.warning import QuerySlip, shown_warnings
+from levada.language.warnings.warning import QuerySlip, show_warnings
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.logical import nodes as a
 from levada.plan.logical.ontology_schema import Regime
@@ -291,7 +291,7 @@ class Registry:
                 self._unsure.append(query.asked.name)
             elif warning.of_data or not only_of_data:
                 sure.append(warning)
-        for sentence in shown_warnings(sure, query.asked.text):
+        for sentence in show_warnings(sure, query.asked.text):
             _tell(query, sentence)
 
     def _check_names(self, batch: Sequence[QueryRequest]) -> None:

@@ -16,7 +16,7 @@ from lark.exceptions import UnexpectedInput
 from lark.lexer import TerminalDef
 
 from levada.errors import QuerySyntaxError, near
-from levada.language.sparql.common_mistakes import slip, unclosed
+from levada.language.sparql.common_mistakes import explain_slip, find_unclosed_bracket
 from levada.language.sparql.source_text import Source
 
 _MOST = 8
@@ -101,14 +101,14 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
     """The error of a text that ``parser`` does not accept."""
     text = source.decoded
     accepted, offset = _stop(parser, text)
-    hint, message = _left_open(source), "The query ends too early."
+    hint, message = _explain_unclosed(source), "The query ends too early."
     if offset < len(text.rstrip()):
         hint = ""
-        message = _open(text, offset, accepted)
+        message = _explain_unclosed_literal(text, offset, accepted)
         if message:
             accepted = set()
         else:
-            hint = slip(text, offset, accepted)
+            hint = explain_slip(text, offset, accepted)
             offset -= text[offset - 1 : offset + 1] in ("==", "=>")  # the whole sign is shown
             if not hint:
                 offset, hint = _near_miss(text, offset, accepted, parser.terminals)
@@ -123,8 +123,8 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
     )
 
 
-def _left_open(source: Source) -> str:
-    at = unclosed(source.decoded)
+def _explain_unclosed(source: Source) -> str:
+    at = find_unclosed_bracket(source.decoded)
     if at is None:
         return ""
     place = source.span(at)
@@ -136,12 +136,12 @@ def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
     once to find where that is, and once up to there: a token that fails may have reduced the stack
     already, and a copy of the stack a token would take time by the square of how deep a text nests.
     """
-    _, count, offset = _fed(parser, text, len(text))
-    good, _, _ = _fed(parser, text, count)
+    _, count, offset = _feed(parser, text, len(text))
+    good, _, _ = _feed(parser, text, count)
     return set(good.accepts()), offset
 
 
-def _fed(parser: Lark, text: str, most: int) -> tuple[Any, int, int]:
+def _feed(parser: Lark, text: str, most: int) -> tuple[Any, int, int]:
     """The parser after so many tokens at most; how many it has taken, and the offset behind them,
     or where it fails.
     """
@@ -207,12 +207,12 @@ def _near_miss(
     return offset, ""
 
 
-def _open(text: str, offset: int, accepted: set[str]) -> str:
+def _explain_unclosed_literal(text: str, offset: int, accepted: set[str]) -> str:
     """The complaint about a string or an IRI that starts and does not end, and about a window of
     which nothing is said.
     """
     sign = text[offset]
-    if what := _of_rdf_12(text, offset):
+    if what := _rdf_12_feature(text, offset):
         return f"{what} is not supported."
     if sign == "[" and "LBRACKET" in accepted:
         return (
@@ -228,7 +228,7 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     return ""
 
 
-def _of_rdf_12(text: str, offset: int) -> str:
+def _rdf_12_feature(text: str, offset: int) -> str:
     """The part of RDF 1.2 or SPARQL 1.2 at an offset; "" if it is something else."""
     if text.startswith("<<", offset) and text[offset:].find(">>") > 0:
         return "A triple as a term (RDF 1.2, << s p o >>)"

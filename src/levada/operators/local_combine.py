@@ -21,7 +21,7 @@ from levada.operators.aggregation import incremental_group_by, report_group_by
 from levada.operators.reporting.order_and_distinct import first_rows
 from levada.operators.rows.route_rows import key_of, with_report
 from levada.plan.execution import steps as s
-from levada.plan.execution.local_reduction import What, less
+from levada.plan.execution.local_reduction import What, find_reduction
 from levada.plan.execution.plan import PlanNode
 
 FEWER = 0.5
@@ -48,7 +48,7 @@ def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> 
 
 def less_of(node: PlanNode, at: int) -> Any:
     """Returns the reduction that a node's step allows for input ``at``."""
-    return less(node.step, at)
+    return find_reduction(node.step, at)
 
 
 def _partials(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:

@@ -21,7 +21,7 @@ from levada.kernels.terms.term_dictionary import Terms
 from levada.operators.reporting.result_size import row_layout
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Plan, PlanNode
-from levada.plan.execution.shared_results import with_same
+from levada.plan.execution.shared_results import add_shared_rows
 
 
 def most_rows(node: PlanNode, limits: QueryLimits) -> int:
@@ -78,7 +78,7 @@ def check_reports(
     fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
     if fits and int(every.sum()) * most <= free:
         return
-    rows = rows if same is None else with_same(rows, same, members)
+    rows = rows if same is None else add_shared_rows(rows, same, members)
     account = spent.account(rows["op"])
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
     op, amounts = rows["op"][first], np.bincount(codes)

@@ -27,7 +27,7 @@ import pyoxigraph as ox
 
 from levada.core.event_time import TIMELESS
 from levada.core.rdf_terms import STRING, XSD, Blank, Iri, Literal, parse_term
-from levada.testing.oracle_engines import members
+from levada.testing.oracle_engines import parse_members
 from levada.testing.reference_model import Bag, Report, Solution
 
 _SIZES = ("long", "int", "short", "byte")
@@ -61,7 +61,7 @@ def same(expected: Sequence[Report], got: Sequence[Report]) -> str | None:
         mine, other = ours.get(key), theirs.get(key)
         name = f"report {key[0]}" + f" ({key[1]})" * bool(key[1])
         if mine is None or other is None or len(mine) != 1 or len(other) != 1:
-            return _unpaired(name, mine or [], other or [])
+            return _show_unpaired(name, mine or [], other or [])
         difference = _difference(mine[0], other[0])
         if difference:
             return f"{name}: {difference}"
@@ -86,7 +86,7 @@ def _by_time(reports: Iterable[Report]) -> dict[tuple[int, str], list[Report]]:
     return reports_by_time
 
 
-def _unpaired(name: str, mine: Sequence[Report], other: Sequence[Report]) -> str:
+def _show_unpaired(name: str, mine: Sequence[Report], other: Sequence[Report]) -> str:
     if not other:
         return f"{name}: expected, not there\n" + "\n".join(map(_show_report, mine))
     if not mine:
@@ -104,11 +104,11 @@ def _difference(mine: Report, other: Report) -> str | None:
     if mine.graph is not None or other.graph is not None:
         if mine.graph is None or other.graph is None:
             return "one is a graph, the other is not"
-        return _bags(_triples(mine.graph), _triples(other.graph))
-    return _bags(mine.solutions, other.solutions, mine.size)
+        return _bag_difference(_triples(mine.graph), _triples(other.graph))
+    return _bag_difference(mine.solutions, other.solutions, mine.size)
 
 
-def _bags(expected: Bag, got: Bag, size: int | None = None) -> str | None:
+def _bag_difference(expected: Bag, got: Bag, size: int | None = None) -> str | None:
     """The difference of two bags; with ``size``, ``got`` must be that many of ``expected``."""
     missing, surplus = list((expected - got).elements()), list((got - expected).elements())
     left_over, unmatched = _match(missing, surplus)
@@ -160,7 +160,7 @@ def equal_terms(expected: str, got: str) -> bool:
     """
     if expected == got:
         return True
-    choice = members(expected)
+    choice = parse_members(expected)
     if choice is not None:
         return any(equal_terms(member, got) for member in choice)
     mine, other = parse_term(expected), parse_term(got)

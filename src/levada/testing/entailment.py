@@ -34,13 +34,14 @@ EQUAL_CLASS, EQUAL_PROPERTY = f"<{_OWL}equivalentClass>", f"<{_OWL}equivalentPro
 SYMMETRIC, TRANSITIVE = f"<{_OWL}SymmetricProperty>", f"<{_OWL}TransitiveProperty>"
 
 
-def entailed(
+def entailed_triples(
     triples: Iterable[str], ontology: Iterable[str], regime: str, *, static: bool
 ) -> set[str]:
-    """The triples that a graph entails under a regime (none, rdfs, owl), its own among them.
+    """Returns the triples that a graph entails under a regime (none, rdfs, owl), with its own.
 
-    >>> found = entailed([f"<e:a> {TYPE} <e:A>"], [f"<e:A> {CLASS} <e:B>"], "rdfs", static=False)
-    >>> sorted(text.split()[2] for text in found)
+    >>> data, ontology = [f"<e:a> {TYPE} <e:A>"], [f"<e:A> {CLASS} <e:B>"]
+    >>> triples = entailed_triples(data, ontology, "rdfs", static=False)
+    >>> sorted(text.split()[2] for text in triples)
     ['<e:A>', '<e:B>']
     """
     graph = {_split(text) for text in triples}
@@ -50,9 +51,9 @@ def entailed(
     rules: list[Rule] = [_by_property, _by_class]
     rules += [_own_schema] if static else []
     if regime == "owl":
-        rules += [_inverse, _transitive, _replaced]
+        rules += [_inverse, _transitive, _replace_equals]
         rules += [_own_sameness] if static else []
-    return {" ".join(triple) for triple in _closed(graph, set(schema), rules)}
+    return {" ".join(triple) for triple in _close_under_rules(graph, set(schema), rules)}
 
 
 @lru_cache(maxsize=256)
@@ -60,11 +61,11 @@ def _schema(ontology: frozenset[str], regime: str) -> frozenset[Triple]:
     said = {_split(text) for text in ontology}
     rules: list[Rule] = [_hierarchy]
     if regime == "owl":
-        rules += [_equivalences, _own_sameness, _replaced_within]
-    return frozenset(_closed(said, said, rules))
+        rules += [_equivalences, _own_sameness, _replace_equals_in_schema]
+    return frozenset(_close_under_rules(said, said, rules))
 
 
-def _closed(graph: Triples, schema: Triples, rules: Iterable[Rule]) -> Triples:
+def _close_under_rules(graph: Triples, schema: Triples, rules: Iterable[Rule]) -> Triples:
     """The least superset that the rules add nothing to; a triple has no literal for a subject and
     an IRI for a predicate.
     """
@@ -162,7 +163,7 @@ def _own_sameness(graph: Triples, _: Triples) -> Iterator[Triple]:
                 yield a, SAME, d
 
 
-def _replaced(graph: Triples, schema: Triples) -> Iterator[Triple]:
+def _replace_equals(graph: Triples, schema: Triples) -> Iterator[Triple]:
     for s, p, o in graph:
         for a, b in _of(schema, SAME):  # eq-rep-s, eq-rep-p, eq-rep-o
             if a in (s, p, o):
@@ -171,5 +172,5 @@ def _replaced(graph: Triples, schema: Triples) -> Iterator[Triple]:
                 yield s, p, (b if o == a else o)
 
 
-def _replaced_within(graph: Triples, _: Triples) -> Iterator[Triple]:
-    yield from _replaced(graph, set(graph))
+def _replace_equals_in_schema(graph: Triples, _: Triples) -> Iterator[Triple]:
+    yield from _replace_equals(graph, set(graph))

@@ -1,15 +1,17 @@
-"""What a query says over given window contents: SPARQL by pyoxigraph, SQL by SQLite. The
-reference's two judges.
+"""Evaluates a query over given window contents: SPARQL by pyoxigraph, SQL by SQLite. These are the
+two independent engines of the reference.
 
-pyoxigraph gets each window as a named graph (created also when it is empty, so that ``GRAPH <w>
-{..}`` of an empty window means what the algebra says) beside the static graphs; SQLite gets each
-window as a table. NOW() is the report time. SAMPLE may return any member: its value here is a
-literal of all members (``members``), and ``compare`` takes any. An unbound variable is no member;
-pyoxigraph's own SAMPLE passes over it, but its custom aggregates would fail, so it is replaced.
-GROUP_CONCAT may return its parts in any order: the cases separate them by ``|``, and here they are
-put in order. Its value is a simple literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6);
-pyoxigraph keeps a language tag that all parts share, so it is asked for the STR of it. C-SPARQL's
-f:timestamp(s, p, o) is a function over the comings that the windows hold.
+pyoxigraph gets each window as a named graph beside the static graphs. An empty window is an empty
+named graph, so ``GRAPH <w> {..}`` has the meaning of the algebra. SQLite gets each window as a
+table. NOW() is the report time.
+
+SAMPLE may return any member. Its value here is a literal of all members (``parse_members``), and
+``compare`` accepts each of them. An unbound variable is not a member: pyoxigraph's own SAMPLE skips
+it, but its custom aggregates would fail, so it is replaced. GROUP_CONCAT may return its parts in
+any order. The cases separate the parts by ``|``, and this module sorts them. The value is a simple
+literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6). pyoxigraph keeps a language tag that
+all parts share, so this module asks for the STR of the value. C-SPARQL's f:timestamp(s, p, o) is a
+function over the occurrences of triples in the windows.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from levada.testing.entailment import entailed
+from levada.testing.entailment import entailed_triples
 from levada.testing.reference_model import (
     Answer,
     Bag,
@@ -57,9 +59,9 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
     default = (None,) if query.graphs is None else query.graphs
     if query.entailment == "none":
         store = _store(texts, static)
-        parts = _merged(store, default, query.merged)
+        parts = _merge_default_graph(store, default, query.merged)
     else:
-        store, parts = _entailed(query, texts, static, default)
+        store, parts = _entail_graphs(query, texts, static, default)
     sampled = rf"<{MEMBERS}>(COALESCE(\1, <{_UNBOUND}>))"
     text = _SAMPLE.sub(sampled, _NOW.sub(date_time(now), _CONCAT.sub(r"STR(\g<0>)", query.sparql)))
     result = store.query(
@@ -72,7 +74,7 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
         return bool(result)
     assert isinstance(result, ox.QuerySolutions), "the reference selects a CONSTRUCT's variables"
     names = [v.value for v in result.variables]
-    show = ordered if "GROUP_CONCAT" in query.sparql else str
+    show = ordering_text if "GROUP_CONCAT" in query.sparql else str
     return Counter(
         frozenset((n, show(row[n])) for n in names if row[n] is not None) for row in result
     )
@@ -93,11 +95,11 @@ def _latest(contents: Contents) -> Callable[..., Any]:
     return of
 
 
-def ordered(term: Any) -> str:
+def ordering_text(term: Any) -> str:
     """The canonical text of a term; the parts of a simple literal between bars are put in the order
     of their characters.
 
-    >>> ordered(ox.Literal("b|a|b"))
+    >>> ordering_text(ox.Literal("b|a|b"))
     '"a|b|b"'
     """
     if isinstance(term, ox.Literal) and term.datatype == ox.Literal("").datatype:
@@ -112,7 +114,7 @@ def _store(windows: Mapping[str, set[str]], static: Graphs) -> ox.Store:
     return store
 
 
-def _entailed(
+def _entail_graphs(
     query: ReferenceQuery,
     windows: Mapping[str, set[str]],
     static: Graphs,
@@ -121,7 +123,7 @@ def _entailed(
     """What each graph entails, and the default graph: of a merge, what the merge entails."""
 
     def all_of(triples: Iterable[str], static: bool) -> set[str]:
-        return entailed(triples, query.ontology, query.entailment, static=static)
+        return entailed_triples(triples, query.ontology, query.entailment, static=static)
 
     graphs: dict[str | None, Sequence[str]] = {
         g: list(all_of(triples, True)) for g, triples in static.items()
@@ -139,7 +141,9 @@ def _entailed(
     return _store({w: all_of(triples, False) for w, triples in windows.items()}, graphs), parts
 
 
-def _merged(store: ox.Store, graphs: Sequence[str | None], windows: Sequence[str]) -> list[Any]:
+def _merge_default_graph(
+    store: ox.Store, graphs: Sequence[str | None], windows: Sequence[str]
+) -> list[Any]:
     """The default graph of a query: these graphs and windows as one set; pyoxigraph would match
     each of them by itself.
     """
@@ -188,7 +192,7 @@ class _Members:
         return ox.Literal(json.dumps(sorted(self.terms)), datatype=ox.NamedNode(MEMBERS))
 
 
-def members(text: str) -> list[str] | None:
+def parse_members(text: str) -> list[str] | None:
     """The terms that a reference's SAMPLE stands for; None for any other term."""
     if not text.endswith(f"^^<{MEMBERS}>"):
         return None

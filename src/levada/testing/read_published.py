@@ -29,14 +29,14 @@ def read_published(folder: Path, form: Format) -> list[Report]:
     for report in (report for file in files for report in _reports(file, form)):
         key = (report.time, report.change)
         reports_by_key[key] = (
-            _together(reports_by_key[key], report)
+            _merge_reports(reports_by_key[key], report)
             if form in TABLES and key in reports_by_key
             else report
         )
     return sorted(reports_by_key.values(), key=lambda r: (r.time, r.change != "insert"))
 
 
-def _together(a: Report, b: Report) -> Report:
+def _merge_reports(a: Report, b: Report) -> Report:
     """A report whose rows two files share."""
     graph = None if a.graph is None or b.graph is None else a.graph | b.graph
     return Report(a.time, a.solutions + b.solutions, graph=graph, change=a.change)
@@ -50,7 +50,7 @@ def _reports(file: Path, form: Format) -> Iterator[Report]:
         yield from _table(pl.read_parquet(file) if form is Format.PARQUET else pl.read_ipc(file))
     elif form is Format.NT:
         triples = ox.parse(file.read_bytes(), ox.RdfFormat.N_TRIPLES)
-        yield Report(_named(file.stem), graph=frozenset(str(q.triple) for q in triples))
+        yield Report(_time_in_name(file.stem), graph=frozenset(str(q.triple) for q in triples))
     elif form in REPORTS:
         yield _results(file, form)
     else:
@@ -61,11 +61,11 @@ def _results(file: Path, form: Format) -> Report:
     kind = ox.QueryResultsFormat.JSON if form is Format.SRJ else ox.QueryResultsFormat.XML
     results = ox.parse_query_results(file.read_bytes(), kind)
     if isinstance(results, ox.QueryBoolean):
-        return Report(_named(file.stem), boolean=bool(results))
+        return Report(_time_in_name(file.stem), boolean=bool(results))
     assert isinstance(results, ox.QuerySolutions), "results are solutions or a boolean"
     names = [v.value for v in results.variables]
     rows = [frozenset((n, str(s[n])) for n in names if s[n] is not None) for s in results]
-    return Report(_named(file.stem), Counter(rows))
+    return Report(_time_in_name(file.stem), Counter(rows))
 
 
 def _graphs(file: Path, form: Format) -> Iterator[Report]:
@@ -81,10 +81,10 @@ def _time(graph: Any) -> int:
     """The report time in a graph's name."""
     word = re.fullmatch(r"urn:levada:[^:]+:(.+)", graph.value)
     assert word is not None, "a report's graph has the query and the time in its name"
-    return parse_time(word[1]) if "T" in word[1] else _named(word[1])
+    return parse_time(word[1]) if "T" in word[1] else _time_in_name(word[1])
 
 
-def _named(word: str) -> int:
+def _time_in_name(word: str) -> int:
     """The report time in a name; a query without windows has none."""
     return MIN if word == "static" else int(word)
 

@@ -84,10 +84,11 @@ def evaluate(
     """
     if not query.windows:
         return [
-            _once(query, graphs) for graphs in (static or {}, *(graphs for _, graphs in replaced))
+            _timeless_report(query, graphs)
+            for graphs in (static or {}, *(graphs for _, graphs in replaced))
         ]
     views = query.views if isinstance(query, ReferenceSql) else {}
-    beneath = _beneath(query, views)
+    beneath = _source_streams(query, views)
     relations = set(query.relations) if isinstance(query, ReferenceSql) else set()
     for name, view in views.items():
         unknown = {n: v for n, v in view.views.items() if n not in streams}
@@ -100,7 +101,7 @@ def evaluate(
         on: occurrences(streams[on], query.after)
         for on in {on for on, _ in query.windows.values()} | beneath
     }
-    held = {name: _held(query, name, streams, seen, relations) for name in query.windows}
+    held = {name: _window_stays(query, name, streams, seen, relations) for name in query.windows}
     windows = {name: window for name, (_, window) in query.windows.items()}
     begin = min(window.start for window in windows.values())
     counted = [ts for on in beneath for ts, _ in seen[on] if ts >= begin]
@@ -115,26 +116,26 @@ def evaluate(
             continue
         now: Answer = None
         if any(contents.values()) or query.empty_reports:
-            now = answer(query, contents, _known(static or {}, replaced, time), time)
+            now = answer(query, contents, _graphs_at(static or {}, replaced, time), time)
         out += _reports(query, time, before, now)
         before = now
     return out
 
 
-def _beneath(query: Question, views: Mapping[str, ReferenceSql]) -> set[str]:
+def _source_streams(query: Question, views: Mapping[str, ReferenceSql]) -> set[str]:
     """The streams from outside that a query reads, itself or by views."""
     streams: set[str] = set()
     for on, _ in query.windows.values():
-        streams |= _beneath(views[on], {**views, **views[on].views}) if on in views else {on}
+        streams |= _source_streams(views[on], {**views, **views[on].views}) if on in views else {on}
     return streams
 
 
-def _known(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) -> Graphs:
+def _graphs_at(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) -> Graphs:
     """The static graphs at an instant."""
     return ([static] + [graphs for after, graphs in replaced if after < time])[-1]
 
 
-def _once(query: Question, static: Graphs) -> Report:
+def _timeless_report(query: Question, static: Graphs) -> Report:
     """The one report of a query without windows, also where it is empty."""
     result = answer(query, {}, static, 0)
     if isinstance(result, bool):
@@ -142,7 +143,7 @@ def _once(query: Question, static: Graphs) -> Report:
     return _report(query, TIMELESS, None, result or Counter())
 
 
-def _held(
+def _window_stays(
     query: Question,
     name: str,
     streams: Streams,

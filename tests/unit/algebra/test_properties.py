@@ -10,9 +10,9 @@ from levada.language import parse
 from levada.language.translate.cql.translate import translate_cql
 from levada.language.translate.sparql.translate import translate
 from levada.plan.logical import nodes as a
-from levada.plan.logical.properties import Analysis, Properties, answered_once
+from levada.plan.logical.properties import Analysis, Properties, is_answered_once
 from levada.plan.logical.traversal import children
-from levada.plan.optimizer.pipeline import OPTIONAL, optimize, without
+from levada.plan.optimizer.pipeline import OPTIONAL, disable_rules, optimize
 
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]"
 LEAF = "WINDOW :w { ?s :p ?v }"
@@ -122,6 +122,6 @@ def test_a_part_is_looked_at_once() -> None:
     ],
 )
 def test_what_is_answered_once(group: str, once: bool) -> None:
-    with without(*OPTIONAL):
+    with disable_rules(*OPTIONAL):
         (part,) = children(optimize(sparql(group)).pattern)
-    assert answered_once(part, Analysis().of(part)) is once
+    assert is_answered_once(part, Analysis().of(part)) is once

@@ -13,7 +13,7 @@ from nodes import Bench
 from asking import PREFIX, S, at
 from levada.operators.local_combine import Sent, combine_locally
 from levada.plan.execution import steps as s
-from levada.plan.execution.local_reduction import What, less
+from levada.plan.execution.local_reduction import What, find_reduction
 from levada.runtime.task import exchange
 from levada.testing.reference_model import Element
 from stepped import run_texts
@@ -100,5 +100,5 @@ WHOLE = {
 @pytest.mark.parametrize("word", WHOLE)
 def test_what_does_not_add_up_is_sent_row_by_row(word: str) -> None:
     node = Bench(WHOLE[word], "?s :p ?o").node(s.RGroup)
-    told = less(node.step)
+    told = find_reduction(node.step)
     assert told is not None and told.what is What.WHOLE and word in told.why

@@ -17,7 +17,7 @@ from levada.operators.rows.route_rows import fan_out
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.execution.plan import FanOut
-from levada.plan.optimizer.pipeline import without
+from levada.plan.optimizer.pipeline import disable_rules
 
 values = st.sampled_from((":a", ":b", ":c"))
 KINDS = {
@@ -73,7 +73,7 @@ def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
         f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x "
         f"OPTIONAL {{ ?s :t ?z }} }} }} }}"
     )
-    with without("canonical_order"):
+    with disable_rules("canonical_order"):
         bench = Bench("SELECT *", group)
     node = bench.join(JoinKind.INNER)
     left = bench.frame(

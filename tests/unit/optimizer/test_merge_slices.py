@@ -9,7 +9,7 @@ from pairs import NOTHING, asked, check, check_same
 
 from levada.core.expressions import Var
 from levada.core.query_model import Output
-from levada.plan.lowering.result_order import shown_order
+from levada.plan.lowering.result_order import find_shown_order
 from levada.plan.optimizer.rules.top_n import merge_slices
 
 GROUP = "WINDOW :w { ?s :p ?v }"
@@ -54,8 +54,10 @@ def test_an_order_that_constructs_is_one_with_its_offset() -> None:
 def test_differences_come_in_the_order_that_was_asked_for_with_the_rule_and_without() -> None:
     query = asked(GROUP, "ORDER BY ?v LIMIT 3", head="SELECT ?s ?v")
     query = replace(query, output=Output.ISTREAM)
-    assert shown_order(query.pattern, ["s", "v"]) == ((Var("v"), False),)
-    assert shown_order(merge_slices(query, NOTHING).pattern, ["s", "v"]) == ((Var("v"), False),)
+    assert find_shown_order(query.pattern, ["s", "v"]) == ((Var("v"), False),)
+    assert find_shown_order(merge_slices(query, NOTHING).pattern, ["s", "v"]) == (
+        (Var("v"), False),
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pairs import asked, check, check_same
 from levada.core.stream_facts import StreamFacts
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.print_physical import operator_lines
-from levada.plan.optimizer.pipeline import optimize, without
+from levada.plan.optimizer.pipeline import disable_rules, optimize
 from levada.plan.optimizer.rules.flatten_joins import flatten_joins
 from levada.plan.optimizer.rules.inline_single_row_values import one_row_values
 
@@ -102,7 +102,7 @@ def operators(group: str) -> list[str]:
 def test_a_row_without_shared_variables_is_no_join_but_without_the_rule(group: str) -> None:
     found = operators(group)
     assert "extend" in found and "join" not in found
-    with without("one_row_values"):
+    with disable_rules("one_row_values"):
         assert "join" in operators(group)
 
 

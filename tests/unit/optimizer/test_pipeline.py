@@ -11,7 +11,7 @@ from pairs import asked
 from levada.language.translate.cql.translate import translate_cql
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer import pipeline
-from levada.plan.optimizer.pipeline import OPTIONAL, RULES, optimize, traced, without
+from levada.plan.optimizer.pipeline import OPTIONAL, RULES, disable_rules, optimize, trace_rules
 from levada.plan.optimizer.rule import Context, Rule
 from levada.plan.optimizer.rule_invariants import is_well_formed, verify
 
@@ -43,7 +43,7 @@ def test_entailment_comes_first_and_is_no_choice() -> None:
 
 def test_with_all_rules_off_the_query_is_what_was_translated() -> None:
     query = asked(GROUP)
-    with without(*OPTIONAL):
+    with disable_rules(*OPTIONAL):
         assert optimize(query) is query
     assert optimize(query) != query
 
@@ -51,7 +51,7 @@ def test_with_all_rules_off_the_query_is_what_was_translated() -> None:
 @pytest.mark.parametrize("rule", sorted(OPTIONAL))
 def test_each_rule_changes_this_query_and_does_not_run_where_it_is_off(rule: str) -> None:
     query = OTHERS[rule]() if rule in OTHERS else asked(GROUP)
-    with traced(lambda: 0.0) as steps, without(rule):
+    with trace_rules(lambda: 0.0) as steps, disable_rules(rule):
         off = optimize(query)
     assert [s.rule for s in steps] == [r.name for r in RULES if r.name != rule]
     assert off != optimize(query)
@@ -60,7 +60,7 @@ def test_each_rule_changes_this_query_and_does_not_run_where_it_is_off(rule: str
 def test_steps_have_times_and_what_was_before_and_after() -> None:
     query = asked(GROUP)
     clock = count()
-    with traced(lambda: float(next(clock))) as steps:
+    with trace_rules(lambda: float(next(clock))) as steps:
         found = optimize(query)
     assert [s.rule for s in steps] == [rule.name for rule in RULES]
     assert {s.seconds for s in steps} == {1.0}

@@ -15,7 +15,7 @@ from asking import S, T, element
 from levada.checkpoint.key_group_tables import GROUPS
 from levada.engine.engine import Engine
 from levada.engine.query_request import QueryRequest
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime.task.ingest_task import IntakeTask
 from levada.runtime.task.stage_task import StageTask
 from levada.testing.stream_builders import write_lines
@@ -56,7 +56,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 
 def dealing(epoch: int, table: GroupTable) -> GroupTable | None:
     """Another number of partitions in each epoch, and groups that have moved beside."""
-    own = dealt(GROUPS, PARTITIONS[epoch % len(PARTITIONS)])
+    own = deal_round_robin(GROUPS, PARTITIONS[epoch % len(PARTITIONS)])
     moved = np.arange(epoch % 7, dtype=np.int32)
     return GroupTable(1, own.groups, own.partitions, moved, np.zeros(len(moved), np.int32))
 

@@ -15,9 +15,9 @@ from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.verify import verify
 from levada.core.key_groups import group_of
 from levada.engine.engine import Engine
-from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup, divided
+from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup, divide_groups
 from levada.plan.execution.plan import Plan
-from levada.plan.execution.splittable_joins import divisible
+from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
 
@@ -46,7 +46,7 @@ def asked(
         home = int(table.partition[HOT])
         others = tuple(p for p in parts if p != home)
         heavy = (SplitKeyGroup(HOT, (home, *others)),) if others else ()
-        return divided(table, Division(heavy, table.division.joins))
+        return divide_groups(table, Division(heavy, table.division.joins))
 
     with Engine(
         spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=4, sink=sink, seed=7
@@ -104,7 +104,7 @@ def test_who_needs_equal_rows_together_keeps_a_join_whole(
 ) -> None:
     asked_ = query(select, body, name="q", windows=WINDOWS, **more)
     _, plan = asked(tmp_path, [asked_], {2: (0, 1, 2, 3)}, rows=50)
-    found = divisible(plan)
+    found = find_divisible_joins(plan)
     assert len(found.joins) == (not why)
     reasons = "; ".join(found.whole.values())
     assert why in reasons and bool(why) == bool(reasons)
@@ -114,5 +114,5 @@ def test_distinct_values_that_add_up_keep_a_join_whole(tmp_path: Path) -> None:
     windows = {"w": (S, step(4000, 1000)), "v": (T, step(4000, 1000))}
     counted = query("SELECT (COUNT(DISTINCT ?b) AS ?c)", JOIN, name="q", windows=windows)
     _, plan = asked(tmp_path, [counted], {2: (0, 1, 2, 3)})
-    (reason,) = divisible(plan).whole.values()
+    (reason,) = find_divisible_joins(plan).whole.values()
     assert reason == "equal values of it must come to the RGroup above from one task"

@@ -28,7 +28,7 @@ from levada.checkpoint.manifest import Manifest
 from levada.connectors.serialization.serialize import Format
 from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime.driver import epoch, skipped_files
 from levada.runtime.executor import LocalExecutor
 
@@ -64,7 +64,7 @@ def deal(number: int, table: GroupTable) -> GroupTable | None:
     to = table.partition.astype(np.int32)
     moved = (rng.random(table.groups) < 0.5) | (to >= parts)
     to[moved] = rng.integers(0, parts, np.count_nonzero(moved))
-    other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+    other = np.flatnonzero(to != deal_round_robin(table.groups, parts).partition).astype(np.int32)
     return GroupTable(1, table.groups, parts, other, to[other])
 
 

@@ -22,7 +22,7 @@ from levada.kernels.keyed.key_partitioner import group_of as groups_of
 from levada.kernels.terms.term_ids import identify_one
 from levada.operators.matching.scan_rows import _number_identity
 from levada.operators.results.result_segments import batches
-from levada.plan.execution.key_group_table import dealt
+from levada.plan.execution.key_group_table import deal_round_robin
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 LEXICAL = st.text(CHARACTERS, max_size=300)
@@ -116,7 +116,7 @@ def test_the_engine_sends_a_key_to_the_partition_of_its_group(name: str, tmp_pat
                 file.write(f'<http://e/k{i}> <http://e/{p}> "{i % 90}" {1000 + i} .\n')
     found = dict(_routed(path, QUERIES[name], tmp_path / "ck"))
     assert len(found) in (90, 400)
-    table = dealt(FINEST, PARTS).partition
+    table = deal_round_robin(FINEST, PARTS).partition
     assert found == {key: table[group_of(key)] for key in found}
 
 

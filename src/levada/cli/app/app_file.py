@@ -66,7 +66,13 @@ from levada.errors import UsageError
 from levada.language.dialects.detect import DIALECTS, dialect_of, dialect_of_ending
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.logical.ontology_schema import Regime
-from levada.plan.logical.query_options import WORDS, Bounds, QueryOptions, narrowed, options_of
+from levada.plan.logical.query_options import (
+    WORDS,
+    Bounds,
+    QueryOptions,
+    narrow_options,
+    options_of,
+)
 from levada.plan.sharing.sharing_modes import DEFAULT, Sharing
 
 if TYPE_CHECKING:
@@ -166,7 +172,7 @@ class Options:
         """With these in the places of its own: options and words for queries alike."""
         words = {word: value for word, value in given.items() if word in WORDS}
         others = {_FIELDS.get(n, n): value for n, value in given.items() if n not in WORDS}
-        return replace(self, **others, said=narrowed(self.said, words))
+        return replace(self, **others, said=narrow_options(self.said, words))
 
 
 @frozen
@@ -185,7 +191,7 @@ class App:
         >>> app.query_options(QuerySource("q", "", said={"t0": 7})).t0
         7
         """
-        return options_of(narrowed(self.options.said, query.said))
+        return options_of(narrow_options(self.options.said, query.said))
 
     def merged(self, other: App) -> App:
         """This application with another's streams, static data and queries after its own, and its

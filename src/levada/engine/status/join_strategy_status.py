@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from levada.core.frozen import frozen
 from levada.plan.execution.joins import AT_ONCE, CHANGED, IN_TURN, PAIRWISE, PARTITIONS
-from levada.plan.execution.plan import Plan, whose
+from levada.plan.execution.plan import Plan, queries_of_member
 
 
 @frozen
@@ -29,7 +29,9 @@ def forms(told: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[FormStatus]
     for node, figures in told.items():
         if int(node) in plan.nodes:
             members = range(len(plan.nodes[int(node)].members))
-            names = (name for member in members for name in whose(plan, int(node), member))
+            names = (
+                name for member in members for name in queries_of_member(plan, int(node), member)
+            )
             yield FormStatus(
                 f"Join {node}", tuple(dict.fromkeys(names)), form_of(figures), figures[CHANGED],
                 figures[AT_ONCE], figures[IN_TURN],

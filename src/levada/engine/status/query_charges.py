@@ -23,7 +23,7 @@ from levada.errors import CheckpointError
 from levada.operators.state.checksummed_frames import CheckedFrames
 from levada.operators.state.state_parts import read_head
 from levada.plan.execution.plan import Charges, Plan, gather_up
-from levada.plan.execution.query_charges import by_member
+from levada.plan.execution.query_charges import charge_members
 
 
 class QueryCharges(NamedTuple):
@@ -52,7 +52,7 @@ def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharge
 
 
 def _divided(plan: Plan, amounts: Mapping[int, float]) -> Charges:
-    own = by_member(plan, [Charge(node, None, amount) for node, amount in amounts.items()])
+    own = charge_members(plan, [Charge(node, None, amount) for node, amount in amounts.items()])
     return gather_up(plan, own, divided=True)
 
 

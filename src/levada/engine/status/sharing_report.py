@@ -27,8 +27,8 @@ from levada.engine.status.sharing_status import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
 from levada.plan.migration.migration import show_switches
 from levada.plan.sharing.decision_log import Looked, Site, show_orders
-from levada.plan.sharing.explain_arrangements import Kept, kept_once, show_kept
-from levada.plan.sharing.unprofitable_joins import in_vain
+from levada.plan.sharing.explain_arrangements import Kept, list_arrangements, show_arrangements
+from levada.plan.sharing.unprofitable_joins import wasted_work_ratio
 from levada.plan.topology.print_topology import describe
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import decision_log_file
@@ -93,7 +93,7 @@ def tell_run(root: Path) -> RunTold:
         tuple(kept.log),
         kept.orders,
         {name: switch.behind for name, switch in topology.switches.items()},
-        tuple(kept_once(topology)),
+        tuple(list_arrangements(topology)),
     )
 
 
@@ -114,7 +114,10 @@ def _shared(
             us, more = ns * rows / 1000, apart / len(node.members) - 1
             own = [counts for at, counts in met.items() if int(at.split()[0]) == number]
             if own:  # what queries would join apart is less than what all of them join
-                more = 1 / max(in_vain([sum(each) for each in zip(*own, strict=True)]), 0.01) - 1
+                more = (
+                    1 / max(wasted_work_ratio([sum(each) for each in zip(*own, strict=True)]), 0.01)
+                    - 1
+                )
             yield Operator(
                 name, len(node.members), apart, queries, rows, us, rows * more, us * more
             )
@@ -137,7 +140,7 @@ def _lines(told: RunTold) -> Iterator[str]:
             f"  {join.join}: {join.given:,} rows given, {join.made:,} pairs made, {join.wanted:,} "
             f"wanted, {join.picked:,} rows for queries; {join.work:.2f} of the work apart"
         )
-    yield from show_kept(told.kept)
+    yield from show_arrangements(told.kept)
     yield from ("regions",) if told.regions else ()
     for query, site in told.regions.items():
         yield f"  {query}{_said(site)}: stands in {site.site or 'all'}"

@@ -14,7 +14,7 @@ from levada.core.frozen import frozen
 from levada.plan.execution.joins import MADE
 from levada.plan.execution.plan import Plan
 from levada.plan.execution.query_charges import members_below
-from levada.plan.sharing.unprofitable_joins import in_vain
+from levada.plan.sharing.unprofitable_joins import wasted_work_ratio
 
 MOST = 10_000
 """Queries of a plan of which it is told."""
@@ -87,5 +87,5 @@ def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
         node, member = at.split()
         name = f"Join {node}" + (f" ({member})" if member != "0" else "")
         given, made, wanted, picked = counts
-        work = round(in_vain(counts), 2)
+        work = round(wasted_work_ratio(counts), 2)
         yield RelaxedStatus(name, given, made, wanted, picked, work)

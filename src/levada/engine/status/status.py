@@ -40,7 +40,7 @@ from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, rela
 from levada.engine.status.summary import AllRunsTotals, Progress, StreamCounts
 from levada.engine.suspended_queries import Suspension, read_suspended, told
 from levada.errors import CheckpointError
-from levada.plan.execution.pattern_text import patterns_read, starved
+from levada.plan.execution.pattern_text import patterns_read, starving_patterns
 from levada.plan.execution.plan import Plan, QueryPlan
 
 ATTEMPTS = 5
@@ -411,7 +411,7 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
         if not record.elements:
             dead = f": what came are {record.dead:,} dead letters." if record.dead else "."
             return f"No element of {display_name(name)} has been read{dead}"
-    wanting = starved(
+    wanting = starving_patterns(
         plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
     )
     if not wanting:

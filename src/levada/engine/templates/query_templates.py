@@ -33,8 +33,8 @@ from levada.plan.logical.query_template import (
     Template,
     TemplateInstance,
     Wording,
-    elsewhere,
-    substituted,
+    marks_outside_patterns,
+    substitute,
     terms_in,
 )
 
@@ -143,7 +143,7 @@ def _template(
         first, second = (replace(found.plannable, text="") for found in (one, other))
     except LevadaError:
         return None  # of which text that is a mistake, each tells by itself
-    if not stays or substituted(first, dict(zip(marks, others, strict=True))) != second:
+    if not stays or substitute(first, dict(zip(marks, others, strict=True))) != second:
         return None
     return Template(first, marks, second, others, _wording(text.constants, meant)), meant
 
@@ -182,7 +182,9 @@ def _free(prepared: Prepared, marks: Sequence[Term]) -> bool:
     there = {*marks} <= {*terms_in(prepared.plannable)}
     found = (prepared.algebra, prepared.plannable)
     made = any(is_derived(window.stream) for window in prepared.plannable.windows)
-    return there and not made and not any(any(elsewhere(query, marks)) for query in found)
+    return (
+        there and not made and not any(any(marks_outside_patterns(query, marks)) for query in found)
+    )
 
 
 def joined(pieces: Sequence[str], tokens: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ _BEGINNINGS = ("Select", "Register", "Istream(", "Dstream(", "Rstream(")
 _STREAMS = ("istream", "dstream", "rstream")
 
 
-def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> QueryError:
+def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> QueryError:
     """The error for a text in which nothing fits from ``start`` on; ``acceptable``: the terminals
     that fit behind a prefix.
     """
@@ -41,7 +41,7 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
         and first[1].lower() not in ("register", "select")
         and token.lower() not in REFUSED
     ):
-        return _beginning(text, first)
+        return _explain_first_word(text, first)
     before = _BEFORE.search(text, 0, start)
     hint = _hint(token.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
     inner = token.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
@@ -66,12 +66,12 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
         text=text,
         expected=_types() if "TYPE" in allowed else words[:_OFFERED],
         hint=hint
-        or _foreign(text, start)
+        or _foreign_operator_hint(text, start)
         or (f"Did you mean {close[0].capitalize()}?" if close else ""),
     )
 
 
-def _beginning(text: str, word: re.Match[str]) -> QueryError:
+def _explain_first_word(text: str, word: re.Match[str]) -> QueryError:
     """A statement whose first word begins none: so the rest was taken for a table."""
     name, start = word[1], word.start(1)
     if name.lower() in _STREAMS:
@@ -111,7 +111,7 @@ def _hint(token: str, before: str, sign: str) -> str:
     return ""
 
 
-def _foreign(text: str, start: int) -> str:
+def _foreign_operator_hint(text: str, start: int) -> str:
     """How CQL writes an operator of other languages."""
     sign = _SIGN.match(text, start)
     return FOREIGN[sign[0]] if sign else ""

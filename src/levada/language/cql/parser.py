@@ -38,7 +38,7 @@ from levada.language.cql.ast import (
     WindowSpec,
     WindowWord,
 )
-from levada.language.cql.common_mistakes import mistake
+from levada.language.cql.common_mistakes import explain_mistake
 from levada.language.cql.script import Part, script_of
 from levada.language.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 from levada.language.sparql.source_text import check_characters
@@ -105,7 +105,7 @@ def _parser() -> lark.Lark:
 def _refuse(error: lark.UnexpectedInput, text: str, rule: str) -> NoReturn:
     """Turns Lark's error into ours."""
     start = len(text.rstrip()) if _at_end(error) else (error.pos_in_stream or 0)
-    raise mistake(text, start, lambda prefix: _acceptable(prefix, rule))
+    raise explain_mistake(text, start, lambda prefix: _acceptable(prefix, rule))
 
 
 def _at_end(error: lark.UnexpectedInput) -> bool:

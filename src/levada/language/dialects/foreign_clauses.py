@@ -27,12 +27,12 @@ _CLAUSES = (
 )
 
 
-def foreign(text: str, place: Span, spoken: Dialect, *, asked: bool) -> str:
+def explain_foreign_clause(text: str, place: Span, spoken: Dialect, *, asked: bool) -> str:
     """Whose clause stands at a place where ``spoken`` cannot go on; "" if none is there that is
     another's. ``asked``: the dialect was asked for, not recognised.
 
     >>> text = "SELECT ?s FROM STREAM <s> [NOW] { WINDOW <w> { ?s ?p ?o } }"
-    >>> foreign(text, Span(1, 16), DIALECTS["rspql"], asked=False)[:48]
+    >>> explain_foreign_clause(text, Span(1, 16), DIALECTS["rspql"], asked=False)[:48]
     'FROM STREAM belongs to CQELS-QL 2, C-SPARQL and '
     """
     lines = text.split("\n")
@@ -43,11 +43,12 @@ def foreign(text: str, place: Span, spoken: Dialect, *, asked: bool) -> str:
         for match in re.finditer(pattern, text, re.IGNORECASE):
             if match.start() <= offset < match.end():
                 owners = [d.title for d in DIALECTS.values() if file in d.grammar]
-                return f"{name} belongs to {_and(owners)}; {_read_as(text, spoken, asked=asked)}"
+                dialect = _explain_dialect(text, spoken, asked=asked)
+                return f"{name} belongs to {_join_names(owners)}; {dialect}"
     return ""
 
 
-def _read_as(text: str, spoken: Dialect, *, asked: bool) -> str:
+def _explain_dialect(text: str, spoken: Dialect, *, asked: bool) -> str:
     """As which dialect a text was read, and why."""
     if asked:
         return f"the dialect that was asked for is {spoken.title}."
@@ -55,5 +56,5 @@ def _read_as(text: str, spoken: Dialect, *, asked: bool) -> str:
     return f"the text was read as {spoken.title}" + (f", because of its {why}." if why else ".")
 
 
-def _and(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

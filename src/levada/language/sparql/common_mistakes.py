@@ -44,10 +44,10 @@ _PARTS = re.compile(
 )
 
 
-def unclosed(text: str) -> int | None:
+def find_unclosed_bracket(text: str) -> int | None:
     """The place of the last bracket that is opened and not closed.
 
-    >>> unclosed("ASK { ?s <p(> '(' ")
+    >>> find_unclosed_bracket("ASK { ?s <p(> '(' ")
     4
     """
     opened: list[int] = []
@@ -59,11 +59,11 @@ def unclosed(text: str) -> int | None:
     return opened[-1] if opened else None
 
 
-def slip(text: str, offset: int, accepted: Set[str]) -> str:
+def explain_slip(text: str, offset: int, accepted: Set[str]) -> str:
     """A sentence that says what to write in place of what stands at ``offset``, where that is
     known; else "".
 
-    >>> slip("SELECT ?s, ?o {}", 9, {"VAR", "LBRACE"})
+    >>> explain_slip("SELECT ?s, ?o {}", 9, {"VAR", "LBRACE"})
     'Variables stand one after the other, without commas.'
     """
     sign = next(
@@ -74,12 +74,12 @@ def slip(text: str, offset: int, accepted: Set[str]) -> str:
     if text[offset] in "\u201c\u201d\u201e\u2018\u2019":
         return "Strings stand in straight quotes, \" or '."
     word = _WORD.match(text, offset)
-    return (_of_word(word.group().upper(), accepted) if word else "") or _of_place(
+    return (_explain_word(word.group().upper(), accepted) if word else "") or _explain_place(
         text, offset, accepted
     )
 
 
-def _of_word(word: str, accepted: Set[str]) -> str:
+def _explain_word(word: str, accepted: Set[str]) -> str:
     if word in _WORDS and accepted & {"SLASH", "BANG"}:
         return f"Did you mean {_WORDS[word]}?"
     if word in _MODIFIERS and "$END" in accepted:
@@ -101,7 +101,7 @@ def _of_word(word: str, accepted: Set[str]) -> str:
     return ""
 
 
-def _of_place(text: str, offset: int, accepted: Set[str]) -> str:
+def _explain_place(text: str, offset: int, accepted: Set[str]) -> str:
     before = text[:offset].rstrip()
     if accepted == {"LBRACKET"}:
         return "A window stands in brackets, such as [RANGE PT10S STEP PT5S]."

@@ -18,7 +18,7 @@ from levada.core.cache_folder import parser_file
 from levada.errors import QuerySyntaxError
 from levada.language.dialects.detect import CQL, dialect_of
 from levada.language.dialects.dialect import Dialect
-from levada.language.dialects.foreign_clauses import foreign
+from levada.language.dialects.foreign_clauses import explain_foreign_clause
 from levada.language.dialects.rspql import RSPQL
 from levada.language.sparql import ast
 from levada.language.sparql.build.query_unit import Builder
@@ -63,7 +63,7 @@ def words(dialect: str) -> set[str]:
 def _in_dialect(error: QuerySyntaxError, spoken: Dialect, *, asked: bool) -> QuerySyntaxError:
     """The error with what has to be said of dialects."""
     assert error.span is not None, "where a parser stops is a place"
-    if other := foreign(error.text, error.span, spoken, asked=asked):
+    if other := explain_foreign_clause(error.text, error.span, spoken, asked=asked):
         error.hint = other
     elif not asked and spoken is not RSPQL:
         error.hint = f"{error.hint} The text was read as {spoken.title}.".strip()

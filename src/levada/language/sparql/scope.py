@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from levada.language.sparql import ast
 
 
-def visible(element: ast.Element) -> Iterator[str]:
+def visible_names(element: ast.Element) -> Iterator[str]:
     """The names of the variables that an element of a group brings into scope, with repetitions."""
     match element:
         case ast.Triples(triples):
@@ -18,21 +18,21 @@ def visible(element: ast.Element) -> Iterator[str]:
                 yield from _names(triple.subject, triple.predicate, triple.object)
         case ast.Group(elements):
             for inner in elements:
-                yield from visible(inner)
+                yield from visible_names(inner)
         case ast.Union(branches):
             for branch in branches:
-                yield from visible(branch)
+                yield from visible_names(branch)
         case ast.Optional(group):
-            yield from visible(group)
+            yield from visible_names(group)
         case ast.Graph(name, group) | ast.Window(name, group) | ast.Service(name, _, group):
             yield from _names(name)
-            yield from visible(group)
+            yield from visible_names(group)
         case ast.Bind(_, variable):
             yield variable.name
         case ast.InlineData(variables):
             yield from _names(*variables)
         case ast.SubSelect(select, where, modifiers, values):
-            yield from project(select, where, modifiers, values)
+            yield from projected_variables(select, where, modifiers, values)
         case ast.Minus() | ast.Filter():
             return
 
@@ -41,23 +41,23 @@ def _names(*nodes: object) -> Iterator[str]:
     return (node.name for node in nodes if isinstance(node, ast.Var))
 
 
-def in_scope(
+def variables_in_scope(
     where: ast.Group | None, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
     """The distinct variables of a query level before SELECT adds any, in order of appearance."""
-    names = [] if where is None else list(visible(where))
+    names = [] if where is None else list(visible_names(where))
     names += [key.variable.name for key in modifiers.group_by if key.variable is not None]
     if values is not None:
-        names += visible(values)
+        names += visible_names(values)
     return list(dict.fromkeys(names))
 
 
-def project(
+def projected_variables(
     select: ast.Select, where: ast.Group, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
     """The variables that a SELECT shows."""
     if select.projection is None:
-        return in_scope(where, modifiers, values)
+        return variables_in_scope(where, modifiers, values)
     return list(dict.fromkeys(item.variable.name for item in select.projection))
 
 

@@ -18,11 +18,11 @@ from levada.errors import QuerySyntaxError, Span
 from levada.language.sparql import ast
 from levada.language.sparql.scope import (
     aggregates,
-    in_scope,
     is_grouped,
     operands,
     outside_aggregates,
-    visible,
+    variables_in_scope,
+    visible_names,
 )
 
 
@@ -57,7 +57,7 @@ class _Checker:
         """A query or sub-query: its pattern, then its clauses."""
         if where is not None:
             self._group(where)
-        taken = set(() if where is None else visible(where))
+        taken = set(() if where is None else visible_names(where))
         for key in modifiers.group_by:
             self._no_aggregate([key.expression], "GROUP BY")
             if key.variable is not None:
@@ -71,7 +71,9 @@ class _Checker:
                     "SELECT * cannot stand in a query with groups; name the keys and aggregates.",
                     form.span,
                 )
-            self._projection(form.projection or (), set(in_scope(where, modifiers, values)))
+            self._projection(
+                form.projection or (), set(variables_in_scope(where, modifiers, values))
+            )
             if grouped:
                 self._grouped(form.projection or (), modifiers)
 
@@ -125,7 +127,7 @@ class _Checker:
                     "BIND needs a new one.",
                     element.variable.span,
                 )
-            taken.update(visible(element))
+            taken.update(visible_names(element))
             self._element(element)
 
     def _element(self, element: ast.Element) -> None:

@@ -15,9 +15,9 @@ from levada.core.rdf_terms import Literal
 from levada.errors import Span, near
 from levada.language.sparql import ast
 from levada.language.sparql.source_text import place_of
-from levada.language.translate.sparql.windows import READ_BY, iri, of_stream
+from levada.language.translate.sparql.windows import READ_BY, iri, stream_hint
 from levada.language.warnings.pattern_sources import Readings, readings
-from levada.language.warnings.unbound_variables import unbound
+from levada.language.warnings.unbound_variables import unbound_variable_warnings
 from levada.language.warnings.warning import QueryWarning
 
 MAX_PATTERN = 1000
@@ -45,18 +45,18 @@ def warnings_of(
     """
     read = readings(unit)
     warnings = [
-        *_unread(unit, read),
-        *unbound(unit),
+        *_unread_windows(unit, read),
+        *unbound_variable_warnings(unit),
         *(w for clause in unit.windows for w in _gaps(clause)),
         *_bare_numbers(unit, text),
-        *_of_no_window(unit, read, streams, graphs),
+        *_patterns_without_window(unit, read, streams, graphs),
         *_no_graphs(unit, read, streams, graphs),
         *_invalid_patterns(read),
     ]
     return tuple(sorted(warnings, key=lambda w: (w.span.line, w.span.column)))
 
 
-def _unread(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
+def _unread_windows(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
     if read.all_windows:
         return
     for clause in unit.windows:
@@ -149,7 +149,7 @@ def bare_number(digits: str, span: Span) -> Iterator[QueryWarning]:
         )
 
 
-def _of_no_window(
+def _patterns_without_window(
     unit: ast.QueryUnit,
     read: Readings,
     streams: Collection[str],
@@ -186,7 +186,7 @@ def _no_graphs(
     for name, span in {**read.graphs, **named}.items():
         if name in windows or name in (graphs or ()):
             continue
-        if hint := of_stream(name, streams):
+        if hint := stream_hint(name, streams):
             yield QueryWarning(f"<{name}> is a stream, and no static graph.", span, hint)
         elif graphs is not None:
             known = near(name, (graph for graph in graphs if graph is not None))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from levada.errors import near
 from levada.language.sparql import ast
-from levada.language.sparql.scope import aggregates, in_scope, operands, visible
+from levada.language.sparql.scope import aggregates, operands, variables_in_scope, visible_names
 from levada.language.warnings.warning import MAX_SHOWN, QueryWarning
 
 _LATER = "SELECT computes ?{0} after "
@@ -31,7 +31,7 @@ Names = frozenset[str]
 _NONE: Names = frozenset()
 
 
-def unbound(unit: ast.QueryUnit) -> list[QueryWarning]:
+def unbound_variable_warnings(unit: ast.QueryUnit) -> list[QueryWarning]:
     """A warning for each such variable, at its first place."""
     walk = _Walk()
     where = unit.where or ast.Group((), unit.form.span)
@@ -106,7 +106,7 @@ class _Walk:
         outside = self._aliases, self._rows
         self._aliases = {i.variable.name: i.expression for i in items if i.expression is not None}
         self.group(where, outer)
-        self._rows = scope = outer.union(in_scope(where, modifiers, values))
+        self._rows = scope = outer.union(variables_in_scope(where, modifiers, values))
         self._bound |= scope
         for key in modifiers.group_by:
             self._expression(key.expression, scope, "GROUP BY")
@@ -122,7 +122,7 @@ class _Walk:
 
     def group(self, group: ast.Group, outer: Names, left: Names = _NONE) -> None:
         """A group; ``left``: what stands before it, if it is optional."""
-        inside = outer.union(visible(group))
+        inside = outer.union(visible_names(group))
         self._bound |= inside
         before = outer
         for element in group.elements:
@@ -138,7 +138,7 @@ class _Walk:
                 case _:
                     for inner in groups_of(element):
                         self.group(inner, outer)
-            before = before.union(visible(element))
+            before = before.union(visible_names(element))
 
     def _expression(self, expression: ast.Expression, scope: Names, clause: str) -> None:
         match expression:

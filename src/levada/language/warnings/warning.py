@@ -44,10 +44,10 @@ class QueryWarning:
         return "\n".join([where, *pointed(text, self.span), *([hint] if hint else [])])
 
 
-def shown_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:
+def show_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:
     """The first warnings about a text for people, and how many more there are.
 
-    >>> shown_warnings([QueryWarning("It shows nothing.", Span(1, 5))] * 12, "ASK {}")[-1]
+    >>> show_warnings([QueryWarning("It shows nothing.", Span(1, 5))] * 12, "ASK {}")[-1]
     'Warning: 2 more warnings are not shown.'
     """
     rest = len(warnings) - MAX_SHOWN

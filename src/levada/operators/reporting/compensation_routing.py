@@ -31,7 +31,7 @@ from levada.operators.rows.shared_join_counters import SharedJoinCounters
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
-from levada.plan.execution.sharing_demand import SharingDemand, shares_of
+from levada.plan.execution.sharing_demand import SharingDemand, sharing_demand_of
 
 NO_ROWS = Frame({}, 0)
 
@@ -62,7 +62,7 @@ class CompensationRouter:
         picks = self.plan.nodes[consumer.node].of(s.Pick)
         if target is None or picks is None:
             return None
-        families = families_of(target, shares_of(self.plan))
+        families = families_of(target, sharing_demand_of(self.plan))
         rows = project_for_consumer(out, without_fan(consumer), node.layout)
         of = families.of_number[rows["op"]]
         if node.of(s.Join) is not None:
@@ -98,7 +98,7 @@ class CompensationRouter:
         """Returns and counts the rows of each pick, without the rows that no pick wants. Raises
         ``ExcessError``.
         """
-        mixed = picks.known(_has_mixed_windows, shares_of(self.plan))
+        mixed = picks.known(_has_mixed_windows, sharing_demand_of(self.plan))
         met = None if node.of(s.Join) is None else self.met
         picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
         if picks.layout.report:  # the report's input has been counted
@@ -117,7 +117,7 @@ class CompensationRouter:
         report = self.plan.nodes[consumer.node].of(s.Report)
         if report is None or not is_picked(self.plan, report):
             return None
-        readers = readers_of(report, shares_of(self.plan), self.pool.seed)
+        readers = readers_of(report, sharing_demand_of(self.plan), self.pool.seed)
         report_rows, rows, picks = select_reported(consumer, out, node.layout, readers, self.pool)
         if node.of(s.Join) is not None:
             self.met.add_output(node.id, rows, picks)
@@ -130,7 +130,7 @@ class CompensationRouter:
         """Drops the rows that the consumer, a relaxed join or set or a shared join side, does not
         need.
         """
-        target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
+        target, shares = self.plan.nodes[consumer.node], sharing_demand_of(self.plan)
         join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
         if (static := target.of(s.RelaxedStatic)) is not None:
             return drop_unwanted(static, 0, frame, shares, self.pool)

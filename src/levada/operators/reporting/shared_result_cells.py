@@ -28,8 +28,8 @@ from levada.operators.rows.predicate_index import PredicateIndexReader
 from levada.operators.rows.route_rows import fan_out, project_for_consumer, without_fan
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, FanOut, Plan, PlanNode
-from levada.plan.execution.shared_results import alike_of, heard
-from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.shared_results import drop_muted_members, find_shared_results
+from levada.plan.execution.sharing_demand import sharing_demand_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,7 +70,7 @@ def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
         if emit is None:
             known[number] = None
         else:
-            known[number] = range_cells(plan, emit, shares_of(plan)) or _find_cells(
+            known[number] = range_cells(plan, emit, sharing_demand_of(plan)) or _find_cells(
                 plan, emit, seed
             )
     return known[number]
@@ -109,8 +109,8 @@ def _find_cells(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
     if index is None or not index.is_decided.all():
         return None
     (fan,) = (edge.fan for edge in picks.consumers if edge.node == node.id)
-    alike = alike_of(plan, node.id)
-    readers = heard(plan, node.id, fan) if alike is None else alike.fan
+    alike = find_shared_results(plan, node.id)
+    readers = drop_muted_members(plan, node.id, fan) if alike is None else alike.fan
     many, first = index.owners(np.diff(readers.offsets).astype(np.int64)), len(node.members)
     number = np.where(many == 0, -1, first + np.arange(len(many))).astype(np.int32)
     cells = Cells(finder, first, number, readers)
@@ -130,7 +130,7 @@ def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | Non
     """Returns further owners of the rows of these members and cells of an Emit: ``op``, and
     ``first``, the member or cell that has the rows. Returns None if no rows are shared.
     """
-    alike, cells = alike_of(plan, node.id), cells_of(plan, node.id, seed)
+    alike, cells = find_shared_results(plan, node.id), cells_of(plan, node.id, seed)
     members = present[present < len(node.members)]
     parts = [] if alike is None else [alike.of(members)]
     if cells is not None and len(members) < len(present):

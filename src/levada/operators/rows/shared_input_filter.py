@@ -46,7 +46,7 @@ from levada.operators.windowing import count_axis as numbers
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.shared_join_nodes import window_kinds
-from levada.plan.execution.sharing_demand import SharingDemand, longest
+from levada.plan.execution.sharing_demand import SharingDemand, longest_window
 
 CLASSES = register(f"{__name__}.CLASSES", 48)
 Relaxed = s.Join | s.Occur | s.RelaxedStream | s.RelaxedStatic
@@ -270,5 +270,5 @@ def _classes(kinds: Sequence[Windows]) -> tuple[Longs, list[Windows]]:
     for chunk in np.array_split(order, min(CLASSES, max(len(order), 1))):
         class_of[chunk] = len(classes)
         columns = zip(*(kinds[kind] for kind in chunk.tolist()), strict=True)
-        classes.append(tuple([longest(set(column)) for column in columns]))
+        classes.append(tuple([longest_window(set(column)) for column in columns]))
     return class_of, classes

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from levada.plan.binding.leaves import is_static
-from levada.plan.binding.required_facets import Needs, add, input_needs, read_of_all
+from levada.plan.binding.required_facets import Needs, add, facets_of_all_variables, input_needs
 from levada.plan.binding.slot_resolution import slots_of
 from levada.plan.execution.row_layout import NOTHING, Facet, Layout, Span
 from levada.plan.execution.shapes import TO_ALL, Edge, Shape
@@ -38,7 +38,7 @@ class Read(NamedTuple):
     wants: Needs
 
 
-def reads(op: Op, needs: Needs) -> list[Read]:
+def collect_reads(op: Op, needs: Needs) -> list[Read]:
     """What is read of each input of an operator of which ``needs`` are read."""
     side_by_side = op.spec.side_by_side
     wanted = [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
@@ -84,7 +84,7 @@ def union_needs(op: Op, needs: Needs) -> Needs:
     are there once.
     """
     by = {v for exchange in op.exchange for v in exchange or () if v}
-    if op.weighted or read_of_all(op):  # whole rows are compared
+    if op.weighted or facets_of_all_variables(op):  # whole rows are compared
         by = set(op.variables)
     return {
         v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING)
@@ -178,7 +178,7 @@ def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
     return Edge(slots, index, layout, by)
 
 
-def align(edges: list[Edge]) -> list[Edge]:
+def align_edges(edges: list[Edge]) -> list[Edge]:
     """The edges of a union, whose inputs must have the same columns."""
     if all(e.layout == edges[0].layout for e in edges):
         return edges

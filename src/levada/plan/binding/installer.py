@@ -16,13 +16,13 @@ from levada.core.rdf_terms import Literal
 from levada.plan.binding.edges import (
     Installed,
     Read,
-    align,
+    align_edges,
     base_of,
+    collect_reads,
     edge_of,
     layout_of,
     look_through,
     outputs_of,
-    reads,
 )
 from levada.plan.binding.leaves import is_static
 from levada.plan.binding.member_timing import Timing
@@ -134,7 +134,7 @@ class Installer(Steps):
             once = all(any(below[i].once for i in side) for side in sides)
         else:
             once = is_static(op.spec) or isinstance(op.spec, p.Constant)
-        read = tuple([(form, *how_read(op, i)) for i, form in enumerate(below)])
+        read = tuple([(form, *reading_of_edge(op, i)) for i, form in enumerate(below)])
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
         # which facets an expression reads follows from which of its constants are numbers
@@ -151,7 +151,7 @@ class Installer(Steps):
             return op.spec.terms, self.signature(op.inputs[0])
         outer = self._go_below(op)
         bases = [base_of(child) for child in op.inputs]
-        below = [(self.signature(base), *how_read(op, i)) for i, base in enumerate(bases)]
+        below = [(self.signature(base), *reading_of_edge(op, i)) for i, base in enumerate(bases)]
         self.level, self.timing = outer
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
         return step, self._as_read(op, member), op.stage, op.weighted, tuple(below)
@@ -219,7 +219,7 @@ class Installer(Steps):
         )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
-        shape, member, names = self._shaped(op, needs, reads(op, needs))
+        shape, member, names = self._shaped(op, needs, collect_reads(op, needs))
         return Installed(*self.intern(shape, member), names)
 
     def _shaped(
@@ -234,7 +234,7 @@ class Installer(Steps):
             ins.append(read.names)
         self.level, self.timing = outer
         if op.spec.side_by_side:
-            edges = align(edges)
+            edges = align_edges(edges)
         names = outputs_of(op, needs, ins)
         layout = layout_of(op, names, needs, edges)
         step, member = self.step(op, names, ins)
@@ -262,7 +262,7 @@ class Installer(Steps):
         return outer
 
 
-def how_read(op: Op, i: int) -> Key:
+def reading_of_edge(op: Op, i: int) -> Key:
     """How an operator reads an input: where each variable, window and key of an exchange stands."""
     child = op.inputs[i]
     names = op.variables if op.spec.side_by_side else child.variables

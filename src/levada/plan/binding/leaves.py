@@ -38,11 +38,11 @@ def leaf(
     match spec:
         case p.Match(pattern, stream, graphs, lifted):
             places, terms = positions(pattern.positions, variables, names)
-            return s.Match(places, kept, stream is None, lifted), _over(
+            return s.Match(places, kept, stream is None, lifted), _source_member(
                 stream, graphs, terms, since, reread_graphs
             )
         case p.Entailed():
-            return _entail(spec, variables, kept, since, reread_graphs)
+            return _entailed_step(spec, variables, kept, since, reread_graphs)
         case p.Star(patterns, stream):
             legs = [positions(t.positions, variables, names) for t in patterns]
             constants = tuple(t for _, terms in legs for t in terms)
@@ -59,7 +59,7 @@ def leaf(
             )
 
 
-def _over(
+def _source_member(
     stream: str | None,
     graphs: Graphs,
     terms: tuple[Term | None, ...],
@@ -82,7 +82,7 @@ def _over(
     )
 
 
-def _entail(
+def _entailed_step(
     spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, reread_graphs:
     Graphs
 ) -> tuple[s.Step, Member]:  # fmt: skip
@@ -100,7 +100,9 @@ def _entail(
     ends = (spec.pattern.subject, spec.pattern.object)
     spread = tuple(i for i, k in enumerate(kept) if spec.alike and Var(variables[k]) in ends)
     step = s.Entailed(slots, tuple(forms), kept, spec.stream is None, spread, spec.alike)
-    return step, _over(spec.stream, spec.graphs, terms, since, reread_graphs, ways=tuple(ways))
+    return step, _source_member(
+        spec.stream, spec.graphs, terms, since, reread_graphs, ways=tuple(ways)
+    )
 
 
 def _way(

@@ -116,7 +116,7 @@ def merge(*parts: Mapping[str, Facet]) -> Needs:
     return out
 
 
-def _ids(names: tuple[str, ...]) -> Needs:
+def _identity_needs(names: tuple[str, ...]) -> Needs:
     return dict.fromkeys(names, Facet.ID)
 
 
@@ -148,105 +148,116 @@ def emit_needs(op: Op) -> Needs:
 
 def input_needs(op: Op, out: Needs) -> list[Needs]:
     """The needs of each input, given those of the output."""
-    wanted = _wanted(op, out)
+    wanted = _collect_needs(op, out)
     exchanged = [[v for v in (e or ()) if v and e != ALL] for e in op.exchange]
-    needs = [merge(w, _ids(tuple(x))) for w, x in zip(wanted, exchanged, strict=True)]
+    needs = [merge(w, _identity_needs(tuple(x))) for w, x in zip(wanted, exchanged, strict=True)]
     return [_trim(n, i) for n, i in zip(needs, op.inputs, strict=True)]
 
 
-def _wanted(op: Op, out: Needs) -> list[Needs]:
+def _collect_needs(op: Op, out: Needs) -> list[Needs]:
     spec = op.spec
     match spec:
         case p.Filter(condition, draw):
-            return [merge(out, expression_needs(condition), _drawn(draw))]
+            return [merge(out, expression_needs(condition), _draw_needs(draw))]
         case p.Pick(keyed, tests, others):
             asked = (*(test.condition for test in tests), *others)
             condition_needs = merge(*map(expression_needs, asked))
-            return [merge(out, _ids(tuple([key.name for key in keyed])), condition_needs)]
+            return [
+                merge(out, _identity_needs(tuple([key.name for key in keyed])), condition_needs)
+            ]
         case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}
-            return [merge(rest, expression_needs(expression), _drawn(draw))]
+            return [merge(rest, expression_needs(expression), _draw_needs(draw))]
         case p.Join():
-            return _joined(op, spec, out)
+            return _join_needs(op, spec, out)
         case p.Arrange(keys):
             raw = isinstance(spec, p.ArrangeStream) and spec.raw
-            return [merge(out, _ids(op.variables if raw else keys))]
+            return [merge(out, _identity_needs(op.variables if raw else keys))]
         case p.MultiwayJoin(keys, raw):
             return [
-                merge(out, _ids(i.variables if is_raw else keys))
+                merge(out, _identity_needs(i.variables if is_raw else keys))
                 for i, is_raw in zip(op.inputs, raw, strict=True)
             ]
         case p.LinkedJoin(shared, raw, _):
             return [
-                merge(out, _ids(i.variables if is_raw else key_needs))
+                merge(out, _identity_needs(i.variables if is_raw else key_needs))
                 for i, key_needs, is_raw in zip(op.inputs, shared, raw, strict=True)
             ]
         case p.ReportJoin():
-            return _report_joined(op, spec, out)
+            return _report_join_needs(op, spec, out)
         case p.Closure():
             ends = merge(
                 *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))
             )
             steps = len(op.inputs) - (spec.seed is not None)
-            return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
+            return [
+                ends if i < steps else _identity_needs(rows.variables)
+                for i, rows in enumerate(op.inputs)
+            ]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _, _):
             return [_group_needs(op, keys, aggregates, out)]
         case p.Running(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
         case p.Snapshot():
-            return [*_every(op, out)[:1], *({} for _ in op.inputs[1:])]
+            return [*_needs_of_every_variable(op, out)[:1], *({} for _ in op.inputs[1:])]
         case p.ROrder(keys, _, _, _):
             key_needs = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, key_needs, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
         case p.CountWindow(keys=keys, bag=True):  # whose rows all count, equal ones as well
-            return [merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))]
+            return [
+                merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys))
+            ]
         case p.Select():
             return [_select_needs(spec, out)]
         case p.Recent(keys=keys):  # of one time rows are in the order of their texts
-            key_needs = merge(dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))
+            key_needs = merge(
+                dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys)
+            )
             shown = [{spec.sources[op.variables.index(v)]: f} for v, f in out.items()]
             return [merge(key_needs, *shown)]
         case Plain():
-            return _every(op, out, read_of_all(op))
+            return _needs_of_every_variable(op, out, facets_of_all_variables(op))
         case _:
             assert_never(spec)
 
 
-def read_of_all(op: Op) -> Facet:
+def facets_of_all_variables(op: Op) -> Facet:
     """What an operator reads of every variable of its inputs, where that is the same of each."""
     weighted = op.weighted or any(i.weighted for i in op.inputs)
     return op.spec.reads(weighted) if isinstance(op.spec, Plain) else NOTHING
 
 
-def _every(op: Op, out: Needs, facets: Facet = Facet.ID) -> list[Needs]:
+def _needs_of_every_variable(op: Op, out: Needs, facets: Facet = Facet.ID) -> list[Needs]:
     """What is read above, and these facets of all variables; identities tell whole rows apart."""
     if not facets:
         return [out for _ in op.inputs]
     return [merge(out, dict.fromkeys(i.variables, facets)) for i in op.inputs]
 
 
-def _joined(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
+def _join_needs(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
     shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
     return [
-        _of_arrangement(i, i.spec, shared, out)
+        _arrangement_needs(i, i.spec, shared, out)
         if isinstance(i.spec, p.Arrange)
-        else merge(out, _ids(i.variables if is_raw else (*spec.keys, *shared)))
+        else merge(out, _identity_needs(i.variables if is_raw else (*spec.keys, *shared)))
         for i, is_raw in zip(op.inputs, spec.raw, strict=True)
     ]
 
 
-def _report_joined(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
+def _report_join_needs(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
     shared, condition, rows = spec.shared, spec.condition, op.inputs[1]
-    key_needs = merge(_ids(shared), {} if condition is None else expression_needs(condition))
+    key_needs = merge(
+        _identity_needs(shared), {} if condition is None else expression_needs(condition)
+    )
     if condition is not None and random(condition):
-        return [merge(whole, key_needs) for whole in _every(op, out)]
+        return [merge(whole, key_needs) for whole in _needs_of_every_variable(op, out)]
     right = merge(out, key_needs) if spec.kind.pairs else key_needs
     if isinstance(rows.spec, p.Arrange):
-        right = _of_arrangement(rows, rows.spec, shared, right)
+        right = _arrangement_needs(rows, rows.spec, shared, right)
     return [merge(out, key_needs), right]
 
 
-def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:
+def _arrangement_needs(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:
     """What a join reads of rows that others read, too: whatever is told apart, so that who comes
     later finds it; but for the keys, which the other side has. Rows that are no set anyway are told
     apart by what joins ``shared`` variables, if they may be unbound.
@@ -256,16 +267,16 @@ def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs
     set_already = isinstance(spec, p.ArrangeStream) and not spec.raw
     if set_already or isinstance(spec, p.ArrangeDistinct):
         apart = tuple([v for v in others if v in shared])
-    return merge({v: f for v, f in out.items() if v in others}, _ids(apart))
+    return merge({v: f for v, f in out.items() if v in others}, _identity_needs(apart))
 
 
-def _drawn(draw: p.Draw | None) -> Needs:
-    return {} if draw is None else _ids(draw.solution)
+def _draw_needs(draw: p.Draw | None) -> Needs:
+    return {} if draw is None else _identity_needs(draw.solution)
 
 
 def _select_needs(spec: p.Select, out: Needs) -> Needs:
     names = ("s", "p", "o", *spec.beside)
-    needs: Needs = _ids(names)
+    needs: Needs = _identity_needs(names)
     positions = (*spec.pattern.positions, *map(Var, spec.beside))
     for position, name in zip(positions, names, strict=True):
         if isinstance(position, Var):
@@ -280,11 +291,11 @@ def _group_needs(
     least); DISTINCT by identity.
     """
     child = op.inputs[0]
-    needs = merge({k: out.get(k, NOTHING) for k in keys}, _ids(keys))
+    needs = merge({k: out.get(k, NOTHING) for k in keys}, _identity_needs(keys))
     for spec in aggregates:
         if spec.arg is None:
             if spec.distinct:
-                needs = merge(needs, _ids(child.variables))
+                needs = merge(needs, _identity_needs(child.variables))
             continue
         facets = Facet.ID if spec.distinct or spec.arg not in child.typed else Facet.NUM
         match spec.function:

@@ -25,23 +25,23 @@ def slots_of(names: Iterable[str], variables: Sequence[str]) -> tuple[int, ...]:
     return tuple([slots[name] for name in names])
 
 
-def by_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
+def resolve_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
     """Variables by slot; one that the input lacks is named "" and is unbound."""
     match expression:
         case Var(name):
             return Var(str(names.index(name)) if name in names else "")
         case Call(function, args):
-            return Call(function, tuple(by_slots(arg, names) for arg in args))
+            return Call(function, tuple(resolve_slots(arg, names) for arg in args))
         case _:
             return expression
 
 
-def parametrise(
+def parameterize_expression(
     expression: Expression, names: tuple[str, ...]
 ) -> tuple[Expression, tuple[Term, ...]]:
     """An expression by slots, and its constants, which become parameters."""
     constants: list[Const] = []
-    by_slot = by_slots(lift(expression, constants), names)
+    by_slot = resolve_slots(lift(expression, constants), names)
     return by_slot, tuple(c.term for c in constants)
 
 
@@ -62,7 +62,7 @@ def key_sides(keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str
     return sides, out, fills
 
 
-def sides_of_arranged(
+def arranged_sides(
     keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]], at: int
 ) -> Sides:
     """Those of a join whose side ``at`` is arranged by ``keys``, which the other one shows."""
@@ -79,7 +79,7 @@ def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, 
     return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)
 
 
-def picked(
+def pick_step(
     spec: p.Pick, names: tuple[str, ...], input_names: tuple[str, ...], tuples: bool
 ) -> tuple[s.Pick, tuple[Term, ...]]:
     """A pick by slots, and its constants."""
@@ -95,7 +95,7 @@ def picked(
         tests.append(s.Comparison(test.range, slot, test.function, len(constants), test.order))
         constants.append(test.term)
     lifted = [Const(term) for term in constants]
-    rest = tuple([by_slots(lift(one, lifted), input_names) for one in spec.rest])
+    rest = tuple([resolve_slots(lift(one, lifted), input_names) for one in spec.rest])
     kept = tuple(map(input_names.index, names))
     pick = s.Pick(tuple(keys), tuple(tests), rest, kept, tuples)
     return pick, tuple([one.term for one in lifted])

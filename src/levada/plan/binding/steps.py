@@ -19,12 +19,12 @@ from levada.plan.binding.leaves import Leaf, is_static, leaf, positions
 from levada.plan.binding.member_timing import Timing, by_range
 from levada.plan.binding.required_facets import lift
 from levada.plan.binding.slot_resolution import (
-    by_slots,
+    arranged_sides,
     draw_slots,
     key_sides,
-    parametrise,
-    picked,
-    sides_of_arranged,
+    parameterize_expression,
+    pick_step,
+    resolve_slots,
     slots_of,
 )
 from levada.plan.execution import steps as s
@@ -32,7 +32,7 @@ from levada.plan.execution.shapes import Member
 from levada.plan.execution.sharing_demand import with_widest_windows
 from levada.plan.logical.nodes import Query, Reporting
 from levada.plan.logical.properties import Analysis
-from levada.plan.lowering.query_levels import top
+from levada.plan.lowering.query_levels import top_windows
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 
@@ -90,7 +90,7 @@ class Steps:
         self.since, self.data = since, data
         self.name, self.apart, self.site = name, apart, ""
         self.rows: dict[tuple[tuple[int, ...], bool, bool], Member] = {}
-        self.level = top(query)
+        self.level = top_windows(query)
         self.tuples = read.tuples
 
     @property
@@ -156,17 +156,17 @@ class Steps:
                 kept_slots = slots_of(names, op.variables)
                 return s.Select(slots, kept_slots), Member(constants=constants)
             case p.Filter(condition, draw):
-                lifted, terms = parametrise(condition, ins[0])
+                lifted, terms = parameterize_expression(condition, ins[0])
                 member = Member(constants=terms, query=self._drawing(condition))
                 kept_ = slots_of(names, ins[0])
                 return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Pick():
-                step, constants = picked(spec, names, ins[0], self.tuples)
+                step, constants = pick_step(spec, names, ins[0], self.tuples)
                 return step, self._windows(op)._replace(constants=constants)
             case p.ByWindow():
                 return s.ByWindow(places_of_windows(op)), Member()
             case p.Extend(expression, draw):
-                lifted, terms = parametrise(expression, ins[0])
+                lifted, terms = parameterize_expression(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 drawing = self._drawing(expression)
                 member = self._windows(op)._replace(constants=terms, query=drawing)
@@ -278,7 +278,7 @@ class Steps:
         raw, sign, relaxed, at = spec.raw, spec.negative, spec.relaxed, spec.places
         for i, rows in enumerate(op.inputs):
             if isinstance(rows.spec, p.Arrange):
-                sides, out, fills = sides_of_arranged(rows.spec.keys, names, ins, i)
+                sides, out, fills = arranged_sides(rows.spec.keys, names, ins, i)
                 streams = isinstance(rows.spec, p.ArrangeStream)
                 made = s.StreamJoin if streams else s.ArrangedJoin
                 return made(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
@@ -318,7 +318,7 @@ class Steps:
                 seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
                 lifted, member = self._condition(op, condition, ins)
                 if isinstance(right := op.inputs[1].spec, p.Arrange):
-                    sides, out, fills = sides_of_arranged(right.keys, seen, ins, 1)
+                    sides, out, fills = arranged_sides(right.keys, seen, ins, 1)
                     arguments = kind, *sides, out, fills, lifted, lasting
                     return s.ArrangedReportJoin(*arguments), member
                 sides, out, fills = key_sides(keys, seen, ins)
@@ -327,7 +327,7 @@ class Steps:
                 return s.RDistinct(), Member()
             case p.ROrder(keys, offset, limit, in_order):
                 constants: list[Const] = []
-                lifted_keys = tuple((by_slots(lift(e, constants), ins[0]), d) for e, d in keys)
+                lifted_keys = tuple((resolve_slots(lift(e, constants), ins[0]), d) for e, d in keys)
                 terms = tuple(c.term for c in constants)
                 member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
@@ -379,7 +379,7 @@ class Steps:
         member = self._windows(op) if op.windows else Member()
         if condition is None:
             return None, member
-        lifted, terms = parametrise(condition, (*ins[0], *ins[1]))
+        lifted, terms = parameterize_expression(condition, (*ins[0], *ins[1]))
         return lifted, member._replace(constants=terms, query=self._drawing(condition))
 
     def _aggregates(

@@ -173,7 +173,7 @@ class Sequences(Column):
         lengths = unfold(stored, count)
         elements = self._inner.get(second, sum(lengths), document)
         if len(stored) == 1 and stored[0] and self._kind is tuple:
-            return _once(zip(*[iter(elements)] * stored[0], strict=True))
+            return _merge_equal_neighbours(zip(*[iter(elements)] * stored[0], strict=True))
         rest = iter(elements)
         return [self._kind(islice(rest, length)) for length in lengths]
 
@@ -281,7 +281,7 @@ class Optional(Column):
         return [next(rest) if is_present else None for is_present in there]
 
 
-def _once(tuples: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _merge_equal_neighbours(tuples: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The tuples, of those that stand beside each other and are of the same elements one."""
     distinct: list[tuple[Any, ...]] = []
     last: tuple[Any, ...] = ()

@@ -179,7 +179,7 @@ def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
     """The value of this class that the bytes hold. Raises one of ``WRONG`` if they hold none."""
     end = _head_end(data)
     tags, blocks, arrays = _HEAD.decode(data[_START:end].data)
-    classes = [_known(tag, names, registry) for tag, names in tags]
+    classes = [_class_of_tag(tag, names, registry) for tag, names in tags]
     # what is kept as long as the arrays are is theirs alone, without the head
     reader = _Reader(_views(data[end + -end % 8 :].copy(), arrays))
     for tag, count, columns in blocks:
@@ -231,7 +231,7 @@ def _views(data: npt.NDArray[np.uint8], arrays: list[tuple[str, int]]) -> list[n
     return views
 
 
-def _known(tag: str, names: list[str], registry: Registry) -> Fields:
+def _class_of_tag(tag: str, names: list[str], registry: Registry) -> Fields:
     """The class of a tag, if it has the same fields."""
     if tag not in registry.classes:
         raise ValueError(f"this version of Levada does not know the tag {tag!r}")

@@ -132,7 +132,7 @@ def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
     """
     content = read_file(path, object, _PLANS)
     if isinstance(content, PlanChange):
-        base = (load or read_plan)(before(path, content.base))
+        base = (load or read_plan)(previous_path(path, content.base))
         try:
             return content.after(base)
         except (LookupError, StopIteration, ValueError) as error:
@@ -142,7 +142,7 @@ def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
     return content
 
 
-def before(path: Path, version: int) -> Path:
+def previous_path(path: Path, version: int) -> Path:
     """The file of another version beside one."""
     number, _, rest = path.name.partition("-")
     if not number.isdigit() or not version < int(number):

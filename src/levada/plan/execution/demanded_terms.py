@@ -39,40 +39,40 @@ class DemandedTerms(NamedTuple):
 NOTHING = DemandedTerms({}, {})
 
 
-def wanted(plan: Plan) -> DemandedTerms:
+def collect_wanted_terms(plan: Plan) -> DemandedTerms:
     """Those that some living pick wants."""
     picks = [pick for node in plan.nodes.values() if (pick := node.of(s.Pick)) is not None]
-    lasting = _lasting(plan, [pick for pick in picks if pick.is_full])
+    lasting = _terms_of_full_nodes(plan, [pick for pick in picks if pick.is_full])
     others = [pick for pick in picks if not pick.is_full] if lasting else picks
     rest: dict[At, dict[tuple[Term, ...], None]] = {}
     for pick in others:
-        for at, terms in _of(plan, pick, np.flatnonzero(pick.alive)):
+        for at, terms in _iterate_terms(plan, pick, np.flatnonzero(pick.alive)):
             if terms not in lasting.get(at, ()):
                 rest.setdefault(at, {})[terms] = None
     return DemandedTerms(lasting, rest)
 
 
-def coming(plan: Plan) -> DemandedTerms:
+def collect_new_terms(plan: Plan) -> DemandedTerms:
     """Those of picks that no epoch had before this version."""
     terms_by_member: dict[At, dict[tuple[Term, ...], None]] = {}
     for node in plan.nodes.values():
         if (pick := node.of(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
-            for at, terms in _of(plan, pick, np.flatnonzero(new)):
+            for at, terms in _iterate_terms(plan, pick, np.flatnonzero(new)):
                 terms_by_member.setdefault(at, {})[terms] = None
     return DemandedTerms({}, terms_by_member)
 
 
-def picked(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:
+def terms_of_pick(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:
     """What a pick wants of the patterns below it, of which one may stand at several places."""
     pick = plan.nodes[number].of(s.Pick)
     assert pick is not None, "a pick"
     terms_by_member: dict[At, list[tuple[Term, ...]]] = {}
-    for at, terms in _of(plan, pick, np.array([member])):
+    for at, terms in _iterate_terms(plan, pick, np.array([member])):
         terms_by_member.setdefault(at, []).append(terms)
     return {at: tuple(each) for at, each in terms_by_member.items()}
 
 
-def _lasting(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
+def _terms_of_full_nodes(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
     """What picks in full nodes want."""
     if not full:
         return {}
@@ -80,30 +80,32 @@ def _lasting(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
         tuple(
             [
                 (at, pattern_members.tobytes())
-                for at, pattern_members in _reached(plan, pick, np.flatnonzero(pick.alive))
+                for at, pattern_members in _reach_patterns(plan, pick, np.flatnonzero(pick.alive))
             ]
         )
         for pick in full
     ]
     follows = tuple([(pick.members, each) for pick, each in zip(full, reached, strict=True)])
-    return full[0].kept("terms", follows, lambda: _together(plan, full))
+    return full[0].kept("terms", follows, lambda: _merge_terms(plan, full))
 
 
-def _together(plan: Plan, picks: Sequence[PlanNode[s.Pick]]) -> Terms:
+def _merge_terms(plan: Plan, picks: Sequence[PlanNode[s.Pick]]) -> Terms:
     terms_by_member: dict[At, dict[tuple[Term, ...], None]] = {}
     for pick in picks:
-        for at, terms in _of(plan, pick, np.flatnonzero(pick.alive)):
+        for at, terms in _iterate_terms(plan, pick, np.flatnonzero(pick.alive)):
             terms_by_member.setdefault(at, {})[terms] = None
     return terms_by_member
 
 
-def _of(
+def _iterate_terms(
     plan: Plan, pick: PlanNode[s.Pick], members: Longs
 ) -> Iterator[tuple[At, tuple[Term, ...]]]:
     """The patterns below some members of a pick, each with the terms that one of these wants."""
-    ways = _ways(pick.step).values()
+    ways = _params_by_way(pick.step).values()
     constants = list(map(pick.members.constants_at, members.tolist() if ways else ()))
-    for params, (at, pattern_members) in zip(ways, _reached(plan, pick, members), strict=True):
+    for params, (at, pattern_members) in zip(
+        ways, _reach_patterns(plan, pick, members), strict=True
+    ):
         for member, member_constants in zip(pattern_members.tolist(), constants, strict=True):
             terms = tuple(
                 [term for param in params if (term := member_constants[param]) is not None]
@@ -112,22 +114,24 @@ def _of(
             yield (at, member), terms
 
 
-def _reached(plan: Plan, pick: PlanNode[s.Pick], members: Longs) -> Iterator[tuple[int, Longs]]:
+def _reach_patterns(
+    plan: Plan, pick: PlanNode[s.Pick], members: Longs
+) -> Iterator[tuple[int, Longs]]:
     """The pattern at the end of each way: its node, and its member of each of these ``members``."""
-    for way in _ways(pick.step):
+    for way in _params_by_way(pick.step):
         node, node_members = plan.nodes[pick.id], members
         for i in way:
-            node, node_members = _below(plan, node, node_members, i)
+            node, node_members = _follow_input(plan, node, node_members, i)
             if isinstance(node.step, s.RelaxedStream | s.RelaxedStatic):
-                node, node_members = _below(plan, node, node_members, 0)
+                node, node_members = _follow_input(plan, node, node_members, 0)
         yield node.id, node_members
 
 
-def _below(plan: Plan, node: PlanNode, members: Longs, i: int) -> tuple[PlanNode, Longs]:
+def _follow_input(plan: Plan, node: PlanNode, members: Longs, i: int) -> tuple[PlanNode, Longs]:
     return plan.nodes[node.inputs[i]], node.members.inputs[i][members].astype(np.int64)
 
 
-def _ways(pick: s.Pick) -> dict[tuple[int, ...], list[int]]:
+def _params_by_way(pick: s.Pick) -> dict[tuple[int, ...], list[int]]:
     """The parameters of the terms that are wanted of the pattern at the end of each way, in the
     order of its positions, which ascend.
     """

@@ -49,7 +49,7 @@ class Order(StrEnum):
     LOCAL = "local"
 
 
-def subject(name: str, order: Order) -> Expression:
+def compared_expression(name: str, order: Order) -> Expression:
     """What of a variable is compared."""
     return Call(Function.STR, (Var(name),)) if order is Order.STR else Var(name)
 

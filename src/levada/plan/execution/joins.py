@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 from levada.core.event_time import WindowKind
 from levada.core.expressions import Call, Expression, Function, Param, conjunction
 from levada.core.frozen import frozen
-from levada.plan.execution.join_kinds import JoinKind, Order, subject
+from levada.plan.execution.join_kinds import JoinKind, Order, compared_expression
 from levada.plan.execution.step_traits import Ending, OwnWindows, Places, Sides, Traits
 
 T = TypeVar("T")
@@ -60,7 +60,9 @@ class Comparison:
     @property
     def condition(self) -> Call:
         """It as a condition over slots and parameters."""
-        return Call(self.function, (subject(str(self.slot), self.order), Param(self.param)))
+        return Call(
+            self.function, (compared_expression(str(self.slot), self.order), Param(self.param))
+        )
 
 
 @frozen
@@ -202,7 +204,9 @@ def is_alike(step: object, i: int) -> bool:
     return isinstance(step, LinkedJoin) and step.copied[i]
 
 
-def of_groups(step: object, frames: Sequence[T | None], values: Sequence[T]) -> Sequence[T]:
+def drop_replicated_inputs(
+    step: object, frames: Sequence[T | None], values: Sequence[T]
+) -> Sequence[T]:
     """The ``values`` of a step but for the ``frames`` of inputs that all partitions have: no group
     has them.
     """

@@ -73,8 +73,10 @@ class GroupTable:
         )
         assert self.partitions < 1 << 15, "a partition's number has 16 bits"
         assert len(self.moved) == len(self.to), "a group that is moved has a partition"
-        assert _below(self.moved, self.groups), "a group that is moved is one of those there are"
-        assert _below(self.to, self.partitions), "a group's partition is one of those there are"
+        assert _all_below(self.moved, self.groups), (
+            "a group that is moved is one of those there are"
+        )
+        assert _all_below(self.to, self.partitions), "a group's partition is one of those there are"
 
     @cached_property
     def partition(self) -> Shorts:
@@ -95,7 +97,7 @@ class DividedTable(GroupTable):
     any is written as ever.
 
     >>> heavy = Division((SplitKeyGroup(2, (0, 1)),))
-    >>> divided(dealt(4, 2), heavy).division.of(7)
+    >>> divide_groups(deal_round_robin(4, 2), heavy).division.of(7)
     ()
     """
 
@@ -118,31 +120,31 @@ class DividedTable(GroupTable):
         return self.by
 
 
-def divided(table: GroupTable, by: Division) -> GroupTable:
+def divide_groups(table: GroupTable, by: Division) -> GroupTable:
     """The table with these groups divided, and no others.
 
-    >>> some = divided(dealt(4, 2), Division((SplitKeyGroup(2, (0, 1)),)))
-    >>> some.division.heavy[0].parts, divided(some, WHOLE).division.heavy
+    >>> some = divide_groups(deal_round_robin(4, 2), Division((SplitKeyGroup(2, (0, 1)),)))
+    >>> some.division.heavy[0].parts, divide_groups(some, WHOLE).division.heavy
     ((0, 1), ())
     """
     base = (table.version, table.groups, table.partitions, table.moved, table.to)
     return DividedTable(*base, by) if by.heavy else GroupTable(*base)
 
 
-def dealt(groups: int, partitions: int) -> GroupTable:
+def deal_round_robin(groups: int, partitions: int) -> GroupTable:
     """The first table of a checkpoint: round robin.
 
-    >>> np.bincount(dealt(65_536, 48).partition).tolist()[:2]
+    >>> np.bincount(deal_round_robin(65_536, 48).partition).tolist()[:2]
     [1366, 1366]
     """
     none = np.empty(0, np.int32)
     return GroupTable(1, groups, partitions, none, none)
 
 
-def given(partition: Ints, partitions: int) -> GroupTable:
+def table_of_partitions(partition: Ints, partitions: int) -> GroupTable:
     """The table that has each group in its partition, of so many.
 
-    >>> given(np.array([0, 0, 0, 1], np.int32), 2).moved.tolist()
+    >>> table_of_partitions(np.array([0, 0, 0, 1], np.int32), 2).moved.tolist()
     [1]
     """
     (moved,) = np.nonzero(partition != np.arange(len(partition)) % partitions)
@@ -150,5 +152,5 @@ def given(partition: Ints, partitions: int) -> GroupTable:
     return GroupTable(1, len(partition), partitions, moved.astype(np.int32), to)
 
 
-def _below(numbers: Ints, bound: int) -> bool:
+def _all_below(numbers: Ints, bound: int) -> bool:
     return not len(numbers) or (int(numbers.min()) >= 0 and int(numbers.max()) < bound)

@@ -44,7 +44,7 @@ class LocalReduction(NamedTuple):
     why: str
 
 
-def less(step: s.Step, at: int = 0) -> LocalReduction | None:
+def find_reduction(step: s.Step, at: int = 0) -> LocalReduction | None:
     """What of the rows of input ``at`` a task sends; None: the step has no report in one place, or
     takes what comes as it is.
     """
@@ -52,9 +52,9 @@ def less(step: s.Step, at: int = 0) -> LocalReduction | None:
         case s.Panes(keys=()):
             return LocalReduction(What.PARTIALS, "each task sends its partial aggregates of a pane")
         case s.RGroup(keys=()):
-            return _of_reports(step)
+            return _reduction_of_reports(step)
         case s.Running(keys=()) if at == 0:
-            return _by_changes(step)
+            return _reduction_of_changes(step)
         case s.Running() | s.Snapshot() if at > 0:
             return LocalReduction(What.NETTED, "each task sends the weight of an instant once")
         case s.Snapshot():
@@ -72,30 +72,30 @@ def less(step: s.Step, at: int = 0) -> LocalReduction | None:
     return None
 
 
-def _of_reports(step: s.RGroup) -> LocalReduction:
+def _reduction_of_reports(step: s.RGroup) -> LocalReduction:
     specs = step.aggregates
     if any(a.function is _A.GROUP_CONCAT for a in specs):
-        if _one_set(specs):
+        if _is_one_set(specs):
             return LocalReduction(
                 What.VALUES, "each task sends the distinct values of a report once"
             )
         return LocalReduction(What.WHOLE, "a GROUP_CONCAT is in the order of all strings")
     if step.apart or not any(a.distinct and a.function not in _BEST for a in specs):
         return LocalReduction(What.PARTIALS, "each task sends its partial aggregates of a report")
-    if _one_set(specs):
+    if _is_one_set(specs):
         return LocalReduction(What.VALUES, "each task sends the distinct values of a report once")
     return LocalReduction(
         What.WHOLE, "DISTINCT sees the values of all tasks, and other aggregates all rows"
     )
 
 
-def _one_set(specs: tuple[s.Aggregate, ...]) -> bool:
+def _is_one_set(specs: tuple[s.Aggregate, ...]) -> bool:
     """Whether all aggregates follow from the distinct values of one slot, or of the rows."""
     (slot,) = slots if len(slots := {a.slot for a in specs}) == 1 else (None,)
     return slot is not None and all(a.distinct or a.function in _BEST for a in specs)
 
 
-def _by_changes(step: s.Running) -> LocalReduction:
+def _reduction_of_changes(step: s.Running) -> LocalReduction:
     for a in step.aggregates:
         if a.distinct:
             return LocalReduction(What.WHOLE, "DISTINCT by changes counts the values of all tasks")

@@ -174,11 +174,11 @@ def table_of(
 ) -> MemberTable:
     """A table of columns with a value for each member, or one for all."""
     return MemberTable(
-        size, inputs, tuple(map(_folded, constants)), _folded(ragged), *map(_folded, others)
+        size, inputs, tuple(map(_fold, constants)), _fold(ragged), *map(_fold, others)
     )
 
 
-def _folded(column: Sequence[Any]) -> tuple[Any, ...]:
+def _fold(column: Sequence[Any]) -> tuple[Any, ...]:
     """A column, as one value if all are the same."""
     if len(column) > 1 and all(map(eq, column, repeat(column[0]))):
         return (column[0],)

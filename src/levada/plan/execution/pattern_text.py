@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from levada.core.rdf_terms import Term
 from levada.core.size_thresholds import register
 from levada.plan.execution import steps as s
-from levada.plan.execution.demanded_terms import picked
+from levada.plan.execution.demanded_terms import terms_of_pick
 from levada.plan.execution.plan import Plan
 
 # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
@@ -80,19 +80,19 @@ def patterns_read(
             for stream, _ in patterns_read(plan, node.inputs[0], node_member.inputs[0]):
                 yield stream, pattern_text(node_member.constants, positions[:3])
         case _:
-            lifted_terms = _given(plan, number, member, lifted_terms)
+            lifted_terms = _with_picked_terms(plan, number, member, lifted_terms)
             for below, at in zip(node.inputs, node_member.inputs, strict=True):
                 yield from patterns_read(plan, below, at, lifted_terms)
 
 
-def _given(plan: Plan, number: int, member: int, lifted_terms: Given) -> Given:
+def _with_picked_terms(plan: Plan, number: int, member: int, lifted_terms: Given) -> Given:
     """What is known of relaxed patterns below a node."""
     if isinstance(plan.nodes[number].step, s.Pick):
-        return {**lifted_terms, **picked(plan, number, member)}
+        return {**lifted_terms, **terms_of_pick(plan, number, member)}
     return lifted_terms
 
 
-def starved(
+def starving_patterns(
     plan: Plan,
     number: int,
     member: int,
@@ -110,9 +110,11 @@ def starved(
         read = patterns_read(plan, number, member, lifted_terms)
         return tuple(pattern for pattern in read if matched(*pattern) == 0)[:1]
     below = node.members[member].inputs
-    lifted_terms = _given(plan, number, member, lifted_terms)
+    lifted_terms = _with_picked_terms(plan, number, member, lifted_terms)
     for inputs in node.step.starving(len(below)):
-        sides = [starved(plan, node.inputs[i], below[i], matched, lifted_terms) for i in inputs]
+        sides = [
+            starving_patterns(plan, node.inputs[i], below[i], matched, lifted_terms) for i in inputs
+        ]
         if all(sides):
             return tuple(dict.fromkeys(pattern for side in sides for pattern in side))
     return ()

@@ -396,7 +396,7 @@ def _readers(plan: Plan) -> Mapping[int, Doubles]:
     return {number: np.maximum(each, 1.0) for number, each in counts.items()}
 
 
-def whose(plan: Plan, node: int, member: int) -> list[str]:
+def queries_of_member(plan: Plan, node: int, member: int) -> list[str]:
     """The queries that a member of a node works for; -1: all members."""
     marks = np.zeros(len(plan.nodes[node].members))
     marks[member if member >= 0 else slice(None)] = 1.0

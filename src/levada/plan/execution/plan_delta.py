@@ -84,7 +84,7 @@ def change_of(before: Plan, after: Plan, came: Iterable[str], gone: Collection[s
         if old is None or not node.same_members(old):
             nodes[number] = node
         elif node is not old:
-            revised[number] = _revised(old, node)
+            revised[number] = _describe_revision(old, node)
     return PlanChange(
         before.version,
         after.version,
@@ -100,7 +100,7 @@ def change_of(before: Plan, after: Plan, came: Iterable[str], gone: Collection[s
     )
 
 
-def _revised(old: PlanNode, node: PlanNode) -> Revised:
+def _describe_revision(old: PlanNode, node: PlanNode) -> Revised:
     places = {id(consumer): at for at, consumer in enumerate(old.consumers)}
     kept = tuple([places.get(id(consumer), -1) for consumer in node.consumers])
     new = tuple([c for c, at in zip(node.consumers, kept, strict=True) if at < 0])

@@ -15,14 +15,16 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import At, Charges, Plan, gather_up
 
 
-def heaviest(plan: Plan, charges: Sequence[Charge], limit: float) -> tuple[float, int, int]:
+def find_heaviest_query(
+    plan: Plan, charges: Sequence[Charge], limit: float
+) -> tuple[float, int, int]:
     """The amount of a query that is charged more than the limit, and its Emit; if there is none,
     at least what any query is charged.
 
     Cost: a pass over all members in arrays, then a walk over the members of each query that may be
     above the limit: sums in arrays count twice what a query reads in two ways.
     """
-    amounts_by_node = by_member(plan, charges)
+    amounts_by_node = charge_members(plan, charges)
     up = gather_up(plan, amounts_by_node)
     worst = (0.0, -1, -1)
     for number, amounts in up.items():
@@ -43,7 +45,7 @@ def heaviest(plan: Plan, charges: Sequence[Charge], limit: float) -> tuple[float
     return worst
 
 
-def by_member(plan: Plan, charges: Sequence[Charge]) -> Charges:
+def charge_members(plan: Plan, charges: Sequence[Charge]) -> Charges:
     """The charges of each living member, by node. Those of nodes and members that the plan does not
     have are nobody's.
     """

@@ -63,7 +63,7 @@ class Families:
         same = np.arange(self.count)
         for schedule, numbers, starts in self.parts:
             if len(numbers) > 1:
-                same[numbers] = numbers[_first_alike(schedule, starts, times)]
+                same[numbers] = numbers[_find_first_equal(schedule, starts, times)]
         return same
 
 
@@ -100,7 +100,7 @@ def _schedule(m: Member, streams: Mapping[str, int]) -> Schedule:
     )
 
 
-def _first_alike(schedule: Schedule, starts: Longs, times: Mapping[int, Longs]) -> Longs:
+def _find_first_equal(schedule: Schedule, starts: Longs, times: Mapping[int, Longs]) -> Longs:
     code = np.zeros(len(starts), np.int64)
     for window, stream in zip(schedule.windows, schedule.streams, strict=True):
         known = times.get(stream, _NONE)

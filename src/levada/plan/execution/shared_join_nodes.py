@@ -70,27 +70,27 @@ def window_kinds(node: PlanNode) -> tuple[list[tuple[Window, ...]], Longs]:
     return list(numbers), np.broadcast_to(np.array(of, np.int64), (len(node.members),))
 
 
-def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
+def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
     """The relaxed joins of the block below picks and what keeps sides of these, or their set."""
     members = np.flatnonzero(pick.alive)
     every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
     way: tuple[int, ...] = (0,)
-    waiting = [(way, *_below(plan, pick, 0, members, every))]
+    waiting = [(way, *_follow_input(plan, pick, 0, members, every))]
     while waiting:
         way, node, node_members, slots = waiting.pop()
         if (join := node.of(s.Join)) is not None and join.step.relaxed:
             sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
             yield SharedJoinNode(pick, node.id, members, node_members, sides, join.step.places)
             for i, side in enumerate(sides):
-                below, there, known = _below(plan, node, i, node_members, side.slots)
+                below, there, known = _follow_input(plan, node, i, node_members, side.slots)
                 if isinstance(below.step, s.RelaxedStream | s.RelaxedStatic):
                     here = side._replace(slots=known)
-                    known = _kept(pick.step, join.step, below.step, slots, known)
+                    known = _arrangement_slots(pick.step, join.step, below.step, slots, known)
                     common = side._replace(slots=known, alone=is_alone(plan, below, 0))
                     yield SharedJoinNode(
                         pick, below.id, members, there, (common, here), side.places
                     )
-                    below, there, known = _below(plan, below, 0, there, known)
+                    below, there, known = _follow_input(plan, below, 0, there, known)
                 waiting.append((side.way, below, there, known))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
             side = Side(slots, (*way, 0), made.step.places)
@@ -99,14 +99,14 @@ def standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
             yield SharedJoinNode(
                 pick, node.id, members, node_members, (Side(slots, (*way, 0)),), ()
             )
-            waiting.append(((*way, 0), *_below(plan, node, 0, node_members, slots)))
+            waiting.append(((*way, 0), *_follow_input(plan, node, 0, node_members, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept
             shown = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
-            waiting.append(((*way, 0), *_below(plan, node, 0, node_members, shown)))
+            waiting.append(((*way, 0), *_follow_input(plan, node, 0, node_members, shown)))
 
 
-def _below(
+def _follow_input(
     plan: Plan, node: PlanNode, i: int, members: Longs, slots: Slots
 ) -> tuple[PlanNode, Longs, Slots]:
     """An input of a node, the members of it that these read, and where slots of the edge stand
@@ -125,7 +125,7 @@ def _side(
     """An input of a join, of whose rows these are slots."""
     step, width = join.step, len(join.input_layouts[i].windows)
     places = tuple([step.places[w] for w in step.row_windows(i, width) or ()])
-    return Side(_of_side(step, slots, i), (*way, i), places, is_alone(plan, join, i))
+    return Side(_input_slots(step, slots, i), (*way, i), places, is_alone(plan, join, i))
 
 
 def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
@@ -140,7 +140,7 @@ def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
     return False
 
 
-def _kept(
+def _arrangement_slots(
     pick: s.Pick, join: s.Join, kept: s.Arrange, slots: Slots, there: Slots
 ) -> Slots:  # fmt: skip
     """Where slots of a join's rows stand among those of which its side is kept; ``there``: among
@@ -159,7 +159,7 @@ def _kept(
     return kept_slots
 
 
-def _of_side(join: s.Join, slots: Slots, i: int) -> Slots:
+def _input_slots(join: s.Join, slots: Slots, i: int) -> Slots:
     """Where slots of a join's rows stand among those of an input."""
     input_slots: dict[int, int] = {}
     filled = {pair[0] for pair in join.fills}

@@ -54,7 +54,7 @@ class _Known(dict[int, SharedResults | None]):
     """By the number of the node."""
 
 
-def alike_of(plan: Plan, number: int) -> SharedResults | None:
+def find_shared_results(plan: Plan, number: int) -> SharedResults | None:
     """The members of an Emit that have the rows of others; None where each has its own, and of all
     other nodes. Found once for a plan.
     """
@@ -65,7 +65,7 @@ def alike_of(plan: Plan, number: int) -> SharedResults | None:
     return known[number]
 
 
-def heard(plan: Plan, number: int, fan: FanOut) -> FanOut:
+def drop_muted_members(plan: Plan, number: int, fan: FanOut) -> FanOut:
     """The edge to an Emit without its members that are muted."""
     muted = [member for node, member in plan.muted if node == number]
     if not muted:
@@ -77,13 +77,13 @@ def heard(plan: Plan, number: int, fan: FanOut) -> FanOut:
     return FanOut(offsets, fan.members[kept], False)
 
 
-def with_same(rows: Frame, same: Frame, members: int) -> Frame:
+def add_shared_rows(rows: Frame, same: Frame, members: int) -> Frame:
     """Rows by ``op``, also those that others have the ``same`` of (``SharedResults.of``); none that
     are no member's own, of which there are so many.
 
     >>> rows = Frame({"op": np.array([2, 1, 2], np.int32), "r": np.array([5, 6, 7])}, 3)
     >>> same = Frame({"op": np.array([3], np.int32), "first": np.array([2], np.int32)}, 1)
-    >>> whole = with_same(rows, same, 4)
+    >>> whole = add_shared_rows(rows, same, 4)
     >>> whole["op"].tolist(), whole["r"].tolist()
     ([1, 2, 2, 3, 3], [6, 5, 7, 5, 7])
     """

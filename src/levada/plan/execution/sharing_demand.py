@@ -24,9 +24,13 @@ import numpy as np
 
 from levada.core.event_time import MAX, Window, WindowKind
 from levada.plan.execution import steps as s
-from levada.plan.execution.demanded_terms import DemandedTerms, coming, wanted
+from levada.plan.execution.demanded_terms import (
+    DemandedTerms,
+    collect_new_terms,
+    collect_wanted_terms,
+)
 from levada.plan.execution.plan import At, Plan, PlanNode
-from levada.plan.execution.shared_join_nodes import SharedJoinNode, standing
+from levada.plan.execution.shared_join_nodes import SharedJoinNode, find_shared_joins
 from levada.plan.execution.window_table import WindowTable
 
 LOOSE = frozenset(
@@ -69,7 +73,7 @@ class SharingDemand:
         nodes_by_join: dict[int, list[SharedJoinNode]] = {}
         for node in self.plan.nodes.values():
             if (pick := node.of(s.Pick)) is not None:
-                for one in standing(self.plan, pick):
+                for one in find_shared_joins(self.plan, pick):
                     nodes_by_join.setdefault(one.node, []).append(one)
         return {number: tuple(each) for number, each in nodes_by_join.items()}
 
@@ -90,12 +94,12 @@ class SharingDemand:
     @cached_property
     def wanted(self) -> DemandedTerms:
         """The terms that relaxed patterns stand for: those that some living pick wants."""
-        return wanted(self.plan)
+        return collect_wanted_terms(self.plan)
 
     @cached_property
     def coming(self) -> DemandedTerms:
         """The same of picks that no epoch had before this version."""
-        return coming(self.plan)
+        return collect_new_terms(self.plan)
 
     def mixed(self, pick: int) -> bool:
         """Whether a node's picks are of joins whose picks have several windows."""
@@ -114,23 +118,23 @@ class SharingDemand:
         return dict.fromkeys([kind[window] for kind in self.above.get((node, member), ())])
 
 
-def shares_of(plan: Plan) -> SharingDemand:
+def sharing_demand_of(plan: Plan) -> SharingDemand:
     """The shares of a plan, found once."""
     demand: SharingDemand = plan.facts.setdefault(SharingDemand, SharingDemand(plan))
     return demand
 
 
-def widened(plan: Plan) -> Plan:
+def widen_windows(plan: Plan) -> Plan:
     """The plan with windows in which the rows of its relaxed joins count long enough, and those of
     its sets for windows of any length.
     """
     shares = SharingDemand(plan)
     loose = [node for node in plan.nodes.values() if is_loose(node.step)]
-    wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
-    wide |= _far_enough(plan)
+    wide: dict[int, PlanNode] = {node.id: _widen_node(node, shares) for node in loose}
+    wide |= _widen_numbering(plan)
     sets = {n for n, node in plan.nodes.items() if (occur := node.of(s.Occur)) and occur.step.wide}
-    wide |= _wide_sets(plan, sets)
-    wide |= _read_again(plan, shares)
+    wide |= _widen_sets(plan, sets)
+    wide |= _mark_patterns_to_reread(plan, shares)
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
 
 
@@ -139,17 +143,17 @@ def is_loose(step: object) -> bool:
     return isinstance(step, s.RelaxedStream) or (isinstance(step, s.Join) and step.relaxed)
 
 
-def _widened(node: PlanNode, shares: SharingDemand) -> PlanNode:
+def _widen_node(node: PlanNode, shares: SharingDemand) -> PlanNode:
     table = node.windows.copied()
     for member in np.flatnonzero(node.alive).tolist():
         for j, window in enumerate(node.members.windows_at(member)[: len(node.layout.windows)]):
             demanded_windows = shares.windows(node.id, member, j)
             if window in (_ALL, _NUMBERS) and demanded_windows:
-                table.put(j, member, longest(demanded_windows))
+                table.put(j, member, longest_window(demanded_windows))
     return replace(node, windows=table)
 
 
-def _read_again(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
+def _mark_patterns_to_reread(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     """The static patterns of which picks that are new want rows, as new ones."""
     renewed: dict[int, PlanNode] = {}
     for number, each in shares.standing.items():
@@ -165,7 +169,7 @@ def _read_again(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     return renewed
 
 
-def _far_enough(plan: Plan) -> dict[int, PlanNode]:
+def _widen_numbering(plan: Plan) -> dict[int, PlanNode]:
     """The rows with numbers, of which each is told whether an equal one is in the longest of the
     count windows above.
     """
@@ -181,7 +185,7 @@ def _far_enough(plan: Plan) -> dict[int, PlanNode]:
     return {number: replace(plan.nodes[number], windows=table) for number, table in tables.items()}
 
 
-def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
+def _widen_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
     """Sets for windows of any length with the longest of those of the GROUP BYs above, and of those
     of picks.
     """
@@ -197,12 +201,12 @@ def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
     for number, by_member in windows_by_set.items():
         table = plan.nodes[number].windows.copied()
         for member, own_windows in by_member.items():
-            table.put(0, member, longest(own_windows))
+            table.put(0, member, longest_window(own_windows))
         wide[number] = replace(plan.nodes[number], windows=table)
     return wide
 
 
-def longest(windows: Collection[Window]) -> Window:
+def longest_window(windows: Collection[Window]) -> Window:
     """A window from which rows leave when they have left all of these: it, if there is one."""
     if len(windows) == 1:
         return next(iter(windows))

@@ -119,21 +119,23 @@ def readers_of(plan: Plan, node: PlanNode) -> tuple[Readers, ...]:
 
 def _find_readers(plan: Plan, node: PlanNode) -> Iterator[Readers]:
     by_keys: dict[tuple[tuple[int, ...], Form | None], list[Reader]] = {}
-    for reader in _reading(plan, node):
-        if _closes(reader.panes):
+    for reader in _iterate_group_bys(plan, node):
+        if _is_on_grid(reader.panes):
             slots = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
             by_keys.setdefault((tuple(sorted(slots)), Form.of(reader)), []).append(reader)
     for (keys, form), some in by_keys.items():
         counts = np.stack([_counts(reader) for reader in some])
         if not (counts.sum(axis=0) > 1).any():
             continue
-        keeps = np.array([_keeps(node, reader, n) for reader, n in zip(some, counts, strict=True)])
+        keeps = np.array(
+            [_keeps_slices(node, reader, n) for reader, n in zip(some, counts, strict=True)]
+        )
         readers = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
         cuts = tuple(_cuts(readers, node.layout))
         yield Readers(keys, readers, cuts, form, counts[keeps].sum(axis=0))
 
 
-def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
+def _iterate_group_bys(plan: Plan, node: PlanNode) -> Iterator[Reader]:
     """The GROUP BYs over a node."""
     for consumer in node.consumers:
         target = plan.nodes[consumer.node]
@@ -145,16 +147,16 @@ def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
             some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
                 if (panes := plan.nodes[after.node].of(s.Panes)) is not None:
-                    yield Reader(panes, (consumer, _behind(after, pick.step.kept)), some)
+                    yield Reader(panes, (consumer, _edge_behind_pick(after, pick.step.kept)), some)
 
 
-def _behind(edge: Consumer, kept: Sequence[int]) -> Consumer:
+def _edge_behind_pick(edge: Consumer, kept: Sequence[int]) -> Consumer:
     """An edge out of a pick as if out of the pick's input."""
     slots = tuple([kept[at] if at >= 0 else -1 for at in edge.edge.slots])
     return replace(edge, edge=edge.edge._replace(slots=slots))
 
 
-def _closes(panes: PlanNode[s.Panes]) -> bool:
+def _is_on_grid(panes: PlanNode[s.Panes]) -> bool:
     """Whether all windows of a GROUP BY's rows are such as close at the times of a grid."""
     kinds = panes.windows.kind[list(panes.step.rows)][:, panes.alive]
     return not panes.input_layouts[0].weighted and bool(np.isin(kinds, _CLOSING).all())
@@ -170,7 +172,7 @@ def _counts(reader: Reader) -> Longs:
     return counts
 
 
-def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
+def _keeps_slices(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     """Whether a reader's state is slices: several of its windows are over the same rows of a node,
     whose groups say where they are; the rows of a pick are those of its input. Of members that
     differ in conditions on a number, where they have few windows: places of texts are those of a
@@ -182,13 +184,13 @@ def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
         return False
     if reader.pick is None:
         return True
-    windows = int(windows_of(panes).max(initial=0)) + 1
+    windows = int(window_numbers(panes).max(initial=0)) + 1
     one = {(test.range, test.order) for test in reader.pick.step.tests}
     numbers = len(one) == 1 and {order for _, order in one} == {Order.VALUE}
     return numbers and windows <= min(_WINDOWS, int(counts.max()) // 2)
 
 
-def windows_of(panes: PlanNode[s.Panes]) -> Longs:
+def window_numbers(panes: PlanNode[s.Panes]) -> Longs:
     """Of each member of a GROUP BY the number of its windows, which others may have, too; of those
     that are gone 0.
     """

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from levada.plan.execution import steps as s
-from levada.plan.execution.key_group_table import GroupTable, divided
+from levada.plan.execution.key_group_table import GroupTable, divide_groups
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
 
 
@@ -30,7 +30,7 @@ class Divisible:
     whole: Mapping[int, str]
 
 
-def divisible(plan: Plan) -> Divisible:
+def find_divisible_joins(plan: Plan) -> Divisible:
     """Which joins of a plan may be divided; found once."""
     if Divisible not in plan.facts:
         nodes = map(plan.nodes.__getitem__, plan.order)
@@ -45,14 +45,14 @@ def divisible(plan: Plan) -> Divisible:
     return divisible_joins
 
 
-def fitting(table: GroupTable, plan: Plan) -> GroupTable:
+def fit_divisions(table: GroupTable, plan: Plan) -> GroupTable:
     """The table with its heavy groups divided in the joins of this plan that may be; itself if it
     says so already.
     """
-    by, joins = table.division, divisible(plan).joins
+    by, joins = table.division, find_divisible_joins(plan).joins
     if not by.heavy or by.joins == joins:
         return table
-    return divided(table, replace(by, joins=joins))
+    return divide_groups(table, replace(by, joins=joins))
 
 
 def _why_whole(plan: Plan, node: PlanNode) -> str:
@@ -61,16 +61,16 @@ def _why_whole(plan: Plan, node: PlanNode) -> str:
         return "it joins static data alone"
     if node.layout.weighted or any(layout.weighted for layout in node.input_layouts):
         return "rows of it are taken back"
-    if not all(_comes(plan, node, i) for i in range(len(node.inputs))):
+    if not all(_arrives_by_key(plan, node, i) for i in range(len(node.inputs))):
         return "not all of its rows come by their key from other tasks"
     return _why_not_below(plan, node)
 
 
-def _comes(plan: Plan, node: PlanNode, i: int) -> bool:
+def _arrives_by_key(plan: Plan, node: PlanNode, i: int) -> bool:
     """Whether the rows of an input come by their key, or came so to where they are kept."""
     below = plan.nodes[node.inputs[i]]
     if _is_kept(below):
-        return _comes(plan, below, 0)
+        return _arrives_by_key(plan, below, 0)
     edges = [c for c in below.consumers if (c.node, c.input) == (node.id, i)]
     return all(c.edge.exchange for c in edges)
 
@@ -81,7 +81,7 @@ def _is_kept(node: PlanNode) -> bool:
 
 def _why_not_below(plan: Plan, node: PlanNode) -> str:
     """Whom it matters where a node's rows are; "": nobody."""
-    reasons = (_why_not(plan, plan.nodes[c.node]) for c in _here(node))
+    reasons = (_why_not(plan, plan.nodes[c.node]) for c in _consumers_in_place(node))
     apart = (s.RGroup for c in node.consumers if _adds_up(plan.nodes[c.node]))
     sums = (
         f"equal values of it must come to the {step.__name__} above from one task" for step in apart
@@ -93,7 +93,7 @@ def _adds_up(node: PlanNode) -> bool:
     return isinstance(node.step, s.RGroup) and node.step.apart
 
 
-def _here(node: PlanNode) -> list[Consumer]:
+def _consumers_in_place(node: PlanNode) -> list[Consumer]:
     """Who takes rows where they are."""
     return [c for c in node.consumers if c.edge.exchange is None]
 

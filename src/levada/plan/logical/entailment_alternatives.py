@@ -58,36 +58,38 @@ def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[
     for subject, object_ in product(subjects, objects):
         same = TriplePattern(subject, goal.predicate, object_)
         distinct[Alternative(same)] = None
-        distinct.update(dict.fromkeys(_of(same, schema, static)))
+        distinct.update(dict.fromkeys(_rewrite(same, schema, static)))
     return tuple(distinct)
 
 
-def _of(goal: TriplePattern, schema: Schema, static: bool) -> Iterator[Alternative]:
+def _rewrite(goal: TriplePattern, schema: Schema, static: bool) -> Iterator[Alternative]:
     if isinstance(goal.predicate, Var):
-        yield from _any(goal, schema)
+        yield from _any_property_alternatives(goal, schema)
     elif goal.predicate == TYPE:
-        yield from _types(goal, schema)
+        yield from _type_alternatives(goal, schema)
     else:
         for p, turned, resource in sorted(schema.subproperties(goal.predicate), key=str):
-            yield from _unify(goal, (_S, p, _O), _turn(goal.predicate, turned), resource)
+            yield from _unify(
+                goal, (_S, p, _O), _property_alternatives(goal.predicate, turned), resource
+            )
     if static:
-        yield from _own(goal, schema)
+        yield from _schema_alternatives(goal, schema)
 
 
-def _turn(p: Term, turned: bool) -> _Head:
+def _property_alternatives(p: Term, turned: bool) -> _Head:
     return (_O, p, _S) if turned else (_S, p, _O)
 
 
-def _any(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
+def _any_property_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     """With a variable for the predicate: all that follows from any property, and from any class."""
     for p in sorted(schema.entailing(), key=str):
         for q, turned, resource in sorted(schema.superproperties(p), key=str):
             if isinstance(q, Iri) and (q, turned) != (p, False):
-                yield from _unify(goal, (_S, p, _O), _turn(q, turned), resource)
-    yield from _types(goal, schema)
+                yield from _unify(goal, (_S, p, _O), _property_alternatives(q, turned), resource)
+    yield from _type_alternatives(goal, schema)
 
 
-def _types(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
+def _type_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     """What has a class by the class that it has, and by the properties that it has."""
     wanted = None if isinstance(goal.object, Var) else goal.object
     for explicit, subject, c, resource in _classify(wanted, schema):
@@ -106,7 +108,7 @@ def _classify(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var,
             yield (_S, p, _O), (_O if of_object else _S), c, resource
 
 
-def _own(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
+def _schema_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     """What follows from schema triples in the graph itself, but for transitivity: a class or
     property is below itself.
     """

@@ -127,7 +127,7 @@ class Schema:
         same = [(a, b) for group in alike for a in group for b in group if a != b]
         schema = Schema(
             regime,
-            _edges([*said[SUB_CLASS], *_both(said[EQUAL_CLASS]), *same]),
+            _edges([*said[SUB_CLASS], *_symmetric_pairs(said[EQUAL_CLASS]), *same]),
             _edges(_turns(said, same)),
             _edges(said[DOMAIN]),
             _edges(said[RANGE]),
@@ -256,7 +256,7 @@ def _turn(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached
     )
 
 
-def _both(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
+def _symmetric_pairs(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
     return [pair for a, b in pairs for pair in ((a, b), (b, a))]
 
 
@@ -264,9 +264,13 @@ def _turns(
     said: Mapping[Term, list[tuple[Term, Term]]], same: Iterable[tuple[Term, Term]]
 ) -> Iterable[tuple[Term, Turned]]:  # fmt: skip
     """The edges between properties, each with whether subject and object change places."""
-    for p, q in [*said.get(SUB_PROPERTY, ()), *_both(said.get(EQUAL_PROPERTY, ())), *same]:
+    for p, q in [
+        *said.get(SUB_PROPERTY, ()),
+        *_symmetric_pairs(said.get(EQUAL_PROPERTY, ())),
+        *same,
+    ]:
         yield p, (q, False)
-    for p, q in _both(said.get(INVERSE, ())):
+    for p, q in _symmetric_pairs(said.get(INVERSE, ())):
         yield p, (q, True)
     for p, kind in said.get(TYPE, ()):
         if kind == SYMMETRIC:
@@ -286,7 +290,8 @@ def _edges(pairs: Iterable[tuple[Term, _Value]]) -> dict[Term, frozenset[_Value]
 def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], ...]:
     """The classes of the least equivalence that holds these pairs; literals are nobody's equals."""
     edges = _edges(
-        pair for pair in _both(p for p in pairs if not any(isinstance(t, Literal) for t in p))
+        pair
+        for pair in _symmetric_pairs(p for p in pairs if not any(isinstance(t, Literal) for t in p))
     )
     seen: set[Term] = set()
     components = []

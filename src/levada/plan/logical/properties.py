@@ -161,7 +161,7 @@ def reads_static(source: a.Source) -> bool:
     return isinstance(source, a.InGraph) or (isinstance(source, a.InMerge) and source.static)
 
 
-def answered_once(node: a.Node, properties: Properties) -> bool:
+def is_answered_once(node: a.Node, properties: Properties) -> bool:
     """Whether this part is best evaluated once: static data alone answer it, and it compares whole
     results, which a join with what comes would do at every report.
     """

@@ -136,7 +136,7 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     if "report" in values:
         policy = report_policy(values.pop("report"))
         values.update(policy)
-    values |= _life(values)
+    values |= _end_from_options(values)
     if "region" in values:
         values["region"] = region_of(values["region"])
     if values.get("bounds", "[)") not in get_args(Bounds):
@@ -150,10 +150,10 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     return QueryOptions(**values)
 
 
-def narrowed(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> dict[str, Any]:
+def narrow_options(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> dict[str, Any]:
     """The words of what holds for many, with those of one in their places; it ends by its own.
 
-    >>> narrowed({"lifetime": "1h", "t0": 5}, {"until": 7})
+    >>> narrow_options({"lifetime": "1h", "t0": 5}, {"until": 7})
     {'t0': 5, 'until': 7}
     """
     ends = ("until", "lifetime")
@@ -208,7 +208,7 @@ def lifetime_of(value: Any) -> int:
     return lifetime
 
 
-def _life(values: Mapping[str, Any]) -> dict[str, int]:
+def _end_from_options(values: Mapping[str, Any]) -> dict[str, int]:
     """The end of a query by what is said of it. Raises ``UsageError``."""
     if "until" in values and "lifetime" in values:
         raise UsageError("A query ends at an instant (until) or after a time (lifetime), not both.")
@@ -224,10 +224,10 @@ def _life(values: Mapping[str, Any]) -> dict[str, int]:
     return {"until": until}
 
 
-def end_told(options: QueryOptions) -> str:
+def describe_end(options: QueryOptions) -> str:
     """When a query leaves, for people; "": it does not by itself.
 
-    >>> end_told(QueryOptions(until=1500)), end_told(QueryOptions(lifetime=3_600_000))
+    >>> describe_end(QueryOptions(until=1500)), describe_end(QueryOptions(lifetime=3_600_000))
     ('after its reports until 1970-01-01T00:00:01.500Z', 'PT1H after it begins')
     """
     if options.lifetime is not None:

@@ -72,7 +72,7 @@ class Template:
 
     def filled(self, terms: tuple[Term, ...]) -> a.Query:
         """The meaning over these terms, in the order of the marks."""
-        return substituted(self.query, dict(zip(self.marks, terms, strict=True)))
+        return substitute(self.query, dict(zip(self.marks, terms, strict=True)))
 
     @cached_property
     def fixed(self) -> frozenset[Term]:
@@ -92,25 +92,25 @@ class TemplateInstance(NamedTuple):
         return self.template.wording.text(self.terms)
 
 
-def substituted(value: T, terms: Mapping[Term, Term]) -> T:
+def substitute(value: T, terms: Mapping[Term, Term]) -> T:
     """A value of the query path with other terms: itself where nothing changes.
 
     >>> pattern = TriplePattern(Iri("e:a"), Iri("e:p"), Iri("e:b"))
-    >>> substituted(pattern, {Iri("e:a"): Iri("e:c")}).subject
+    >>> substitute(pattern, {Iri("e:a"): Iri("e:c")}).subject
     Iri(value='e:c')
     """
     result: Any = value
     if isinstance(value, _TERMS):
         result = terms.get(value, value)
     elif isinstance(value, tuple):
-        parts = [substituted(part, terms) for part in value]
+        parts = [substitute(part, terms) for part in value]
         if any(one is not other for one, other in zip(parts, value, strict=True)):
             result = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     elif is_dataclass(value):
         changed = {}
         for field in fields(value):
             before = getattr(value, field.name)
-            after = substituted(before, terms)
+            after = substitute(before, terms)
             if after is not before:
                 changed[field.name] = after
         result = replace(cast(Any, value), **changed) if changed else value
@@ -126,7 +126,7 @@ def terms_in(value: object) -> Iterator[Term]:
             yield from terms_in(part)
 
 
-def elsewhere(value: object, marks: Collection[Term]) -> Iterator[Term]:
+def marks_outside_patterns(value: object, marks: Collection[Term]) -> Iterator[Term]:
     """The marks that stand where a term means more than itself: anywhere but in patterns and
     comparisons (as what ``REGEX`` reads, as what is counted with, as a datatype).
     """
@@ -142,7 +142,7 @@ def elsewhere(value: object, marks: Collection[Term]) -> Iterator[Term]:
         case _:
             parts = _parts(value)
     for part in parts:
-        yield from elsewhere(part, marks)
+        yield from marks_outside_patterns(part, marks)
 
 
 def _parts(value: object) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ Who walks names only the nodes that matter to it. Cost: linear in what is walked
 
 A function of a node walks everything below it, and a stage of a query asks it at each node, which
 is quadratic in the query's depth. So what such functions return is remembered while a stage is made
-(``remembering``). Nodes are compared by identity, and kept meanwhile, so that no other node gets
+(``memoizing``). Nodes are compared by identity, and kept meanwhile, so that no other node gets
 the identity of one.
 """
 
@@ -102,10 +102,10 @@ _local = _Local()
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
-    """Within, ``remembered`` functions compute each value once.
+def memoizing() -> Iterator[None]:
+    """Within, ``memoized`` functions compute each value once.
 
-    >>> with remembering():
+    >>> with memoizing():
     ...     pass
     """
     if _local.memory is not None:
@@ -118,8 +118,8 @@ def remembering() -> Iterator[None]:
         _local.memory = None
 
 
-def remembered(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
-    """A function of a node that is computed once for each node, within ``remembering``."""
+def memoized(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
+    """A function of a node that is computed once for each node, within ``memoizing``."""
     name = function.__qualname__
 
     @wraps(function)

@@ -8,40 +8,40 @@ from __future__ import annotations
 
 from levada.core import expressions as ex
 from levada.plan.logical import nodes as a
-from levada.plan.logical.traversal import children, remembered
+from levada.plan.logical.traversal import children, memoized
 
 
-@remembered
-def possible(node: a.Node) -> frozenset[str]:
+@memoized
+def possible_variables(node: a.Node) -> frozenset[str]:
     """The variables that a solution may bind: those in scope (18.2.1), and the query's blank nodes.
 
-    >>> sorted(possible(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
+    >>> sorted(possible_variables(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
     ['x']
     """
     match node:
         case a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _):
-            return possible(left)
+            return possible_variables(left)
         case a.Closure():
             return frozenset((node.start, node.end))
         case a.Mark(left, _, _, variable):
-            return possible(left) | {variable}
+            return possible_variables(left) | {variable}
         case a.SubQuery(columns=columns):
             return frozenset(name for _, name in columns)
         case a.Extend(child, variable, _):
-            return possible(child) | {variable}
+            return possible_variables(child) | {variable}
         case a.Group(_, keys, aggregates):
             return frozenset(keys) | {name for name, _ in aggregates}
         case a.Project(_, names):
             return frozenset(names)
         case _:
-            return _own(node).union(*map(possible, children(node)))
+            return _leaf_variables(node).union(*map(possible_variables, children(node)))
 
 
-@remembered
-def certain(node: a.Node) -> frozenset[str]:
+@memoized
+def certain_variables(node: a.Node) -> frozenset[str]:
     """The variables that every solution binds.
 
-    >>> sorted(certain(a.LeftJoin(a.Values(("x",), ()), a.Values(("x", "y"), ()), None)))
+    >>> sorted(certain_variables(a.LeftJoin(a.Values(("x",), ()), a.Values(("x", "y"), ()), None)))
     ['x']
     """
     match node:
@@ -52,61 +52,61 @@ def certain(node: a.Node) -> frozenset[str]:
         case (
             a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _)
         ):
-            return certain(left)
+            return certain_variables(left)
         case a.Closure():
             return frozenset((node.start, node.end))
         case a.Mark(left, _, _, variable):
-            return certain(left) | {variable}
+            return certain_variables(left) | {variable}
         case a.SubQuery(columns=columns):
             return frozenset(name for _, name in columns)
         case a.Filter(child, ex.Call(ex.Function.BOUND, (ex.Var(name),))):
-            return certain(child) | {name}
+            return certain_variables(child) | {name}
         case a.Union(left, right):
-            return certain(left) & certain(right)
+            return certain_variables(left) & certain_variables(right)
         case a.Group(child, keys, _):
-            return certain(child) & frozenset(keys)
+            return certain_variables(child) & frozenset(keys)
         case a.Project(child, names):
-            return certain(child) & frozenset(names)
+            return certain_variables(child) & frozenset(names)
         case _:
-            return _own(node).union(*map(certain, children(node)))
+            return _leaf_variables(node).union(*map(certain_variables, children(node)))
 
 
-def never(node: a.Node) -> frozenset[str]:
+def never_bound_variables(node: a.Node) -> frozenset[str]:
     """The variables in scope that no solution binds, as the filters above a pattern say.
 
     >>> not_bound = ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var("x"),)),))
-    >>> sorted(never(a.Filter(a.Values(("x", "y"), ((None, None),)), not_bound)))
+    >>> sorted(never_bound_variables(a.Filter(a.Values(("x", "y"), ((None, None),)), not_bound)))
     ['x']
     """
     match node:
         case a.Filter(
             child, ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var(name),)),))
         ):
-            return never(child) | {name}
+            return never_bound_variables(child) | {name}
         case a.Filter(child, _):
-            return never(child)
+            return never_bound_variables(child)
         case _:
             return frozenset()
 
 
-@remembered
-def mentioned(node: a.Node) -> frozenset[str]:
+@memoized
+def mentioned_variables(node: a.Node) -> frozenset[str]:
     """Every variable that stands in a pattern, also in its expressions and on the right of MINUS.
     Of a sub-select those that it shows: of what it hides, one of the same name outside is another
     variable (18.2.1).
 
     >>> right = a.Project(a.Values(("y", "z"), ()), ("y",))
-    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), right)))
+    >>> sorted(mentioned_variables(a.Minus(a.Values(("x",), ()), right)))
     ['x', 'y']
     """
     if isinstance(node, a.Project):
         return frozenset(node.variables)
-    return _stated(node).union(*map(mentioned, children(node)))
+    return _node_variables(node).union(*map(mentioned_variables, children(node)))
 
 
-def _stated(node: a.Node) -> frozenset[str]:
+def _node_variables(node: a.Node) -> frozenset[str]:
     """The variables that stand in a node itself."""
-    used = _own(node).union(*(ex.variables(e) for e in expressions(node)))
+    used = _leaf_variables(node).union(*(ex.variables(e) for e in expressions(node)))
     match node:
         case a.Extend(_, variable, _) | a.Mark(_, _, _, variable):
             used |= {variable}
@@ -136,12 +136,12 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
             return ()
 
 
-def draws(node: a.Node) -> bool:
+def draws_values(node: a.Node) -> bool:
     """Whether an expression of a pattern draws values in each solution (RAND, UUID, BNODE)."""
-    return any(map(ex.random, expressions(node))) or any(map(draws, children(node)))
+    return any(map(ex.random, expressions(node))) or any(map(draws_values, children(node)))
 
 
-def _own(node: a.Node) -> frozenset[str]:
+def _leaf_variables(node: a.Node) -> frozenset[str]:
     """The variables of a leaf."""
     match node:
         case a.Bgp(_, patterns):

@@ -76,9 +76,11 @@ def join_all(
     parts = [_filter_rows(part, pending, parts) for part in parts]
     if joins is not None and joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
         # here: only who asks for it loads it
-        from levada.plan.lowering.join_strategy import formed
+        from levada.plan.lowering.join_strategy import apply_strategy
 
-        parts = formed(parts, joins, lambda group: join_all(group, _of(group, pending)))
+        parts = apply_strategy(
+            parts, joins, lambda group: join_all(group, _conditions_within(group, pending))
+        )
         parts = [_filter_rows(part, pending, parts) for part in parts]
     joining = _Joined(parts, pending, joins)
     across = tuple(pending)
@@ -96,19 +98,19 @@ def join_all(
     return whole
 
 
-def _met(left: Op, right: Op, joins: JoinStrategyRequest | None) -> Op:
+def _join_pair(left: Op, right: Op, joins: JoinStrategyRequest | None) -> Op:
     """The join of two parts, where its rows are best."""
     if joins is None:
         return join(left, right)
     # here: only who asks for it loads it
-    from levada.plan.lowering.join_strategy import met
-    from levada.plan.lowering.partition_key import evenest
+    from levada.plan.lowering.join_strategy import spread_join
+    from levada.plan.lowering.partition_key import find_most_even_key
 
     if joins.form is JoinForm.AUTO and not join_keys(left, right)[1]:
-        spread = met(left, right, joins)
+        spread = spread_join(left, right, joins)
         if spread is not None:
             return spread
-    return join(left, right, evenest(left, right, joins))
+    return join(left, right, find_most_even_key(left, right, joins))
 
 
 class _Joined:
@@ -148,7 +150,7 @@ class _Joined:
         order.add(self._newest, self._joined(tree, left, right, [*order.parts.values()]))
 
     def _joined(self, tree: Tree, left: Op, right: Op, others: Sequence[Op]) -> Op:
-        joined = _met(left, right, self.joins)
+        joined = _join_pair(left, right, self.joins)
         whole = _filter_rows(joined, self.pending, [joined, *others])
         if len(self.parts) <= MANY:
             self.joined[tree] = whole
@@ -246,19 +248,19 @@ def _filter_rows(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
     """Applies the pending filters whose variables this part binds for good."""
     for condition in list(pending):
         names = set(variables(condition))
-        if names and names <= set(op.variables) and not _open(op, names, others):
+        if names and names <= set(op.variables) and not _may_bind_elsewhere(op, names, others):
             op = filter_(op, condition)
             pending.remove(condition)
     return op
 
 
-def _of(parts: Sequence[Op], conditions: Sequence[Expression]) -> list[Expression]:
+def _conditions_within(parts: Sequence[Op], conditions: Sequence[Expression]) -> list[Expression]:
     """The conditions on variables of these parts alone."""
     names = {v for part in parts for v in part.variables}
     return [condition for condition in conditions if set(variables(condition)) <= names]
 
 
-def _open(op: Op, names: set[str], others: Sequence[Op]) -> bool:
+def _may_bind_elsewhere(op: Op, names: set[str], others: Sequence[Op]) -> bool:
     """Whether one of these variables may be unbound here, and bound by another part."""
     unsure = names & op.maybe
     return bool(unsure) and any(not unsure.isdisjoint(o.variables) for o in others if o is not op)

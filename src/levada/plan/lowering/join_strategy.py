@@ -11,24 +11,29 @@ from levada.core.expressions import Call, Function, Var
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.physical.build import filter_, join, rename, require, union
 from levada.plan.physical.operators import Op
-from levada.plan.physical.replicated_join import can_be, common, linked, one_of
+from levada.plan.physical.replicated_join import (
+    can_replicate,
+    count_variables,
+    link_parts,
+    linked_join,
+)
 from levada.plan.statistics.choose_join_strategy import TWO, choose
 from levada.plan.statistics.input_statistics import problem_of, values_of
 from levada.plan.statistics.strategy_request import Chosen, JoinStrategyRequest
 
 
-def formed(
+def apply_strategy(
     parts: Sequence[Op], wanted: JoinStrategyRequest, two: Callable[[Sequence[Op]], Op]
 ) -> list[Op]:
     """The parts, with one operator in the place of those that are one step; ``two``: what joins
     some two at a time.
     """
     if wanted.form is JoinForm.REPLICATED:
-        return linked(parts, lambda group: _told(group, wanted))
-    return linked(parts, lambda group: _chosen(group, wanted, two))
+        return link_parts(parts, lambda group: _requested_hub(group, wanted))
+    return link_parts(parts, lambda group: _cheapest_hub(group, wanted, two))
 
 
-def met(left: Op, right: Op, wanted: JoinStrategyRequest) -> Op | None:
+def spread_join(left: Op, right: Op, wanted: JoinStrategyRequest) -> Op | None:
     """The join of two parts without a key, spread over partitions; None: it is at one home.
 
     With a variable in common that may be unbound, rows are told apart by whether it is: bound ones
@@ -36,36 +41,36 @@ def met(left: Op, right: Op, wanted: JoinStrategyRequest) -> Op | None:
     joins. Without any the smaller part goes to all, if it is known which one that is.
     """
     shared = [v for v in right.variables if v in left.variables]
-    if not can_be([_sure(left, shared), _sure(right, shared)]):
+    if not can_replicate([_as_always_bound(left, shared), _as_always_bound(right, shared)]):
         return None
     if shared:
-        return _spread(left, right, shared[0], wanted)
-    hub = _chosen((left, right), wanted, lambda group: join(group[0], group[1]), least=2)
-    return one_of((left, right), hub) if hub else None
+        return _join_optional_side(left, right, shared[0], wanted)
+    hub = _cheapest_hub((left, right), wanted, lambda group: join(group[0], group[1]), least=2)
+    return linked_join((left, right), hub) if hub else None
 
 
-def _sure(op: Op, names: Sequence[str]) -> Op:
+def _as_always_bound(op: Op, names: Sequence[str]) -> Op:
     """The same as if these were always bound."""
     return replace(op, maybe=op.maybe - set(names))
 
 
-def _spread(left: Op, right: Op, by: str, wanted: JoinStrategyRequest) -> Op:
+def _join_optional_side(left: Op, right: Op, by: str, wanted: JoinStrategyRequest) -> Op:
     """The join of two parts of which one may lack a variable."""
     pairs = [
         (one, other, with_it, also_with_it)
-        for one, with_it in _apart(left, by)
-        for other, also_with_it in _apart(right, by)
+        for one, with_it in _split_by_binding(left, by)
+        for other, also_with_it in _split_by_binding(right, by)
     ]
     wanted.notes.append(
         f"The join by ?{by}, which may be unbound, is spread: rows that have it are joined by it, "
         "and those without it go to all partitions."
     )
     names = list(dict.fromkeys((*left.variables, *right.variables)))
-    made = [_pair(*pair, by) for pair in pairs]
+    made = [_join_split_sides(*pair, by) for pair in pairs]
     return union(*(rename(op, names) if op.variables != tuple(names) else op for op in made))
 
 
-def _apart(op: Op, by: str) -> list[tuple[Op, bool]]:
+def _split_by_binding(op: Op, by: str) -> list[tuple[Op, bool]]:
     """The rows that have a variable, and those that have not, without it."""
     if by not in op.maybe:
         return [(op, True)]
@@ -76,7 +81,7 @@ def _apart(op: Op, by: str) -> list[tuple[Op, bool]]:
     ]
 
 
-def _pair(one: Op, other: Op, with_it: bool, also_with_it: bool, by: str) -> Op:
+def _join_split_sides(one: Op, other: Op, with_it: bool, also_with_it: bool, by: str) -> Op:
     """The join of two such parts: what has the variable stays where that is, the rest goes there;
     of two that lack it the right one goes to where the left one is.
     """
@@ -84,16 +89,16 @@ def _pair(one: Op, other: Op, with_it: bool, also_with_it: bool, by: str) -> Op:
     if both or (with_it and also_with_it):
         return join(one, other)
     if with_it or also_with_it:
-        return one_of((one, other), by)
+        return linked_join((one, other), by)
     hub = next((v for op in (one, other) for v in op.variables if v not in op.maybe), "")
-    return one_of((one, other), hub) if hub else join(one, other)
+    return linked_join((one, other), hub) if hub else join(one, other)
 
 
-def _told(group: Sequence[Op], wanted: JoinStrategyRequest) -> str:
+def _requested_hub(group: Sequence[Op], wanted: JoinStrategyRequest) -> str:
     """The variable of one step that the user wants: that which most parts have; of equal ones the
     most even one, if that is known, else the first. A star has none.
     """
-    uses = common(group)
+    uses = count_variables(group)
     most = max(uses.values())
     if len(group) < 3 or most == len(group):
         return ""
@@ -113,7 +118,7 @@ def _told(group: Sequence[Op], wanted: JoinStrategyRequest) -> str:
     return names[shares.index(min(shares))]
 
 
-def _chosen(
+def _cheapest_hub(
     group: Sequence[Op],
     wanted: JoinStrategyRequest,
     two: Callable[[Sequence[Op]], Op],

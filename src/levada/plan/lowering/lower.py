@@ -26,8 +26,8 @@ from levada.plan.logical.properties import Analysis
 from levada.plan.logical.traversal import children
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.pattern import PatternLowering, Shared
-from levada.plan.lowering.query_levels import Level, LevelQuery, Mode, level_of, top
-from levada.plan.lowering.result_order import shown_order
+from levada.plan.lowering.query_levels import Level, LevelQuery, Mode, level_of, top_windows
+from levada.plan.lowering.result_order import find_shown_order
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.physical import build, build_incremental, build_reports
 from levada.plan.physical import operators as p
@@ -71,7 +71,7 @@ def lower(
     """
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
-    wanted = _wanted(query, joins, measures)
+    wanted = _strategy_request(query, joins, measures)
     lowered = replace(_Lowering(query, leaves, wanted, orders).query(show_empty), wanted=wanted)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return lowered
@@ -81,7 +81,7 @@ def lower(
     return replace(lowered, root=multiway(lowered.root, adaptive=joins is JoinForm.AUTO))
 
 
-def _wanted(
+def _strategy_request(
     query: a.Query, joins: JoinForm, measures: Measures | None
 ) -> JoinStrategyRequest | None:
     """Of which form joins are to be; None: two at a time."""
@@ -114,7 +114,7 @@ class _Lowering:
             graphs_read(q, q.pattern)
         )
         at = self._at(
-            LevelQuery(q.form, q.pattern, q.output, top(q), q.reports, show_empty, changing)
+            LevelQuery(q.form, q.pattern, q.output, top_windows(q), q.reports, show_empty, changing)
         )
         if at.mode is Mode.REPORTS and (show_empty or not q.windows or changing):
             at = replace(at, enumerated=True)
@@ -151,9 +151,9 @@ class _Lowering:
             body = inner.report(body)
         if asked.output is not Output.RSTREAM:
             body = build_reports.changes(
-                body, asked.output, at.enumerated, _timed(body, at.windows)
+                body, asked.output, at.enumerated, _has_equal_times(body, at.windows)
             )
-            if self.q.form is Form.SELECT and (keys := shown_order(asked.pattern, names)):
+            if self.q.form is Form.SELECT and (keys := find_shown_order(asked.pattern, names)):
                 body = replace(build_reports.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
@@ -182,7 +182,7 @@ class _Lowering:
         return build_reports.changes(answer, Output.ISTREAM, True, False)
 
 
-def _timed(body: Op, level_windows: Sequence[int]) -> bool:
+def _has_equal_times(body: Op, level_windows: Sequence[int]) -> bool:
     """Whether equal solutions have equal times, so that nothing cancels: all are in the solution.
 
     Over tuple streams the event time is a column (``ts``); if every window's is in the result, two

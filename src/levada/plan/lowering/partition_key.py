@@ -13,7 +13,7 @@ from levada.plan.statistics.strategy_request import JoinStrategyRequest
 WORSE = 1.1  # so much more the busiest partition has by the first key, before another one is taken
 
 
-def evenest(left: Op, right: Op, wanted: JoinStrategyRequest) -> str:
+def find_most_even_key(left: Op, right: Op, wanted: JoinStrategyRequest) -> str:
     """The key whose values are most even on both sides; "": the first one will do."""
     if wanted.measures is None:
         return ""

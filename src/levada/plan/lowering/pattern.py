@@ -27,7 +27,7 @@ from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.physical import build, build_incremental, build_joins, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import connected, join_keys, place
+from levada.plan.physical.partitioning import connected_groups, join_keys, place
 
 if TYPE_CHECKING:
     from levada.plan.statistics.strategy_request import JoinStrategyRequest
@@ -91,7 +91,7 @@ class PatternLowering:
             case a.Conjunction(parts, conditions):
                 return self._join(parts, conditions)
             case a.LeftJoin(left, right, condition):
-                return build_joins.left(*self._sides(left, right, condition), condition)
+                return build_joins.left_join(*self._sides(left, right, condition), condition)
             case a.Minus(left, right):
                 return build_joins.minus(*self._sides(left, right))
             case a.Exists(left, right, condition, negated):
@@ -155,7 +155,7 @@ class PatternLowering:
         if self.q.windows[index].window.kind is WindowKind.COUNT:
             rows = self.leaves.last(rows, index, node.partition)
         names, sources = tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
-        return build_incremental.named(rows, names, sources)
+        return build_incremental.rename_to_level(rows, names, sources)
 
     def _recent(self, node: a.Recent) -> Op:
         """Rows of now with the last ones of their keys."""
@@ -184,7 +184,9 @@ class PatternLowering:
         at = replace(self.at, windows=(), enumerated=True, turning=False)
         leaves = replace(self.leaves, q=replace(self.q, windows=()))
         apart = PatternLowering(self.q, at, leaves, self.shared, self.derived)
-        return build_joins.once(apart.report(apart.node(node)), reread_graphs, len(self.q.windows))
+        return build_joins.static_subplan(
+            apart.report(apart.node(node)), reread_graphs, len(self.q.windows)
+        )
 
     def _sides(
         self, left: a.Node, right: a.Node, condition: Expression | None = None
@@ -215,7 +217,7 @@ class PatternLowering:
         return build.filter_(op, condition, self._draw(op, condition))
 
     def _draw(self, op: Op, expression: Expression) -> p.Draw | None:
-        return build.drawn(op, next(self.shared.draws)) if random(expression) else None
+        return build.draw_source(op, next(self.shared.draws)) if random(expression) else None
 
     def _order(
         self, child: a.Node, keys: tuple[tuple[Expression, bool], ...], shown: Sequence[str] = ()
@@ -273,7 +275,7 @@ class PatternLowering:
         if moving:
             reported = [self.report(self.shared.join(moving, early)), *reported]
         whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])
-        for group in connected(static):
+        for group in connected_groups(static):
             whole = build_reports.rjoin(whole, join_all(group))
         for condition in conditions:
             whole = build.filter_(whole, condition) if condition not in early else whole

@@ -36,7 +36,7 @@ class Mode(StrEnum):
     INSTANT = "instant"
 
 
-def top(query: a.Query) -> tuple[int, ...]:
+def top_windows(query: a.Query) -> tuple[int, ...]:
     """The windows of the query itself: those that are below no other."""
     below = {w for on in query.windows for w in on.beneath}
     return tuple(w for w in range(len(query.windows)) if w not in below)
@@ -88,7 +88,7 @@ def level_of(asked: LevelQuery, properties: Properties, windows: Sequence[Stream
     whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.plain)
     changed = asked.show_empty or needs_latest(asked, level_windows)
     reported = mode is Mode.REPORTS and needs_list(asked, properties, level_windows)
-    turning = mode is Mode.REPORTS and _turns(asked, properties, level_windows)
+    turning = mode is Mode.REPORTS and _reports_on_change(asked, properties, level_windows)
     return Level(asked, asked.windows, mode, changed if whole else reported, whole, turning)
 
 
@@ -123,7 +123,7 @@ def _mode_over_triples(asked: LevelQuery, properties: Properties) -> Mode:
     return Mode.CHANGES if by_changes else Mode.REPORTS
 
 
-def _turns(
+def _reports_on_change(
     asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
 ) -> bool:
     """Whether a level that is kept by its reports has such at any change of its windows."""

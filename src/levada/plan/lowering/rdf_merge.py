@@ -51,14 +51,14 @@ def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tup
 
 def merge(parts: Sequence[Op]) -> Op:
     """The rows of one triple pattern over the merge of its sources, from those over each."""
-    whole, *others = [_settle(part) for part in parts]
+    whole, *others = [_make_source_set(part) for part in parts]
     for part in others:
         both = _negative(build.join(whole, part))
         whole = build.union(whole, part, both)
     return whole
 
 
-def _settle(op: Op) -> Op:
+def _make_source_set(op: Op) -> Op:
     """A source's rows as a set, partitioned by all their variables, so that equal rows of all
     sources are together.
     """

@@ -16,10 +16,10 @@ from levada.plan.logical import nodes as a
 Keys = tuple[tuple[Expression, bool], ...]
 
 
-def shown_order(node: a.Node, names: Collection[str]) -> Keys:
+def find_shown_order(node: a.Node, names: Collection[str]) -> Keys:
     """The conditions of the ORDER BY on top of a pattern whose solutions show these variables.
 
-    >>> shown_order(a.OrderBy(a.Unit(), ((Var("x"), True), (Var("y"), False))), ["x"])
+    >>> find_shown_order(a.OrderBy(a.Unit(), ((Var("x"), True), (Var("y"), False))), ["x"])
     ((Var(name='x'), True),)
     """
     while isinstance(node, (a.Project, a.Distinct, a.Slice)):

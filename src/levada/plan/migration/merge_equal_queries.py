@@ -24,7 +24,7 @@ from levada.core.size_thresholds import register
 from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.shapes import Member
 from levada.plan.migration.migration import PlanMigration
-from levada.plan.migration.switch_point import behind
+from levada.plan.migration.switch_point import switch_instant
 from levada.plan.topology.topology import Topology
 
 AT_ONCE = register(f"{__name__}.AT_ONCE", 64)
@@ -68,12 +68,16 @@ class EqualQueryMerger:
                 yield later, first
 
     def _equal_pairs(self, topology: Topology, query: QueryPlan) -> Iterator[tuple[str, str]]:
-        signature = _alike(topology, query)
+        signature = _query_signature(topology, query)
         number = hash(signature)
         first = topology.queries.get(self._first.get(number, ""))
-        if first is None or first.name in topology.switches or _alike(topology, first) != signature:
+        if (
+            first is None
+            or first.name in topology.switches
+            or _query_signature(topology, first) != signature
+        ):
             self._first[number] = query.name
-        elif first.start < query.start and not _one(topology, query, first):
+        elif first.start < query.start and not _reads_same_operators(topology, query, first):
             yield query.name, first.name
         if len(self._first) > KNOWN:
             del self._first[next(iter(self._first))]
@@ -90,25 +94,25 @@ def converge(topology: Topology, name: str, first: str) -> None:
     number = topology.index[shape]
     topology._count(number, member, 1)
     topology.switches[name] = PlanMigration(
-        name, number, member, other.start, behind(query, query.start), topology.version + 1,
+        name, number, member, other.start, switch_instant(query, query.start), topology.version + 1,
         query.manner.order,
     )  # fmt: skip
 
 
-def _one(topology: Topology, query: QueryPlan, first: QueryPlan) -> bool:
+def _reads_same_operators(topology: Topology, query: QueryPlan, first: QueryPlan) -> bool:
     """Whether two queries read the very same operators."""
     ends = (topology.nodes[one.node].members[one.member].inputs for one in (query, first))
     return next(ends) == next(ends)
 
 
-def _alike(topology: Topology, query: QueryPlan) -> _Alike:
+def _query_signature(topology: Topology, query: QueryPlan) -> _Alike:
     """What a query does, but for its name and its start."""
 
-    def told(at: At) -> _Alike:
+    def describe(at: At) -> _Alike:
         node = topology.nodes[at[0]]
         member = node.members[at[1]]
-        below = tuple([told(each) for each in zip(node.inputs, member.inputs, strict=True)])
+        below = tuple([describe(each) for each in zip(node.inputs, member.inputs, strict=True)])
         return at[0], member._replace(inputs=(), start=0), below
 
-    number, member, below = told((query.node, query.member))
+    number, member, below = describe((query.node, query.member))
     return number, member._replace(query=""), below

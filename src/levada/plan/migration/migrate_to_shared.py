@@ -17,12 +17,12 @@ from levada.plan.execution.shapes import Shape
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, units_of
 from levada.plan.migration.migration import PlanMigration
-from levada.plan.migration.running_migrations import RunningMigration, lowered_anew
-from levada.plan.migration.switch_point import behind
+from levada.plan.migration.running_migrations import RunningMigration, lower_again
+from levada.plan.migration.switch_point import switch_instant
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
+from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
 from levada.plan.sharing.pending_queries import Newcomer
 from levada.plan.sharing.static_arrangements import with_arrangements
 from levada.plan.topology.topology import Topology
@@ -34,10 +34,10 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Runni
     """
     topology.install()
     query_plan = topology.queries[name]
-    until = behind(query_plan, start)
+    until = switch_instant(query_plan, start)
     if until >= MAX or not topology.sides.reconsider(name):
         return None
-    shape, member, joins = _installed(topology, name, query, start)
+    shape, member, joins = _install_newcomer(topology, name, query, start)
     node, old = topology.index[shape], topology.nodes[query_plan.node].shape
     topology._count(node, member, 1)
     same = (node, member) == (query_plan.node, query_plan.member)
@@ -52,27 +52,27 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Runni
     return RunningMigration(switch, joins)
 
 
-def _installed(
+def _install_newcomer(
     topology: Topology, name: str, query: Query, start: int
 ) -> tuple[Shape, int, list[RunningConjunction]]:
     """The last operator of a query as a newcomer's, and what it joins."""
     query_plan = topology.queries[name]
     orders = Orders(units_of(query_plan.manner.order))
-    lowered, installer = lowered_anew(topology, name, query, start, orders)
+    lowered, installer = lower_again(topology, name, query, start, orders)
     installer.site = _site(topology, (query_plan.node, query_plan.member))
     root = topology._wide(installer, lowered)
-    planned = _planned(topology, Newcomer(name, installer, root, orders, lambda _: root))
+    planned = _plan_newcomer(topology, Newcomer(name, installer, root, orders, lambda _: root))
     batch, roots = Batch(topology._common, topology.version + 1), {name: planned}
     topology.sides.ask(batch, {name: installer}, roots)
     made = batch.install()[name]
     joins = [
-        placed(each, topology._common, topology.index)
-        for each in followed(orders.conjunctions, installer, root, roots[name])
+        with_places(each, topology._common, topology.index)
+        for each in locate_conjunctions(orders.conjunctions, installer, root, roots[name])
     ]
     return made.shape, made.member, joins
 
 
-def _planned(topology: Topology, one: Newcomer) -> Op:
+def _plan_newcomer(topology: Topology, one: Newcomer) -> Op:
     """The last operator of a query, noted as a newcomer's."""
     topology.relaxations.forget(one.name)
     topology._families.forget(one.name)

@@ -24,7 +24,9 @@ from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.topology.topology import Topology
 
 
-def stand_again(topology: Topology, name: str, query: Query, *, empty_reports: bool) -> bool:
+def recover_conjunctions(
+    topology: Topology, name: str, query: Query, *, empty_reports: bool
+) -> bool:
     """Notes what a query joins; whether all of it has been found."""
     query_plan = topology.queries[name]
     orders = Orders(units_of(query_plan.manner.order))

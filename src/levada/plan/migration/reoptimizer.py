@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from levada.core.frozen import frozen
 from levada.plan.execution.plan import At
 from levada.plan.lowering.join_order import Tree
-from levada.plan.migration.running_migrations import doomed, picks
-from levada.plan.sharing.join_orders.reoptimization_check import better
+from levada.plan.migration.running_migrations import members_to_remove, picks_from_shared_join
+from levada.plan.sharing.join_orders.reoptimization_check import find_better_order
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.pending_queries import shown
+from levada.plan.sharing.pending_queries import show_order
 from levada.plan.topology.topology import Topology
 
 MOST, MOST_TOGETHER = 16, 16
@@ -92,29 +92,29 @@ class Reoptimizer:
         first that may go over is asked for all (``looked``).
         """
         for followed in list(topology.orders.standing[name]):
-            names, together = [name], _together(topology, followed)
-            if len(together) > MOST_TOGETHER or _whole(followed) in looked:
+            names, together = [name], _queries_in_common(topology, followed)
+            if len(together) > MOST_TOGETHER or _root_member(followed) in looked:
                 continue
-            if not (why := why_not(name) or _beside(topology, name)):
-                looked.add(_whole(followed))
+            if not (why := why_not(name) or _find_obstacle(topology, name)):
+                looked.add(_root_member(followed))
                 names = [
                     other
                     for other in together
-                    if other == name or not (why_not(other) or _beside(topology, other))
+                    if other == name or not (why_not(other) or _find_obstacle(topology, other))
                 ]
-            gone = doomed(topology, names)
-            if (improvement := better(topology.orders, followed, gone)) is None:
+            gone = members_to_remove(topology, names)
+            if (improvement := find_better_order(topology.orders, followed, gone)) is None:
                 continue
             if why:
-                self._tell(topology, name, why, shown(followed.conjunction, improvement.tree))
+                self._tell(topology, name, why, show_order(followed.conjunction, improvement.tree))
                 return
             for other in names:
                 for conjunction in topology.orders.standing[other]:
-                    if _whole(conjunction) != _whole(followed):
+                    if _root_member(conjunction) != _root_member(followed):
                         continue
-                    each = better(topology.orders, conjunction, gone)
+                    each = find_better_order(topology.orders, conjunction, gone)
                     if each is not None:
-                        order = shown(conjunction.conjunction, each.tree)
+                        order = show_order(conjunction.conjunction, each.tree)
                         units = _units(topology, other, {conjunction.number: each.tree})
                         yield ReorderProposal(other, units, order, each.cost, each.current_cost)
             return
@@ -133,7 +133,7 @@ class Reoptimizer:
         forced = topology.orders.forced
         assert forced is not None, "who says the orders"
         for name in names:
-            if why_not(name) or _beside(topology, name):
+            if why_not(name) or _find_obstacle(topology, name):
                 continue
             trees: dict[int, Tree] = {}
             order = ""
@@ -141,7 +141,7 @@ class Reoptimizer:
                 units = forced(name, running.number, running.conjunction)
                 if units and units[0] != running.conjunction.tree:
                     trees[running.number] = units[0]
-                    order = order or shown(running.conjunction, units[0])
+                    order = order or show_order(running.conjunction, units[0])
             if trees:
                 yield ReorderProposal(name, _units(topology, name, trees), order, 0.0, 0.0)
 
@@ -152,21 +152,21 @@ def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int
     return {number: (tree,) for number, tree in {**current_trees, **trees}.items()}
 
 
-def _whole(followed: RunningConjunction) -> At | None:
+def _root_member(followed: RunningConjunction) -> At | None:
     """Where the rows of a whole conjunction are."""
     return followed.places.get((1 << len(followed.conjunction.parts)) - 1)
 
 
-def _together(topology: Topology, followed: RunningConjunction) -> list[str]:
+def _queries_in_common(topology: Topology, followed: RunningConjunction) -> list[str]:
     """The queries that have the whole of a conjunction in common."""
-    at = _whole(followed)
+    at = _root_member(followed)
     return [
         name
         for name, conjunctions in topology.orders.standing.items()
-        if name not in topology.switches and any(_whole(each) == at for each in conjunctions)
+        if name not in topology.switches and any(_root_member(each) == at for each in conjunctions)
     ]
 
 
-def _beside(topology: Topology, name: str) -> str:
+def _find_obstacle(topology: Topology, name: str) -> str:
     """What of its place among others keeps a query from going over."""
-    return PICKS if picks(topology, name) else ""
+    return PICKS if picks_from_shared_join(topology, name) else ""

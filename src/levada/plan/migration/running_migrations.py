@@ -25,11 +25,11 @@ from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
 from levada.plan.migration.migration import PlanMigration
-from levada.plan.migration.switch_point import behind
+from levada.plan.migration.switch_point import switch_instant
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
+from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
 from levada.plan.topology.topology import Topology
 
 MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)
@@ -58,7 +58,7 @@ def begin(
     topology.install()
     query_plan, before = topology.queries[name], topology.orders.standing[name][0].installer
     orders = Orders(units)
-    root, installer = lowered_anew(topology, name, query, start, orders)
+    root, installer = lower_again(topology, name, query, start, orders)
     installer.site = before.site
     batch = Batch(topology._common, topology.version + 1)
     batch.ask(name, installer, root)
@@ -71,8 +71,8 @@ def begin(
         topology._count(node, made.member, -1)
         return None
     joins = [
-        placed(each, topology._common, topology.index)
-        for each in followed(orders.conjunctions, installer, root, root)
+        with_places(each, topology._common, topology.index)
+        for each in locate_conjunctions(orders.conjunctions, installer, root, root)
     ]
     for each in joins:
         topology.orders.meet(each)
@@ -81,7 +81,7 @@ def begin(
         node,
         made.member,
         start,
-        behind(query_plan, start),
+        switch_instant(query_plan, start),
         topology.version + 1,
         order_of(units),
     )
@@ -89,7 +89,7 @@ def begin(
     return RunningMigration(switch, joins)
 
 
-def lowered_anew(
+def lower_again(
     topology: Topology, name: str, query: Query, start: int, orders: Orders
 ) -> tuple[Op, Installer]:
     """The last operator of a query that is planned once more, and what installs it from the next
@@ -105,7 +105,7 @@ def lowered_anew(
     )  # fmt: skip
 
 
-def reorders(topology: Topology, name: str) -> bool:
+def is_reordering(topology: Topology, name: str) -> bool:
     """Whether a query goes over to another order, and not to what an equal one has."""
     return topology.switches[name].order != topology.queries[name].manner.order
 
@@ -114,7 +114,7 @@ def finish(topology: Topology, name: str) -> None:
     """The query has the operators of its switch from the next version on; if its joins are others
     who relaxes joins counts it no more.
     """
-    anew = reorders(topology, name)
+    anew = is_reordering(topology, name)
     switch, old = topology.switches.pop(name), topology.queries[name]
     if anew:
         topology.relaxations.forget(name)
@@ -126,7 +126,7 @@ def finish(topology: Topology, name: str) -> None:
     topology._count(old.node, old.member, -1)
 
 
-def doomed(topology: Topology, names: Sequence[str]) -> frozenset[At]:
+def members_to_remove(topology: Topology, names: Sequence[str]) -> frozenset[At]:
     """The members that would go with these queries: nobody else uses them. Cost: by those that do
     go.
     """
@@ -141,7 +141,7 @@ def doomed(topology: Topology, names: Sequence[str]) -> frozenset[At]:
     return frozenset(at for at, uses in left.items() if not uses)
 
 
-def picks(topology: Topology, name: str) -> bool:
+def picks_from_shared_join(topology: Topology, name: str) -> bool:
     """Whether a query picks from a join that others relax."""
     query = topology.queries[name]
     waiting, seen = [(query.node, query.member)], set[At]()

@@ -1,15 +1,15 @@
-"""When a query that runs may go over to operators that have seen nothing from before an instant
-(STREAMREUSE, 5: a query migrates to a new plan without a gap).
+"""The instant from which a running query may use operators that started later (STREAMREUSE,
+section 5: a query migrates to a new plan without a gap).
 
-    start    the new operators have all elements from there on, and count no other
-    behind   the last instant at which an element from before ``start`` leaves a window
-    made     up to there all reports are made, by the old operators
+    start             the new operators receive all elements from here on, and no earlier ones
+    switch_instant    the last instant at which an element from before ``start`` leaves a window
+    reported_until    the old operators have made all reports up to here
 
-Once ``made`` has reached ``behind``, each report that is still to come is of windows that lie
-wholly behind ``start``, so both have the same result there; and both had it at the last report
-already, which IStream and DStream are told by. With a clock this is its first close from
-``behind`` on. A query without such an instant is not switched, nor one of which it is not known
-that its result follows from its windows alone (``why_not``).
+When ``reported_until`` has reached ``switch_instant``, all later reports are of windows that begin
+after ``start``. Old and new operators have the same result there, and at the last report too, to
+which IStream and DStream compare. With a clock, the switch is at its first close from
+``switch_instant`` on. A query without such an instant is not switched. A query whose result may
+depend on more than its windows is not switched either (``why_not``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from levada.core.query_model import Output
 from levada.plan.execution.plan import QueryPlan
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
-from levada.plan.logical.variables import draws, expressions
+from levada.plan.logical.variables import draws_values, expressions
 from levada.plan.lowering.scans import graphs_read
 
 UNBOUNDED = "time alone does not empty its windows"
@@ -43,20 +43,21 @@ def why_not(query: a.Query, *, empty_reports: bool) -> str:
         "it has a query over windows within it": any(on.beneath for on in query.windows),
         "it reports the changes of a relation": query.output is Output.RELATION,
         "it shows empty reports": empty_reports,
-        "it reads static data": bool(graphs_read(query, query.pattern)) or _once(query.pattern),
-        "it draws values by chance": draws(query.pattern),
+        "it reads static data": bool(graphs_read(query, query.pattern))
+        or _has_static_part(query.pattern),
+        "it draws values by chance": draws_values(query.pattern),
         # the last report may have been of elements that have left since
         "it reports differences, and not where nothing is there": (
             differences and query.reports.nonempty
         ),
         "it reports differences of what an aggregate chooses": (
-            differences and _chooses(query.pattern)
+            differences and _has_choosing_aggregate(query.pattern)
         ),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def behind(query: QueryPlan, start: int) -> int:
+def switch_instant(query: QueryPlan, start: int) -> int:
     """The instant up to which reports must have been made before a query is switched to operators
     of this ``start``; MAX: there is none.
 
@@ -65,7 +66,7 @@ def behind(query: QueryPlan, start: int) -> int:
     >>> from levada.plan.execution.plan import QuerySettings
     >>> on = StreamWindow("w", "s", Window(WindowKind.CLOSE_OPEN, range=4000, step=2000))
     >>> manner = QuerySettings(Form.SELECT, Output.RSTREAM, (), (), ("s",), 0, False, (on,))
-    >>> behind(QueryPlan("q", 0, 0, manner), 2500)
+    >>> switch_instant(QueryPlan("q", 0, 0, manner), 2500)
     8000
     """
     leaves = max((on.window.leave(start - 1) for on in query.windows), default=MAX)
@@ -74,7 +75,7 @@ def behind(query: QueryPlan, start: int) -> int:
     return query.clock.next_close(leaves - 1)
 
 
-def made(query: QueryPlan, watermarks: Mapping[str, int]) -> int:
+def reported_until(query: QueryPlan, watermarks: Mapping[str, int]) -> int:
     """The instant up to which all reports of a query have been made (``windows/reports``)."""
     w = min((watermarks.get(on.stream, MIN) for on in query.windows), default=MIN)
     windows = [on.window for on in query.windows] + [query.clock] * (query.clock is not None)
@@ -84,12 +85,12 @@ def made(query: QueryPlan, watermarks: Mapping[str, int]) -> int:
     return w if closes or not MIN < w < MAX else w - 1
 
 
-def _once(node: a.Node) -> bool:
+def _has_static_part(node: a.Node) -> bool:
     """Whether some part of a pattern is answered once."""
-    return isinstance(node, a.Static | a.Values) or any(map(_once, children(node)))
+    return isinstance(node, a.Static | a.Values) or any(map(_has_static_part, children(node)))
 
 
-def _chooses(node: a.Node) -> bool:
+def _has_choosing_aggregate(node: a.Node) -> bool:
     """Whether an aggregate chooses among values, or their order."""
     choices = (isinstance(e, Aggregate) and e.function in _CHOICES for e in expressions(node))
-    return any(choices) or any(map(_chooses, children(node)))
+    return any(choices) or any(map(_has_choosing_aggregate, children(node)))

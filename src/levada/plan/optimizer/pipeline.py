@@ -1,16 +1,16 @@
-"""Algebra -> algebra: the rules in their order, and the one wrapper that runs each of them.
+"""Runs the optimizer's rules, algebra to algebra, in their order.
 
-What a query means comes first (entailment). Then the tree is brought into a form in which little is
-left to say: one name for windows that are alike, no empty groups, conjunctions flat, single rows as
-constants, filters where their variables are bound, all that commutes in one order, windows
-as they are read, ORDER and LIMIT
-in one, what static data answer marked, the last rows of a key looked up where one comes. The order
-of joins and the places of exchanges are decided when the algebra is lowered (``plan.lowering``),
-where the facts about streams are known.
+Entailment comes first, since it decides the meaning of a query. The other rules normalize the tree:
+they give equal windows one name, drop empty groups, flatten conjunctions, replace single rows by
+constants, and push filters to where their variables are bound. They put commutative parts and
+windows into one order, merge ORDER with LIMIT, mark static parts, and look up the last rows of a
+key. Join orders and exchanges are decided later, when the algebra is lowered (``plan.lowering``)
+and the facts about streams are known.
 
-The wrapper skips a rule that is switched off, checks what it gives (``verify``), and keeps before,
-after and the time where somebody asks (``traced``). Every rule but entailment can be switched off
-(``without``): the plan is then another one, and its results are the same, which tests use.
+One wrapper runs each rule. It skips a rule that is switched off, verifies its output (``verify``),
+and records input, output and time on request (``trace_rules``). Every rule except entailment can be
+switched off (``disable_rules``). The plan then differs, but its results are the same; tests rely
+on this.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def _run(rule: Rule, query: Query, context: Context, mode: _Mode) -> Query:
 
 
 @contextmanager
-def without(*names: str) -> Iterator[None]:
+def disable_rules(*names: str) -> Iterator[None]:
     """Here these rules are switched off.
 
-    >>> with without("push_filters"):
+    >>> with disable_rules("push_filters"):
     ...     pass
     """
     assert OPTIONAL.issuperset(names), f"rules that can be switched off are {sorted(OPTIONAL)}"
@@ -115,7 +115,7 @@ def without(*names: str) -> Iterator[None]:
 
 
 @contextmanager
-def traced(clock: Callable[[], float]) -> Iterator[list[Step]]:
+def trace_rules(clock: Callable[[], float]) -> Iterator[list[Step]]:
     """Here each step is kept, in the list that this gives; ``clock`` tells seconds."""
     steps: list[Step] = []
     token = _MODE.set(replace(_MODE.get(_PLAIN), clock=clock, steps=steps))

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
-from levada.plan.logical.variables import possible
+from levada.plan.logical.variables import possible_variables
 
 
 def verify(rule: str, before: a.Query, after: a.Query) -> None:
@@ -40,9 +40,9 @@ def is_well_formed(node: a.Node) -> bool:
         case a.Conjunction(parts, _):
             return len(parts) > 0 and not any(isinstance(p, (a.Unit, a.Join)) for p in parts)
         case a.Extend(child, variable, _) | a.Mark(child, _, _, variable):
-            return variable not in possible(child)
+            return variable not in possible_variables(child)
         case a.Except(left, right):
-            return possible(left) == possible(right)
+            return possible_variables(left) == possible_variables(right)
         case a.Static(child):
             return not any(isinstance(n, _OVER_WINDOWS) for n in _nodes(child)) and not any(
                 isinstance(n, (a.Bgp, a.Entailed)) and not isinstance(n.source, a.InGraph)
@@ -72,4 +72,4 @@ def _nodes(node: a.Node) -> Iterator[a.Node]:
 
 def _show(node: a.Node) -> frozenset[str]:
     """The variables that a pattern shows; those with a dot are the engine's own."""
-    return frozenset(name for name in possible(node) if not name.startswith("."))
+    return frozenset(name for name in possible_variables(node) if not name.startswith("."))

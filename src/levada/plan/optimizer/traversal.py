@@ -22,7 +22,7 @@ def bottom_up(node: a.Node, change: Change) -> a.Node:
     return change(node)
 
 
-def rewritten(query: a.Query, change: Change) -> a.Query:
+def rewrite_query(query: a.Query, change: Change) -> a.Query:
     """The query with ``change`` applied to every node of its pattern, inputs first."""
     pattern = bottom_up(query.pattern, change)
     return query if pattern is query.pattern else replace(query, pattern=pattern)

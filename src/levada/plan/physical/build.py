@@ -17,7 +17,7 @@ from levada.core.rdf_terms import XSD, Literal, Term
 from levada.plan.logical.nodes import Entailed
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay
+from levada.plan.physical.partitioning import LOST, join_keys, place, place_as_input, place_by_keys
 
 ZERO = Const(Literal("0", XSD + "integer"))
 
@@ -76,7 +76,7 @@ def count_window(rows: Op, window: int, count: int, keys: tuple[str, ...], *, ba
     """The changes of a count window of each value of ``keys``, at its home without any; ``rows``
     are all of the stream.
     """
-    stage, exchange, placed = grouped(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
+    stage, exchange, placed = place_by_keys(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
     return replace(
         rows,
         spec=p.CountWindow(window, count, keys, bag),
@@ -100,7 +100,7 @@ def recent(
     the count window. ``shown``: a variable, that of the input, and whether it is of a past row.
     """
     rows = require(rows, keys)
-    stage, exchange, at = grouped(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
+    stage, exchange, at = place_by_keys(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
     names, sources, past = zip(*shown, strict=True) if shown else ((), (), ())
     to = dict(zip(sources, names, strict=True))
     placed = at if at in (HOME, LOST) else tuple(to[v] for v in at) if to.keys() >= {*at} else LOST
@@ -178,7 +178,7 @@ def hold(op: Op, by: tuple[str, ...] = ()) -> Op:
     return replace(op, spec=p.Hold(), inputs=(op,), stage=stage, exchange=exchange, placed=keys)
 
 
-def drawn(op: Op, place: int) -> p.Draw:
+def draw_source(op: Op, place: int) -> p.Draw:
     """What a random expression over these rows derives from."""
     while isinstance(op.spec, (p.Filter, p.Extend)):
         op = op.inputs[0]
@@ -211,7 +211,9 @@ def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = 
 def _same(
     op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None
 ) -> Op:
-    stage, exchange, placed = stay(op) if draw is None else grouped(op, draw.solution)
+    stage, exchange, placed = (
+        place_as_input(op) if draw is None else place_by_keys(op, draw.solution)
+    )
     return Op(
         spec,
         (op,),

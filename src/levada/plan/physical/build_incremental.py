@@ -16,7 +16,7 @@ from levada.plan.logical.nodes import Reporting
 from levada.plan.physical import build, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import LOST, grouped, place, stay
+from levada.plan.physical.partitioning import LOST, place, place_as_input, place_by_keys
 
 
 def lift(rows: Op, window: int, level: tuple[int, ...], *, weighted: bool) -> Op:
@@ -33,7 +33,7 @@ def lift(rows: Op, window: int, level: tuple[int, ...], *, weighted: bool) -> Op
     )
 
 
-def named(op: Op, names: tuple[str, ...], sources: tuple[str, ...]) -> Op:
+def rename_to_level(op: Op, names: tuple[str, ...], sources: tuple[str, ...]) -> Op:
     """The variables ``sources`` under the names of another level, in which the names of this one
     mean nothing.
     """
@@ -56,7 +56,7 @@ def deltas(op: Op, keys: tuple[str, ...], *, enumerated: bool = False) -> Op:
     if op.windows is None:
         return op
     op = build.occur(op)
-    stage, exchange, placed = grouped(op, keys)
+    stage, exchange, placed = place_by_keys(op, keys)
     return replace(
         op,
         spec=p.Deltas(enumerated),
@@ -83,7 +83,7 @@ def running(
     """
     op = deltas(op, keys)
     inputs = (op, *nonempty_by)
-    stage, exchange, placed = grouped(op, keys)
+    stage, exchange, placed = place_by_keys(op, keys)
     if nonempty_by:
         placed = HOME
         stage, exchange = place(inputs, HOME)
@@ -114,7 +114,7 @@ def nonempty_marks(leaf: Op) -> Op:
 def distinct(op: Op) -> Op:
     """DISTINCT of changes."""
     op = deltas(op, op.variables)
-    stage, exchange, placed = grouped(op, op.variables)
+    stage, exchange, placed = place_by_keys(op, op.variables)
     return replace(
         op,
         spec=p.Multiplicity(Shown.DISTINCT),
@@ -179,11 +179,11 @@ def snapshot(
 
 def standing(op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
     """Changes -> report rows; ``by``, ``stage`` as in ``build_reports.report``."""
-    next_stage, exchange, placed = stay(op)
+    next_stage, exchange, placed = place_as_input(op)
     if by and 0 < op.stage < stage:
         next_stage, exchange, placed = stage, (by,), by
     elif by:
-        next_stage, exchange, placed = grouped(op, by)
+        next_stage, exchange, placed = place_by_keys(op, by)
     return replace(
         op, spec=p.Standing(), inputs=(op,), stage=next_stage, exchange=exchange, placed=placed,
         weighted=False,
@@ -192,7 +192,7 @@ def standing(op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
 
 def net(op: Op, output: Output) -> Op:
     """I, D or both signs of changes."""
-    stage, exchange, placed = grouped(op, op.variables)
+    stage, exchange, placed = place_by_keys(op, op.variables)
     return replace(
         op, spec=p.Net(output), inputs=(op,), stage=stage, exchange=exchange, placed=placed
     )

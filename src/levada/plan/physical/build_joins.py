@@ -42,7 +42,7 @@ def mark(left_: Op, right: Op, condition: Expression | None, variable: str) -> O
 
 
 def _semi(kind: JoinKind, left_: Op, right: Op, condition: Expression | None) -> Op:
-    left_, shared, keys, placed = met(left_, right)
+    left_, shared, keys, placed = meet_sides(left_, right)
     stage, exchange = place((left_, right), placed)
     spec = p.ReportJoin(kind, keys, shared, condition, right.windows is not None)
     return Op(
@@ -51,9 +51,9 @@ def _semi(kind: JoinKind, left_: Op, right: Op, condition: Expression | None) ->
     )  # fmt: skip
 
 
-def left(left_: Op, right: Op, condition: Expression | None) -> Op:
+def left_join(left_: Op, right: Op, condition: Expression | None) -> Op:
     """OPTIONAL."""
-    left_, shared, keys, placed = met(left_, right)
+    left_, shared, keys, placed = meet_sides(left_, right)
     stage, exchange = place((left_, right), placed)
     names = (*left_.variables, *(v for v in right.variables if v not in shared))
     maybe = left_.maybe | (frozenset(right.variables) - set(shared))
@@ -75,7 +75,9 @@ def left(left_: Op, right: Op, condition: Expression | None) -> Op:
     )
 
 
-def met(left_: Op, right: Op) -> tuple[Op, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def meet_sides(
+    left_: Op, right: Op
+) -> tuple[Op, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The left side as it meets the right one, what both share, by what they meet, and where.
 
     Left rows with event times come up from the intake and become a set first, placed by what they
@@ -86,7 +88,7 @@ def met(left_: Op, right: Op) -> tuple[Op, tuple[str, ...], tuple[str, ...], tup
     return left_, *join_keys(left_, right)
 
 
-def once(rows: Op, reread_graphs: Collection[str | None], window: int) -> Op:
+def static_subplan(rows: Op, reread_graphs: Collection[str | None], window: int) -> Op:
     """What a part answers that reads static data alone, as rows of static data; of the ``window``
     static if they may change.
     """

@@ -13,7 +13,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.build import both_maybe, occur, rename
 from levada.plan.physical.column_lineage import column_type
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import grouped, join_keys, place, stay
+from levada.plan.physical.partitioning import join_keys, place, place_as_input, place_by_keys
 
 _WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
 
@@ -31,11 +31,11 @@ def report(
         return op
     by = () if by == HOME else by
     op = occur(op, by)
-    next_stage, exchange, placed = stay(op)
+    next_stage, exchange, placed = place_as_input(op)
     if by and 0 < op.stage < stage:
         next_stage, exchange, placed = stage, (by,), by
     elif by or op.stage == 0 or op.weighted:
-        next_stage, exchange, placed = grouped(op, by or op.variables)
+        next_stage, exchange, placed = place_by_keys(op, by or op.variables)
     return Op(
         p.Report(enumerated, instant),
         (op,),
@@ -55,9 +55,9 @@ def changes(op: Op, output: Output, enumerated: bool, certain: bool) -> Op:
     """
     op = occur(op)
     if certain and op.stage > 0:
-        stage, exchange, placed = stay(op)
+        stage, exchange, placed = place_as_input(op)
     else:
-        stage, exchange, placed = grouped(op, op.variables)
+        stage, exchange, placed = place_by_keys(op, op.variables)
     spec = p.Changes(output, enumerated)
     certain_i = certain and output is Output.ISTREAM
     return Op(
@@ -97,11 +97,11 @@ def group(
     typed = (op.typed & set(keys)) | computed
     if op.windows is not None and summable and on_close:
         op = occur(op)
-        stage, exchange, placed = grouped(op, keys)
+        stage, exchange, placed = place_by_keys(op, keys)
         spec: p.Spec = p.Panes(keys, aggregates, enumerated)
     else:
         op = report(op, enumerated, by=keys)
-        stage, exchange, placed = grouped(op, keys)
+        stage, exchange, placed = place_by_keys(op, keys)
         apart = not keys and op.stage > 0 and op.placed == _distinct(aggregates) != ()
         spec = p.RGroup(keys, aggregates, enumerated, apart)
     return Op(
@@ -154,7 +154,7 @@ def rjoin(left: Op, right: Op) -> Op:
 
 def distinct(op: Op) -> Op:
     """DISTINCT on report rows."""
-    stage, exchange, placed = grouped(op, op.variables)
+    stage, exchange, placed = place_by_keys(op, op.variables)
     return Op(
         p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
     )
@@ -175,7 +175,7 @@ def order(
     if shown is not None:
         rest = tuple(v for v in op.variables if v not in shown)
         op = rename(op, (*shown, *rest))
-    stage, exchange, placed = grouped(op, ())
+    stage, exchange, placed = place_by_keys(op, ())
     spec = p.ROrder(keys, offset, limit, in_order)
     return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 

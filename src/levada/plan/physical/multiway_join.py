@@ -30,12 +30,12 @@ def multiway(root: Op, *, adaptive: bool = False) -> Op:
     """The operators of a query with one step in place of the joins of each star; ``adaptive``: or
     two at a time, as costs less.
     """
-    return _walked(root, {}, adaptive=adaptive)
+    return _rewrite(root, {}, adaptive=adaptive)
 
 
 def of_either_form(root: Op) -> Iterator[str]:
     """Which joins have a form that is chosen while they run, a sentence each."""
-    for op in _all(root):
+    for op in _all_operators(root):
         if isinstance(op.spec, p.AdaptiveJoin):
             by = " ".join(f"?{name}" for name in op.spec.keys)
             yield (
@@ -46,14 +46,14 @@ def of_either_form(root: Op) -> Iterator[str]:
 
 def why_binary(root: Op) -> Iterator[str]:
     """Why joins over joins are none of one step, a sentence each."""
-    for op in _all(root):
+    for op in _all_operators(root):
         if isinstance(op.spec, _JOINS):
             by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
             reasons = (_why(op, below) for below in op.inputs)
             yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
 
 
-def _all(root: Op) -> Iterator[Op]:
+def _all_operators(root: Op) -> Iterator[Op]:
     """All operators of a query, each once."""
     waiting, seen = [root], set[int]()
     while waiting:
@@ -64,11 +64,11 @@ def _all(root: Op) -> Iterator[Op]:
             yield op
 
 
-def _walked(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:
+def _rewrite(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:
     """An operator with what is below it; what several read stays one."""
     if id(op) not in done:
-        inputs = [_walked(child, done, adaptive=adaptive) for child in op.inputs]
-        done[id(op)] = _flat(_over(op, tuple(inputs)), adaptive=adaptive)
+        inputs = [_rewrite(child, done, adaptive=adaptive) for child in op.inputs]
+        done[id(op)] = _flatten_join(_over(op, tuple(inputs)), adaptive=adaptive)
     return done[id(op)]
 
 
@@ -77,7 +77,7 @@ def _over(op: Op, inputs: tuple[Op, ...]) -> Op:
     return op if same else replace(op, inputs=inputs)
 
 
-def _flat(op: Op, *, adaptive: bool) -> Op:
+def _flatten_join(op: Op, *, adaptive: bool) -> Op:
     """A join with the inputs of those below it in the place of these."""
     if not isinstance(op.spec, p.Join) or all(_why(op, below) != "" for below in op.inputs):
         return op

@@ -1,9 +1,9 @@
-"""Where the rows of an operator are: its stage, the exchanges that its inputs take, what its output
-is partitioned by.
+"""Places the rows of an operator: its stage, the exchanges of its inputs, and the variables that
+partition its output.
 
-Rows stay where they are as long as equal keys are together; an exchange opens the next stage
-(docs/architecture.md#a-querys-way). ``join_keys`` prefers what a side is partitioned by already.
-What shares no variable, not even through others (``connected``), has no key to be together by.
+Rows stay in their partition as long as equal keys are together. An exchange opens the next stage
+(docs/architecture.md#a-querys-way). ``join_keys`` prefers variables that already partition a side.
+Parts that share no variable, directly or through others, have no join key (``connected_groups``).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]
     )  # fmt: skip
 
 
-def stay(op: Op) -> Placing:
+def place_as_input(op: Op) -> Placing:
     """Stage, exchange and placement of an operator that takes rows where they are."""
     return op.stage, (None,), op.placed
 
 
-def grouped(op: Op, keys: Sequence[str]) -> Placing:
+def place_by_keys(op: Op, keys: Sequence[str]) -> Placing:
     """Stage, exchange and placement of an operator that needs rows with equal ``keys`` together."""
     if op.stage > 0 and (op.placed == HOME or (op.placed and set(op.placed) <= set(keys))):
         return op.stage, (None,), op.placed
@@ -57,7 +57,7 @@ def join_keys(
     return shared, keys, keys[:1] or HOME
 
 
-def connected(parts: Sequence[Op]) -> list[list[Op]]:
+def connected_groups(parts: Sequence[Op]) -> list[list[Op]]:
     """Parts in groups: those that share variables, directly or through others."""
     groups: list[list[Op]] = []
     for part in parts:

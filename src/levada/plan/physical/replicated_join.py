@@ -21,24 +21,24 @@ from levada.core.size_thresholds import register
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import occur
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL, Exchange, connected, place
+from levada.plan.physical.partitioning import ALL, Exchange, connected_groups, place
 
 MOST = register(f"{__name__}.MOST", 6, least=2)
 """Parts of one step."""
 
 
-def linked(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:
+def link_parts(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:
     """The parts, with one operator in the place of those that are to be one step: ``by`` says of
     parts that can be one by which variable; "": they are to be none.
     """
     out: list[Op] = []
-    for group in connected([part for part in parts if _fits(part)]):
-        hub = by(group) if can_be(group) else ""
-        out += [one_of(group, hub)] if hub else group
+    for group in connected_groups([part for part in parts if _fits(part)]):
+        hub = by(group) if can_replicate(group) else ""
+        out += [linked_join(group, hub)] if hub else group
     return [*out, *(part for part in parts if not _fits(part))]
 
 
-def told(root: Op) -> Iterator[str]:
+def describe_replicated_joins(root: Op) -> Iterator[str]:
     """Which joins are such a step, a sentence each."""
     waiting, seen = [root], set[int]()
     while waiting:
@@ -61,11 +61,11 @@ def _fits(part: Op) -> bool:
     return bool(part.windows) and not part.weighted and part.placed != HOME
 
 
-def can_be(group: Sequence[Op]) -> bool:
+def can_replicate(group: Sequence[Op]) -> bool:
     """Whether parts are few, none is static or has rows that are taken back, and all variables that
     several have are always bound.
     """
-    uses = common(group)
+    uses = count_variables(group)
     fits = all(map(_fits, group))
     sure = fits and all(
         uses[v] < 2 or v not in part.maybe for part in group for v in part.variables
@@ -73,20 +73,20 @@ def can_be(group: Sequence[Op]) -> bool:
     return 2 <= len(group) <= MOST and sure
 
 
-def common(group: Sequence[Op]) -> Counter[str]:
+def count_variables(group: Sequence[Op]) -> Counter[str]:
     """How many parts have each variable."""
     return Counter(v for part in group for v in part.variables)
 
 
-def one_of(group: Sequence[Op], hub: str) -> Op:
+def linked_join(group: Sequence[Op], hub: str) -> Op:
     """One operator of all parts, of which those that have a variable come by it. A part that shares
     none is made a set before: by what it is met all of its rows are alike.
     """
-    uses = common(group)
+    uses = count_variables(group)
     if max(uses.values()) < 2:
         group = [occur(part, (hub,) if hub in part.variables else ()) for part in group]
     copied = tuple([hub not in part.variables for part in group])
-    stage, exchange = _placed(group, copied, hub)
+    stage, exchange = _place_parts(group, copied, hub)
     shared = tuple([tuple([v for v in part.variables if uses[v] > 1]) for part in group])
     names = tuple(dict.fromkeys(v for part in group for v in part.variables))
     typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in group))
@@ -103,7 +103,7 @@ def one_of(group: Sequence[Op], hub: str) -> Op:
     )
 
 
-def _placed(group: Sequence[Op], copied: Sequence[bool], hub: str) -> tuple[int, Exchange]:
+def _place_parts(group: Sequence[Op], copied: Sequence[bool], hub: str) -> tuple[int, Exchange]:
     """The stage in which all parts are, and how they come there."""
     pairs = list(zip(group, copied, strict=True))
     divided = tuple([part for part, alike in pairs if not alike])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from levada.core.expressions import Call, Const, Expression, Function
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Term
-from levada.plan.execution.join_kinds import Order, subject
+from levada.plan.execution.join_kinds import Order, compared_expression
 from levada.plan.physical import traits as t
 
 
@@ -35,7 +35,7 @@ class Comparison:
     @property
     def condition(self) -> Call:
         """It as a condition."""
-        return Call(self.function, (subject(self.name, self.order), Const(self.term)))
+        return Call(self.function, (compared_expression(self.name, self.order), Const(self.term)))
 
 
 @frozen

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from levada.plan.binding.edges import Installed, Read, base_of, reads
+from levada.plan.binding.edges import Installed, Read, base_of, collect_reads
 from levada.plan.binding.installer import Installer, Place
 from levada.plan.binding.required_facets import Needs, emit_needs
 from levada.plan.binding.slot_resolution import slots_of
@@ -53,14 +53,14 @@ class Batch:
     def number(self, installer: Installer, op: Op) -> int:
         """The number of an operator of a query that comes."""
 
-        def found(op: Op, numbered: Numbered, place: Place) -> None:
+        def note(op: Op, numbered: Numbered, place: Place) -> None:
             if numbered.number not in self._asked:
                 whole = isinstance(op.spec, Applied)
                 bases = () if whole else (base_of(child) for child in op.inputs)
                 below = tuple([installer.numbers[id(base)] for base in bases])
                 self._asked[numbered.number] = _Asked(installer, op, numbered, place, below)
 
-        return installer.number(op, self.common, found)
+        return installer.number(op, self.common, note)
 
     def ask(self, name: str, installer: Installer, root: Op) -> None:
         """One more query, by its last operator, its Emit."""
@@ -93,7 +93,7 @@ class Batch:
         asked = self._asked[number]
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:
-            input_reads = reads(asked.op, _needs(asked.op, key)) if asked.below else []
+            input_reads = collect_reads(asked.op, _needs(asked.op, key)) if asked.below else []
             self._input_reads[number] = input_reads
             form.reads[key] = tuple([_places(read.base, read.wants) for read in input_reads])
         for below, wants in zip(asked.below, form.reads[key], strict=True):
@@ -119,7 +119,7 @@ class Batch:
             return self._made[installer.numbers[id(base)]].named(base.variables)
 
         needs = _needs(op, key)
-        input_reads = self._input_reads.pop(number, None) or reads(op, needs)
+        input_reads = self._input_reads.pop(number, None) or collect_reads(op, needs)
         (installed_shape, member_number, names), shape = installer.make(
             op, place, needs, made_below, input_reads
         )

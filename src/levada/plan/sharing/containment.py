@@ -28,8 +28,8 @@ from levada.plan.binding.installer import Installer
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.parameterize import joins
-from levada.plan.sharing.relaxation import Block, blocks, replaced
+from levada.plan.sharing.parameterize import is_time_join
+from levada.plan.sharing.relaxation import Block, blocks, replace_operators
 
 _BELOW = (Function.LESS, Function.LESS_EQUAL)
 _ABOVE = (Function.GREATER, Function.GREATER_EQUAL)
@@ -55,7 +55,7 @@ class Families:
         """A query that comes, each of its blocks as a pick of its family's."""
         by: dict[int, Op] = {}
         for block in blocks(root, installer.timing.of_rows, static=False):
-            if not joins(block.join):
+            if not is_time_join(block.join):
                 continue
             key = installer.signature(block.relaxed)
             alike = self._alike.setdefault(key, {})
@@ -67,9 +67,9 @@ class Families:
                 alike[leader] = _Family(block)
             alike[leader].users += 1
             self._of.setdefault(name, []).append((key, leader))
-            contained_block = replace(block, relaxed=_of_family(block.relaxed, leader))
+            contained_block = replace(block, relaxed=_mark_family(block.relaxed, leader))
             by[id(block.join)] = contained_block.picked()
-        return replaced(root, by, {}) if by else root
+        return replace_operators(root, by, {}) if by else root
 
     def forget(self, name: str) -> None:
         """A query that goes; a family ends with the last one that reads it."""
@@ -82,9 +82,9 @@ class Families:
                     del self._alike[key]
 
 
-def _of_family(op: Op, leader: str) -> Op:
+def _mark_family(op: Op, leader: str) -> Op:
     """A relaxed join whose joins are this family's alone."""
-    inputs = tuple([_of_family(child, leader) for child in op.inputs])
+    inputs = tuple([_mark_family(child, leader) for child in op.inputs])
     spec = op.spec
     if isinstance(spec, p.Join) and spec.relaxed:
         spec = replace(spec, family=leader)

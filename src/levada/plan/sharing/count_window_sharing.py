@@ -44,16 +44,16 @@ def numbers_of(window: int) -> int:
     return ~window
 
 
-def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber | None:
+def join_by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber | None:
     """A join over one count window, or several that are equal, by the numbers of its rows; None: it
     is no such join. ``windows``: the member of rows with the times of these windows.
     """
     if not isinstance(op.spec, p.Join) or not op.weighted or not op.windows:
         return None
-    if not _is_one(windows(op.windows), len(op.windows)):
+    if not _is_one_window(windows(op.windows), len(op.windows)):
         return None
     first = op.windows[0]
-    join = _numbered(op, (first, numbers_of(first)))
+    join = _with_numbers(op, (first, numbers_of(first)))
     if join is None:
         return None
     rows, *others = _numbers_below(join)
@@ -65,19 +65,19 @@ def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber 
     return ByNumber(join, instants)
 
 
-def narrowed(join: Op, picked: Op, instants: Op) -> Op:
+def narrow_rows(join: Op, picked: Op, instants: Op) -> Op:
     """The rows of a join over a count window, out of those that are picked of it by number."""
     return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))
 
 
-def _is_one(member: Member, count: int) -> bool:
+def _is_one_window(member: Member, count: int) -> bool:
     """Whether these windows are one count window that changes with each element."""
     on = {*zip(member.windows[:count], member.streams[:count], strict=True)}
     counts = all(w.kind is WindowKind.COUNT and w.step == 1 for w, _ in on)
     return len(on) == 1 and counts
 
 
-def _numbered(op: Op, windows: tuple[int, int]) -> Op | None:
+def _with_numbers(op: Op, windows: tuple[int, int]) -> Op | None:
     """An operator over rows with numbers in the place of their changes; None: it cannot be."""
     if op.windows == ():
         return op
@@ -91,7 +91,7 @@ def _numbered(op: Op, windows: tuple[int, int]) -> Op | None:
             pass
         case _:
             return None
-    inputs = [_numbered(child, windows) for child in op.inputs]
+    inputs = [_with_numbers(child, windows) for child in op.inputs]
     known = tuple([child for child in inputs if child is not None])
     if len(known) < len(inputs):
         return None

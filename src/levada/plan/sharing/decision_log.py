@@ -61,20 +61,20 @@ class Journal:
     def came(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
         """What was chosen for a query."""
         if apart:
-            self.kept.apart = _last(self.kept.apart, query, apart)
+            self.kept.apart = _keep_latest(self.kept.apart, query, apart)
             self.tell(version, f"{query} has a join of its own: {apart}")
         if chosen is not None:
             site = Site(
                 chosen.region, chosen.site, [asdict(c) for c in chosen.candidates],
                 dict(chosen.masked),
             )  # fmt: skip
-            self.kept.sites = _last(self.kept.sites, query, site)
+            self.kept.sites = _keep_latest(self.kept.sites, query, site)
             self.tell(version, f"{query} stands in {chosen.site or 'all regions'}")
 
     def ordered(self, version: int, query: str, orders: Sequence[Order]) -> None:
         """Which orders of a query's joins were looked at; told where its own was not taken."""
         considered = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
-        self.kept.orders = _last(self.kept.orders, query, considered)
+        self.kept.orders = _keep_latest(self.kept.orders, query, considered)
         self.new = True
         for one in considered if len(considered) > 1 else ():
             if one.chosen:
@@ -102,6 +102,6 @@ def show_orders(orders: Mapping[str, Sequence[Looked]]) -> Iterator[str]:
 V = TypeVar("V")
 
 
-def _last(of: Mapping[str, V], query: str, value: V) -> dict[str, V]:
+def _keep_latest(of: Mapping[str, V], query: str, value: V) -> dict[str, V]:
     others = [(name, each) for name, each in of.items() if name != query]
     return dict([*others, (query, value)][-MOST:])

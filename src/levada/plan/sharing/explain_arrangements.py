@@ -33,7 +33,7 @@ class Kept:
     readers: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def kept_once(topology: Topology) -> Iterator[Kept]:
+def list_arrangements(topology: Topology) -> Iterator[Kept]:
     """What is kept, and for whom."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     members = {(n, m.number): m for n, node in nodes.items() for m in node.members}
@@ -68,7 +68,7 @@ def _leaves(topology: Topology, at: At) -> Iterator[At]:
         yield from _leaves(topology, below)
 
 
-def show_kept(arrangements: tuple[Kept, ...]) -> Iterator[str]:
+def show_arrangements(arrangements: tuple[Kept, ...]) -> Iterator[str]:
     """The lines of the text form."""
     yield from ("kept once",) if arrangements else ()
     for one in arrangements:

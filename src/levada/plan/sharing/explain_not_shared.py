@@ -22,7 +22,7 @@ from levada.core.query_model import TriplePattern
 from levada.plan.execution.join_kinds import JoinKind, Order
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.parameterize import joins
+from levada.plan.sharing.parameterize import is_time_join
 from levada.plan.sharing.relaxation import WHOLE, Block
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
@@ -60,22 +60,22 @@ class Candidate:
     less: tuple[str, ...]
 
 
-def reason(root: Op) -> str:
+def explain_no_join(root: Op) -> str:
     """Why a query has no join that could be shared."""
     return next(_reasons(root, ""), NOTHING)
 
 
-def joined_by_time(root: Op) -> bool:
+def has_time_join(root: Op) -> bool:
     """Whether a query has a join whose rows could be among those of another's, or the other way
     round.
     """
-    return joins(root) or any(map(joined_by_time, root.inputs))
+    return is_time_join(root) or any(map(has_time_join, root.inputs))
 
 
 def _reasons(op: Op, outer: str) -> Iterator[str]:
     """Why each join is none that could be shared; ``outer``: what is above says why."""
     if isinstance(op.spec, p.Join):
-        yield outer or _own(op)
+        yield outer or _join_obstacle(op)
     if isinstance(op.spec, p.MultiwayJoin | p.LinkedJoin):
         yield outer or TOGETHER
     if isinstance(op.spec, p.ReportJoin) and op.spec.kind is JoinKind.INNER:
@@ -87,14 +87,14 @@ def _reasons(op: Op, outer: str) -> Iterator[str]:
         yield from _reasons(child, inner)
 
 
-def _own(op: Op) -> str:
+def _join_obstacle(op: Op) -> str:
     """What of a join itself keeps it from being shared."""
     assert isinstance(op.spec, p.Join), "a join"
     if op.weighted or op.windows is None or op.spec.negative:
         return WEIGHTS
     if not op.windows:
         return STATIC
-    return PRODUCT if not joins(op) else WEIGHTS
+    return PRODUCT if not is_time_join(op) else WEIGHTS
 
 
 def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
@@ -105,7 +105,7 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
         if not block.joined:
             continue
         mine = Counter(parts(block))
-        for other, (theirs, queries) in _others(relaxations).items():
+        for other, (theirs, queries) in _joins_of_others(relaxations).items():
             both = mine & theirs
             if other not in query_keys and 2 * both.total() >= max(mine.total(), theirs.total()):
                 more, less = mine - theirs, theirs - mine
@@ -115,7 +115,9 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
     return tuple(dict.fromkeys(one for _, one in ranked))[:MOST]
 
 
-def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[str, ...]]]:
+def _joins_of_others(
+    relaxations: Relaxations,
+) -> dict[object, tuple[Counter[str], tuple[str, ...]]]:
     """The parts of each join, and the queries that have it."""
     joins: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
@@ -127,7 +129,7 @@ def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[
     return joins
 
 
-def unnamed(expression: Expression) -> str:
+def hide_names(expression: Expression) -> str:
     """An expression without the names of its variables, which are no part of it."""
     return _NAME.sub("?", show(expression))
 
@@ -138,23 +140,25 @@ def parts(block: Block) -> Iterator[str]:
     ranges = {test.range: test.order for test in block.tests}
     yield from (COMPARED[order] for order in ranges.values())
     yield from ("a condition on a term" for key in block.keys if not key.source)
-    yield from (unnamed(condition) for condition in block.rest)
+    yield from (hide_names(condition) for condition in block.rest)
 
 
 def _parts(op: Op) -> Iterator[str]:
     match op.spec:
         case p.Match(pattern, stream, _, lifted):
-            yield _shown(pattern, lifted) + ("" if stream else " of static data")
+            yield _show_pattern(pattern, lifted) + ("" if stream else " of static data")
         case p.Select(pattern):
             taken = [v.name if isinstance(v, Var) else "" for v in pattern.positions]
-            yield _shown(pattern, [at for at, name in enumerate(taken) if name.startswith(".")])
+            yield _show_pattern(
+                pattern, [at for at, name in enumerate(taken) if name.startswith(".")]
+            )
             return
         case p.Scan(stream):
             yield f"{stream}"
         case p.Filter(condition):
-            yield unnamed(condition)
+            yield hide_names(condition)
         case p.Extend(expression):
-            yield f"BIND {unnamed(expression)}"
+            yield f"BIND {hide_names(expression)}"
         case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur() | p.Numbered():
             pass
         case other:
@@ -164,7 +168,7 @@ def _parts(op: Op) -> Iterator[str]:
         yield from _parts(child)
 
 
-def _shown(pattern: TriplePattern, lifted: Sequence[int]) -> str:
+def _show_pattern(pattern: TriplePattern, lifted: Sequence[int]) -> str:
     """A pattern, with a star where others may want another term."""
     places = [
         "*" if at in lifted else "-" if isinstance(term, Var) else str(term)

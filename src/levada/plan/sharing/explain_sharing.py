@@ -1,5 +1,5 @@
 """What queries share, told by operators: who uses what, which joins are relaxed, why others are
-not, which are nearly the same, which GROUP BYs fold rows together (``show_folded``), and which
+not, which are nearly the same, which GROUP BYs fold rows together (``show_folded_rows``), and which
 static data are kept once (``kept/show``); for ``explain --sharing``.
 
     4 queries, sharing relax: 15 operators; apart they would be 23
@@ -39,13 +39,18 @@ from levada.plan.execution.shapes import Member
 from levada.plan.migration.migration import show_switches
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.decision_log import Looked, show_orders
-from levada.plan.sharing.explain_arrangements import Kept, kept_once, show_kept
-from levada.plan.sharing.explain_not_shared import Candidate, candidates, joined_by_time, reason
-from levada.plan.sharing.explain_slices import Folded, folded, show_folded
+from levada.plan.sharing.explain_arrangements import Kept, list_arrangements, show_arrangements
+from levada.plan.sharing.explain_not_shared import (
+    Candidate,
+    candidates,
+    explain_no_join,
+    has_time_join,
+)
+from levada.plan.sharing.explain_slices import Folded, list_folded_rows, show_folded_rows
 from levada.plan.sharing.filter_tree import Level, levels, show_levels
 from levada.plan.sharing.regions.operator_sites import Chosen
 from levada.plan.sharing.sharing_modes import Sharing
-from levada.plan.sharing.unprofitable_joins import picked_from
+from levada.plan.sharing.unprofitable_joins import join_below_pick
 from levada.plan.topology.print_topology import SharedMember, describe, describe_windows
 from levada.plan.topology.topology import Topology
 
@@ -127,7 +132,7 @@ class Told:
     lattice: tuple[Level, ...] = ()
 
 
-def tell(
+def describe_sharing(
     topology: Topology, roots: Mapping[str, Op], ends: Mapping[str, str] | None = None
 ) -> Told:
     """What the queries of a topology share; ``roots``: each one's last operator, by name; ``ends``:
@@ -135,7 +140,7 @@ def tell(
     """
     nodes = describe(topology)
     members = [(node.name, member) for node in nodes for member in node.members]
-    relaxed = tuple(_relaxed(topology))
+    relaxed = tuple(_relaxed_joins(topology))
     picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
     others = [name for name in topology.queries if name not in picking]
     near = {name: candidates(topology.relaxations, name) for name in others}
@@ -144,27 +149,29 @@ def tell(
         len(topology.queries),
         len(members),
         sum(len(member.queries) for _, member in members),
-        tuple(_shared(name, member) for name, member in members if len(member.queries) > 1),
+        tuple(
+            _shared_operator(name, member) for name, member in members if len(member.queries) > 1
+        ),
         relaxed,
-        tuple(folded(topology)),
+        tuple(list_folded_rows(topology)),
         {name: _why(topology, name, roots[name]) for name in others},
         {name: nearest for name, nearest in near.items() if nearest},
         dict(ends or {}),
         dict(topology.sites.chosen),
         dict(topology.journal.kept.orders),
         {name: switch.behind for name, switch in topology.switches.items()},
-        tuple(kept_once(topology)),
+        tuple(list_arrangements(topology)),
         levels(topology.relaxations),
     )
 
 
-def _shared(name: str, member: SharedMember) -> Shared:
+def _shared_operator(name: str, member: SharedMember) -> Shared:
     return Shared(f"{name} {member.detail}".strip(), member.queries)
 
 
 def _why(topology: Topology, query: str, root: Op) -> str:
     """Why no join of a query is relaxed."""
-    if topology.sharing is Sharing.CONTAINMENT and joined_by_time(root):
+    if topology.sharing is Sharing.CONTAINMENT and has_time_join(root):
         return UNCONTAINED
     if topology.sharing is not Sharing.RELAX:
         return MODE.format(topology.sharing)
@@ -173,7 +180,7 @@ def _why(topology: Topology, query: str, root: Op) -> str:
         return relaxations.apart[query]
     query_wants = [(key, block.wants) for key, block in relaxations.of(query)]
     if not query_wants:
-        return reason(root)
+        return explain_no_join(root)
     alike = [
         name
         for name in relaxations.names
@@ -184,7 +191,7 @@ def _why(topology: Topology, query: str, root: Op) -> str:
     return equal.format(", ".join(alike)) if alike else alone
 
 
-def _relaxed(topology: Topology) -> Iterator[Relaxed]:
+def _relaxed_joins(topology: Topology) -> Iterator[Relaxed]:
     """The relaxed joins and sets, by their picks."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     picks_by_source: dict[At, list[At]] = {}
@@ -192,7 +199,7 @@ def _relaxed(topology: Topology) -> Iterator[Relaxed]:
         node = topology.nodes[number]
         if isinstance(node.shape.step, Pick):
             for member, at in node.members.index.items():
-                source = picked_from(topology.nodes, node.inputs[0], member.inputs[0])
+                source = join_below_pick(topology.nodes, node.inputs[0], member.inputs[0])
                 picks_by_source.setdefault(source, []).append((number, at))
     for (join, _), picks in picks_by_source.items():
         if topology.sharing is Sharing.CONTAINMENT and len(picks) == 1:
@@ -204,7 +211,7 @@ def _relaxed(topology: Topology) -> Iterator[Relaxed]:
         users = [{m.number: m.queries for m in nodes[n].members}[at] for n, at in picks]
         yield Relaxed(
             nodes[join].name,
-            tuple([(_named(kind, kinds), count) for kind, count in differ.items()]),
+            tuple([(_name_difference(kind, kinds), count) for kind, count in differ.items()]),
             tuple(
                 Picked(tuple(pick_wants.get(kind, ANY) for kind in differ), queries)
                 for pick_wants, queries in zip(wants, users, strict=True)
@@ -218,7 +225,7 @@ pattern's text, or of what ranges are.
 """
 
 
-def _named(kind: _Kind, kinds: Sequence[_Kind]) -> str:
+def _name_difference(kind: _Kind, kinds: Sequence[_Kind]) -> str:
     """What queries differ in, as it is told."""
     which, _, text = kind
     if which not in _INDEXED:
@@ -291,8 +298,8 @@ def _lines(explanation: Told) -> Iterator[str]:
         yield f"  {join.operator}: {differ or 'no difference'}"
         for pick in join.picks:
             yield f"    {' '.join(pick.wants) or ANY}: {', '.join(pick.queries)}".replace(" :", ":")
-    yield from show_folded(explanation.folded)
-    yield from show_kept(explanation.kept)
+    yield from show_folded_rows(explanation.folded)
+    yield from show_arrangements(explanation.kept)
     yield from ("not relaxed",) if explanation.not_relaxed else ()
     for query, why in explanation.not_relaxed.items():
         yield f"  {query}: {why}"

@@ -46,7 +46,7 @@ class Folded:
     folds: tuple[Fold, ...]
 
 
-def folded(topology: Topology) -> Iterator[Folded]:
+def list_folded_rows(topology: Topology) -> Iterator[Folded]:
     """The GROUP BYs that fold rows together, by the operators whose rows these are. Seals the
     topology.
     """
@@ -80,7 +80,7 @@ def _folds(
         yield below, Fold(functions, tuple(windows), users[panes.id, at], reader.kept, cells)
 
 
-def show_folded(folded_rows: tuple[Folded, ...]) -> Iterator[str]:
+def show_folded_rows(folded_rows: tuple[Folded, ...]) -> Iterator[str]:
     """The lines of the text form."""
     yield from ("folded once",) if folded_rows else ()
     for one in folded_rows:

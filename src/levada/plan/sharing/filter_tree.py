@@ -41,7 +41,7 @@ from levada.core.rdf_terms import Literal
 from levada.core.size_thresholds import register
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.explain_not_shared import parts, unnamed
+from levada.plan.sharing.explain_not_shared import hide_names, parts
 from levada.plan.sharing.relaxation import Block, BlockDemand
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
@@ -81,10 +81,10 @@ def levels(relaxations: Relaxations) -> tuple[Level, ...]:
     for name in relaxations.names:
         for key, block in relaxations.of(name):
             ways.append(_Way(name, tuple(_steps(key, block))))
-    return tuple(_below(ways, 0))
+    return tuple(_branches(ways, 0))
 
 
-def _below(ways: Sequence[_Way], level: int) -> Iterator[Level]:
+def _branches(ways: Sequence[_Way], level: int) -> Iterator[Level]:
     if level == len(KINDS):
         return
     apart: dict[object, list[_Way]] = {}
@@ -93,14 +93,14 @@ def _below(ways: Sequence[_Way], level: int) -> Iterator[Level]:
     for branch in apart.values():
         queries = tuple(dict.fromkeys(way.query for way in branch))
         text = _text(level, [way.steps[level][1] for way in branch])
-        yield Level(KINDS[level], text, queries, tuple(_below(branch, level + 1)))
+        yield Level(KINDS[level], text, queries, tuple(_branches(branch, level + 1)))
 
 
 def _text(level: int, ways: Sequence[tuple[str, ...]]) -> str:
     """The parts that all ways have: what one lacks is none of their join."""
     first = ways[0]
     common = reduce(and_, map(Counter, ways)) if any(way != first for way in ways) else None
-    parts = first if common is None else tuple(_taken(first, common))
+    parts = first if common is None else tuple(_common_parts(first, common))
     if KINDS[level] == "windows":
         return " ".join(parts)
     if KINDS[level] == "joins":
@@ -108,7 +108,7 @@ def _text(level: int, ways: Sequence[tuple[str, ...]]) -> str:
     return ", ".join(parts)
 
 
-def _taken(parts: Iterable[str], common: Counter[str]) -> Iterator[str]:
+def _common_parts(parts: Iterable[str], common: Counter[str]) -> Iterator[str]:
     for part in parts:
         if common[part]:
             common[part] -= 1
@@ -147,7 +147,7 @@ def _conditions(wants: BlockDemand) -> Iterator[str]:
     yield from (" or ".join(map(str, terms)) for _, terms in wants.terms)
     for _, function, term, _ in wants.tests:
         yield f"{function.value} {term.lexical if isinstance(term, Literal) else term}"
-    yield from map(unnamed, wants.rest)
+    yield from map(hide_names, wants.rest)
 
 
 def show_levels(levels: Sequence[Level]) -> Iterator[str]:
@@ -161,22 +161,22 @@ def _lines(levels: Sequence[Level], depth: int) -> Iterator[str]:
     indent = "  " * depth
     for one in levels[:MOST]:
         if one.kind == KINDS[-1]:
-            yield f"{indent}{one.text}: {_named(one.queries)}"
+            yield f"{indent}{one.text}: {_show_names(one.queries)}"
             continue
-        yield f"{indent}{one.text}: {_counted(one)}"
+        yield f"{indent}{one.text}: {_show_count(one)}"
         yield from _lines(one.below, depth + 1)
     if len(levels) > MOST:
         left = len({query for one in levels[MOST:] for query in one.queries})
         yield f"{indent}and {len(levels) - MOST:,} more {levels[0].kind}, of {left:,} queries"
 
 
-def _counted(one: Level) -> str:
+def _show_count(one: Level) -> str:
     count = len(one.queries)
     if one.kind != KINDS[0]:
         return f"{count:,}"
     return "1 query" if count == 1 else f"{count:,} queries"
 
 
-def _named(queries: Sequence[str]) -> str:
+def _show_names(queries: Sequence[str]) -> str:
     names = ", ".join(islice(queries, MOST))
     return names if len(queries) <= MOST else f"{names} and {len(queries) - MOST:,} more"

@@ -49,25 +49,25 @@ class RangePredicate(NamedTuple):
     term: Literal
 
 
-def within(part: Expression) -> RangePredicate | None:
+def range_of_condition(part: Expression) -> RangePredicate | None:
     """A part of a condition as such, if it is one."""
     match part:
         case Call(_, (Const(), Const())):
             return None
         case Call(Function.STRSTARTS, (of, Const(Literal() as term))) if _plain(term):
-            return _of(of, Order.TAGGED, Function.STRSTARTS, term)
+            return _comparison_range(of, Order.TAGGED, Function.STRSTARTS, term)
         case Call(function, (Const(Literal() as term), of)) if function in _COMPARE:
-            return within(Call(TURNED[function], (of, Const(term))))
+            return range_of_condition(Call(TURNED[function], (of, Const(term))))
         case Call(function, (of, Const(Literal() as term))) if function in _COMPARE:
             order = _order(term)
             if order is Order.STRING and isinstance(of, Var) and function is Function.EQUAL:
                 return None  # a key
-            return None if order is None else _of(of, order, function, term)
+            return None if order is None else _comparison_range(of, order, function, term)
         case _:
             return None
 
 
-def guard(part: Expression) -> RangePredicate | None:
+def necessary_range(part: Expression) -> RangePredicate | None:
     """What is true wherever a part of a condition is, where that can be told: that a text starts
     with the plain letters with which a regular expression begins.
     """
@@ -75,11 +75,13 @@ def guard(part: Expression) -> RangePredicate | None:
         case Call(Function.REGEX, (of, Const(Literal() as term))) if _plain(term):
             begins = _BEGINS.match(term.lexical)
             if begins is not None and "|" not in term.lexical:
-                return _of(of, Order.TAGGED, Function.STRSTARTS, Literal(begins[1]))
+                return _comparison_range(of, Order.TAGGED, Function.STRSTARTS, Literal(begins[1]))
     return None
 
 
-def _of(of: Expression, order: Order, function: Function, term: Literal) -> RangePredicate | None:
+def _comparison_range(
+    of: Expression, order: Order, function: Function, term: Literal
+) -> RangePredicate | None:
     match of:
         case Var(name):
             return RangePredicate(name, order, function, term)

@@ -22,7 +22,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 
 
-def reported_once(op: Op, below: Op) -> Op | None:
+def share_report(op: Op, below: Op) -> Op | None:
     """A report of rows that are picked, over these rows, as rows that are picked of a report; None
     where picks stay below. ``below``: its input.
     """
@@ -31,7 +31,7 @@ def reported_once(op: Op, below: Op) -> Op | None:
         names.append(below)
         (below,) = below.inputs
     pick = below.spec
-    if not isinstance(op.spec, p.Report) or not isinstance(pick, p.Pick) or not _is_told(pick):
+    if not isinstance(op.spec, p.Report) or not isinstance(pick, p.Pick) or not _is_indexed(pick):
         return None
     (source,) = below.inputs
     if op.exchange != (None,) or op.weighted or source.weighted or source.windows is None:
@@ -48,6 +48,6 @@ def reported_once(op: Op, below: Op) -> Op | None:
     return shown
 
 
-def _is_told(pick: p.Pick) -> bool:
+def _is_indexed(pick: p.Pick) -> bool:
     """Whether rows are told by an index, and queries may want the same ones."""
     return len({test.range for test in pick.tests}) == 1 and not pick.rest

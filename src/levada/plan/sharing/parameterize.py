@@ -48,7 +48,12 @@ from levada.plan.execution.join_kinds import Order
 from levada.plan.physical import operators as p
 from levada.plan.physical.column_lineage import column_type
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.indexable_ranges import TURNED, RangePredicate, guard, within
+from levada.plan.sharing.indexable_ranges import (
+    TURNED,
+    RangePredicate,
+    necessary_range,
+    range_of_condition,
+)
 from levada.plan.sharing.static_arrangements import static_side, with_relaxed_static
 
 _ENDS = (0, 2)  # subject and object
@@ -76,7 +81,7 @@ class Lifted:
         """Its variables have other names from here on."""
         self.name = names.get(self.name, self.name)
         if self.rest is not None:
-            self.rest = _renamed(self.rest, names)
+            self.rest = _rename_condition(self.rest, names)
 
 
 @dataclass(slots=True)
@@ -114,8 +119,8 @@ class Parameterizer:
                 return self._filters(op, way)
             case p.Extend(_, None):
                 child = self.lift(op.inputs[0], (*way, 0))
-                return _over(op, (child,), _new(child, op.inputs[0]))
-            case p.Join() if joins(op):
+                return _with_inputs(op, (child,), _new_variables(child, op.inputs[0]))
+            case p.Join() if is_time_join(op):
                 return self._join(op, op.spec, way)
             case p.Occur() if makes_set(op):
                 return self._set(op, op.spec, way)
@@ -215,11 +220,11 @@ class Parameterizer:
                     left.append(part)
                     continue
                 stays = _stays_true(part, below)
-                if _told(part, below, lifted, any_order=stays):
+                if _lift_condition(part, below, lifted, any_order=stays):
                     continue
                 if self.joined and stays:
                     rest.append(part)
-                    _ranged(guard(part), below, lifted, any_order=stays)
+                    _lift_range(necessary_range(part), below, lifted, any_order=stays)
                 else:
                     left.append(part)
             child = below
@@ -231,7 +236,7 @@ class Parameterizer:
         if condition is None:
             return rows
         kept = None if len(left) == parts and child is op.inputs[0] else p.Filter(condition)
-        return _over(op, (rows,), _new(rows, child), kept)
+        return _with_inputs(op, (rows,), _new_variables(rows, child), kept)
 
     def _join(self, op: Op, spec: p.Join, way: tuple[int, ...]) -> Op:
         """A join, by whose windows picks tell their own."""
@@ -243,10 +248,12 @@ class Parameterizer:
         ])  # fmt: skip
         assert op.windows is not None, "event times"
         places = tuple(map(self.windows.index, op.windows))
-        new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b)]
+        new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new_variables(a, b)]
         once = tuple(dict.fromkeys(new))
         keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
-        relaxed = _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
+        relaxed = _with_inputs(
+            op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places)
+        )
         lifted = at >= 0 and inputs[at] is not op.inputs[at]
         return with_relaxed_static(relaxed, at) if lifted else relaxed
 
@@ -262,10 +269,12 @@ class Parameterizer:
     def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
         """A set, whose rows are told apart by all that they have."""
         child = self.lift(op.inputs[0], (*way, 0))
-        return _over(op, (child,), _new(child, op.inputs[0]), replace(spec, relaxed=True))
+        return _with_inputs(
+            op, (child,), _new_variables(child, op.inputs[0]), replace(spec, relaxed=True)
+        )
 
 
-def joins(op: Op) -> bool:
+def is_time_join(op: Op) -> bool:
     """Whether this is a join of rows that count by their times, with a key."""
     if not isinstance(op.spec, p.Join) or op.weighted or not op.windows:
         return False
@@ -297,12 +306,16 @@ _Told = dict[tuple[str, str], Lifted]
 """The key and the ranges of each variable."""
 
 
-def _told(part: Expression, rows: Op, lifted: _Told, *, any_order: bool) -> bool:
+def _lift_condition(part: Expression, rows: Op, lifted: _Told, *, any_order: bool) -> bool:
     """Takes a part of a condition over these rows up, if an index tells it."""
-    return _ranged(within(part), rows, lifted, any_order=any_order) or _keyed(part, rows, lifted)
+    return _lift_range(range_of_condition(part), rows, lifted, any_order=any_order) or _lift_key(
+        part, rows, lifted
+    )
 
 
-def _ranged(predicate: RangePredicate | None, rows: Op, lifted: _Told, *, any_order: bool) -> bool:
+def _lift_range(
+    predicate: RangePredicate | None, rows: Op, lifted: _Told, *, any_order: bool
+) -> bool:
     """As a range; ``any_order``: not by values alone."""
     if predicate is None or predicate.name not in rows.variables or _may_lack(rows, predicate.name):
         return False
@@ -315,11 +328,11 @@ def _ranged(predicate: RangePredicate | None, rows: Op, lifted: _Told, *, any_or
     return True
 
 
-def _keyed(part: Expression, rows: Op, lifted: _Told) -> bool:
+def _lift_key(part: Expression, rows: Op, lifted: _Told) -> bool:
     """As a key."""
     match part:
         case Call(function, (Const(term), Var(name))) if function in TURNED:
-            return _keyed(Call(TURNED[function], (Var(name), Const(term))), rows, lifted)
+            return _lift_key(Call(TURNED[function], (Var(name), Const(term))), rows, lifted)
         case Call(Function.IN, (Var(name), *others)):
             terms = tuple([one.term for one in others if isinstance(one, Const)])
             alike = len(terms) == len(others) and all(map(equals_itself_alone, terms))
@@ -353,12 +366,12 @@ def _stays_true(part: Expression, rows: Op) -> bool:
     )
 
 
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+def _rename_condition(expression: Expression, names: Mapping[str, str]) -> Expression:
     match expression:
         case Var(name):
             return Var(names.get(name, name))
         case Call(function, args):
-            return Call(function, tuple([_renamed(arg, names) for arg in args]))
+            return Call(function, tuple([_rename_condition(arg, names) for arg in args]))
         case _:
             return expression
 
@@ -374,12 +387,14 @@ def _is_integer(term: Term) -> bool:
     return isinstance(term, Literal) and term.datatype == XSD + "integer"
 
 
-def _new(child: Op, before: Op) -> tuple[str, ...]:
+def _new_variables(child: Op, before: Op) -> tuple[str, ...]:
     """The variables that an input has more than it had."""
     return tuple([v for v in child.variables if v not in before.variables])
 
 
-def _over(op: Op, inputs: tuple[Op, ...], new: tuple[str, ...], spec: p.Spec | None = None) -> Op:
+def _with_inputs(
+    op: Op, inputs: tuple[Op, ...], new: tuple[str, ...], spec: p.Spec | None = None
+) -> Op:
     """The operator over other inputs, which have these variables more."""
     same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
     if same and spec is None:

@@ -37,7 +37,7 @@ class Newcomer:
         return Asked(self.name, self.installer, self.orders.conjunctions)
 
 
-def manner_of(
+def settings_of(
     query: Query, start: int, empty_reports: bool, made: int, until: int
 ) -> QuerySettings:
     """What is to be known of a query beside its operators; ``made``: the version of its plan."""
@@ -48,7 +48,7 @@ def manner_of(
     )  # fmt: skip
 
 
-def in_manner(manner: QuerySettings, orders: Orders) -> QuerySettings:
+def with_orders(manner: QuerySettings, orders: Orders) -> QuerySettings:
     """What is to be known of a query that is joined in these orders."""
     return replace(manner, order=order_of(orders.units)) if orders.units else manner
 
@@ -64,7 +64,7 @@ class Order:
     chosen: bool
 
 
-def in_order(
+def order_queries(
     newcomers: Sequence[Newcomer], known: RunningSubjoins
 ) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
     """The queries, each in its order; what is told of those that were looked at."""
@@ -75,7 +75,7 @@ def in_order(
     for one in newcomers:
         choices = chosen.get(one.name, {})
         if choices:
-            considered[one.name] = tuple(_told(one.orders.conjunctions, choices))
+            considered[one.name] = tuple(_considered_orders(one.orders.conjunctions, choices))
         units = {number: each.units for number, each in choices.items() if each.units}
         if units:
             orders = Orders(units)
@@ -86,21 +86,25 @@ def in_order(
     return ordered, considered
 
 
-def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> list[Order]:
+def _considered_orders(
+    conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]
+) -> list[Order]:
     orders = []
     for number, one in chosen.items():
         conjunction = conjunctions[number]
         if one.tree != conjunction.tree:
-            orders.append(Order(shown(conjunction, one.tree), one.cost, bool(one.units)))
-        orders.append(Order(shown(conjunction, conjunction.tree), one.current_cost, not one.units))
+            orders.append(Order(show_order(conjunction, one.tree), one.cost, bool(one.units)))
+        orders.append(
+            Order(show_order(conjunction, conjunction.tree), one.current_cost, not one.units)
+        )
     return orders
 
 
-def shown(conjunction: Conjunction, tree: Tree) -> str:
+def show_order(conjunction: Conjunction, tree: Tree) -> str:
     """An order as a text.
 
     ((?x :p ?y, ?y :q ?z), ?z :r ?u)
     """
     if isinstance(tree, int):
         return show_part(conjunction.parts[tree])
-    return f"({', '.join(shown(conjunction, side) for side in tree)})"
+    return f"({', '.join(show_order(conjunction, side) for side in tree)})"

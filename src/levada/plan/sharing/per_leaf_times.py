@@ -48,14 +48,14 @@ def window_of(window: int) -> int:
     return window % _LEAF if window >= _LEAF else window
 
 
-def by_leaf(join: Op) -> Op | None:
+def with_leaf_times(join: Op) -> Op | None:
     """A join of rows with times of each leaf, from left to right; None: it cannot be. Of a relaxed
     one picks have a window for each leaf.
     """
-    return _by_leaf(join, count())
+    return _number_leaves(join, count())
 
 
-def _by_leaf(op: Op, leaves: Iterator[int]) -> Op | None:
+def _number_leaves(op: Op, leaves: Iterator[int]) -> Op | None:
     if not op.windows:
         return op if op.windows == () else None
     if op.weighted:
@@ -65,7 +65,7 @@ def _by_leaf(op: Op, leaves: Iterator[int]) -> Op | None:
         return replace(op, windows=(of_leaf(window, next(leaves)),))
     inputs = []
     for child in op.inputs:
-        if (rows := _by_leaf(child, leaves)) is None:
+        if (rows := _number_leaves(child, leaves)) is None:
             return None
         inputs.append(rows)
     windows = tuple([w for child in inputs for w in child.windows or ()])
@@ -94,7 +94,7 @@ def _timed(said: Expression) -> bool:
     return calls(said, _TIMES)
 
 
-def by_window(join: Op, picked: Op) -> Op:
+def merge_leaf_times(join: Op, picked: Op) -> Op:
     """The rows of a join, out of those that are picked of it with times of each leaf."""
     return replace(join, spec=p.ByWindow(), inputs=(picked,), exchange=(None,))
 
@@ -103,12 +103,16 @@ def as_reported(op: Op, rows: Op) -> Op:
     """The rows that an operator reads, without what puts their times together where it asks of each
     time when it counts.
     """
-    return _apart(rows) if isinstance(op.spec, p.Report | p.Panes | p.Changes | p.Deltas) else rows
+    return (
+        _strip_by_window(rows)
+        if isinstance(op.spec, p.Report | p.Panes | p.Changes | p.Deltas)
+        else rows
+    )
 
 
-def _apart(rows: Op) -> Op:
+def _strip_by_window(rows: Op) -> Op:
     if isinstance(rows.spec, p.Rename):
         (below,) = rows.inputs
-        source = _apart(below)
+        source = _strip_by_window(below)
         return rows if source is below else replace(rows, inputs=(source,), windows=source.windows)
     return rows.inputs[0] if isinstance(rows.spec, p.ByWindow) else rows

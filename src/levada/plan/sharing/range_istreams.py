@@ -18,7 +18,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 
 
-def ranged(op: Op) -> Op:
+def share_istream(op: Op) -> Op:
     """The results of an IStream of picked rows as those of one of many; else what is given."""
     if not isinstance(op.spec, p.Emit):
         return op

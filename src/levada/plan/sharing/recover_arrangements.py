@@ -18,14 +18,14 @@ from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form
 from levada.plan.topology.topology import Topology
 
 
-def stand_kept(topology: Topology) -> None:
+def recover_arrangements(topology: Topology) -> None:
     """Notes the arrangements of patterns that a topology has which was read."""
     for node in topology.nodes.values():
         for member in node.members.index.values() if isinstance(node.shape.step, s.Arrange) else ():
-            note_kept(topology, node.shape, member)
+            note_arrangement(topology, node.shape, member)
 
 
-def note_kept(topology: Topology, shape: Shape, member_number: int) -> None:
+def note_arrangement(topology: Topology, shape: Shape, member_number: int) -> None:
     """Notes a member of an arrangement, if it is of a pattern."""
     node = topology.nodes[topology.index[shape]]
     if (forms := _forms(topology._common, shape)) is None:
@@ -37,7 +37,7 @@ def note_kept(topology: Topology, shape: Shape, member_number: int) -> None:
     topology._common.install(number, made)
 
 
-def find_kept(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, int] | None:
+def find_arrangement(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, int] | None:
     """The arrangement of this shape and pattern, of the static files as they are; None: there is
     none.
     """

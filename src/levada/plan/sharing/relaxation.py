@@ -1,33 +1,33 @@
-"""Joins that differ in constants, conditions and windows, as one (STREAMREUSE, relaxed operators;
-NiagaraCQ, constants as a table; CQELS Cloud, windows).
+"""Evaluates joins that differ in constants, conditions and windows as one join (STREAMREUSE,
+relaxed operators; NiagaraCQ, constants as a table; CQELS Cloud, windows).
 
     ?x :p :c . ?x :q ?z        for each of a thousand constants
     ?x :p ?0 . ?x :q ?z        once; the pattern keeps the triples whose object is one of them
     Pick ?0 = :c               each query's rows, by a table of the constants
 
-A *block* is a join with all that is below it as far as rows are only joined, filtered and computed
-there, each by itself. What its queries may differ in is taken out of it (``lift``); its windows are
-those of whoever picks of it. What the pick gives are exactly the rows of the join as the query has
-it, times included, so nothing above can tell.
+A *block* is a join with the operators below it that only join, filter and compute single rows.
+``lift`` takes out of the block everything in which its queries may differ. The picks above it
+decide its windows. A pick returns exactly the rows of the query's own join, with their times, so
+the operators above see no difference.
 
-    what a block keeps            of a pattern's triples, and of the rows of each input of a join,
-                                  those that some pick above wants, as long as one of these does, in
-                                  each version of the plan (``plan/sealed/shares``): a newcomer
-                                  widens a join that runs, and no state moves, since what old state
-                                  lacks is older than the newcomer's start
-    when a block is relaxed       when another query that is there differs; alone a query pays for
-                                  no column that nobody reads. Where the whole is not, the joins
-                                  within it are blocks of their own
-    one window or several         times stand by pattern, where some read these in one window and
-                                  others in several (``physical/shared/by_leaf``)
-    count windows                 joins over one are by number (``by_number``), so that others of
-                                  any length share them
-    static rows                   those of a pattern that a join reads where they are kept
+    state of a block              a pattern keeps the triples that some pick above wants, and a join
+                                  input keeps such rows, in each version of the plan
+                                  (``plan/execution/sharing_demand``). A new query widens a running
+                                  join without moving state: old state lacks only triples from
+                                  before the start of the new query
+    when a block is relaxed       when another query differs from it. A single query does not pay
+                                  for columns that nobody reads. If the whole join is not relaxed,
+                                  the joins within it are separate blocks
+    one window or several         rows have times of each pattern if some queries read the patterns
+                                  in one window and others in several (``per_leaf_times``)
+    count windows                 joins over one count window are by row number
+                                  (``join_by_number``), so windows of any length share them
+    static rows                   rows of a static pattern that a join reads from an arrangement
                                   (``lift``)
-    what is not                   what is entailed, in sessions, in paths; count windows
-                                  that change with each m-th element or count by value; joins
-                                  without a key; other rows with weights. Joins on the right of
-                                  OPTIONAL, MINUS and EXISTS are blocks of their own
+    not shared                    entailed patterns, session windows and paths; count windows that
+                                  change with each m-th element or count by value; joins without a
+                                  key; other rows with weights. Joins on the right of OPTIONAL,
+                                  MINUS and EXISTS are separate blocks
 
 Cost: linear in the operators of the queries that have such joins; a walk for the others.
 """
@@ -41,17 +41,22 @@ from levada.core.event_time import Window
 from levada.core.expressions import Expression, Function, show
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Term
-from levada.plan.binding.slot_resolution import by_slots, parametrise
+from levada.plan.binding.slot_resolution import parameterize_expression, resolve_slots
 from levada.plan.execution.join_kinds import Order
 from levada.plan.execution.shapes import Member
 from levada.plan.execution.sharing_demand import LOOSE
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.count_window_sharing import ByNumber, by_number, narrowed
-from levada.plan.sharing.late_compensation import reported_once
-from levada.plan.sharing.parameterize import Parameterizer, joins, makes_set
-from levada.plan.sharing.per_leaf_times import as_reported, by_leaf, by_window, window_of
-from levada.plan.sharing.range_istreams import ranged
+from levada.plan.sharing.count_window_sharing import ByNumber, join_by_number, narrow_rows
+from levada.plan.sharing.late_compensation import share_report
+from levada.plan.sharing.parameterize import Parameterizer, is_time_join, makes_set
+from levada.plan.sharing.per_leaf_times import (
+    as_reported,
+    merge_leaf_times,
+    window_of,
+    with_leaf_times,
+)
+from levada.plan.sharing.range_istreams import share_istream
 
 WHOLE = (
     p.Closure
@@ -98,7 +103,7 @@ class Block:
     @property
     def joined(self) -> bool:
         """Whether it is a join, and not what a GROUP BY reads."""
-        return self.counted is not None or joins(self.join)
+        return self.counted is not None or is_time_join(self.join)
 
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
@@ -108,8 +113,8 @@ class Block:
             exact_join, spec=spec, inputs=(self.relaxed,), windows=windows, exchange=(None,)
         )
         if windows != exact_join.windows:
-            return by_window(exact_join, pick)
-        return pick if self.counted is None else narrowed(self.join, pick, self.counted.instants)
+            return merge_leaf_times(exact_join, pick)
+        return pick if self.counted is None else narrow_rows(self.join, pick, self.counted.instants)
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -117,7 +122,7 @@ class Block:
         has its own, in order, or where rows cannot have times of each leaf.
         """
         loose = self.joined and all(window.kind in LOOSE for window in self.wants.windows)
-        by_leaf_times = by_leaf(self.relaxed) if loose and self.counted is None else None
+        by_leaf_times = with_leaf_times(self.relaxed) if loose and self.counted is None else None
         if by_leaf_times is None:
             return ()
         windows, join_windows = map(window_of, by_leaf_times.windows or ()), self.join.windows or ()
@@ -126,7 +131,7 @@ class Block:
 
     def with_leaf_times(self) -> Block:
         """A block whose rows have times of each leaf; it has ``leaves``."""
-        relaxed = by_leaf(self.relaxed)
+        relaxed = with_leaf_times(self.relaxed)
         assert relaxed is not None, "it has leaves"
         return replace(self, relaxed=relaxed, wants=self.wants.at(self.leaves))
 
@@ -144,11 +149,11 @@ def blocks(
             continue
         seen.add(id(op))
         if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
-            yield from _grouped(op.inputs[0])
-        elif (join_blocks := tuple(_joined(op, windows, static=static))) or joins(op):
+            yield from _group_by_blocks(op.inputs[0])
+        elif (join_blocks := tuple(_join_blocks(op, windows, static=static))) or is_time_join(op):
             yield from join_blocks
         else:
-            waiting += beside(op)
+            waiting += inputs_with_blocks(op)
 
 
 def sub_blocks(
@@ -161,19 +166,19 @@ def sub_blocks(
         below = list(above.inputs)
         while below:
             op = below.pop(0)
-            if (join_blocks := tuple(_joined(op, windows))) or joins(op):
+            if (join_blocks := tuple(_join_blocks(op, windows))) or is_time_join(op):
                 yield from ((id(above), block) for block in join_blocks)
                 waiting.append(op)
             else:
-                below += beside(op)
+                below += inputs_with_blocks(op)
 
 
-def _joined(
+def _join_blocks(
     op: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
 ) -> Iterator[Block]:  # fmt: skip
     """A join as a block, if it is one and queries may differ in anything below it."""
-    counted = by_number(op, windows)
-    if counted is None and not joins(op):
+    counted = join_by_number(op, windows)
+    if counted is None and not is_time_join(op):
         return
     join = op if counted is None else counted.join
     assert join.windows is not None, "a join of rows with event times"
@@ -188,14 +193,14 @@ def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
     """Whether a GROUP BY's rows are a set that is made for its windows, or those of a table's
     stream.
     """
-    if makes_set(op) or not _of_one_window(op, windows):
+    if makes_set(op) or not _has_one_window(op, windows):
         return makes_set(op)
     while isinstance(op.spec, p.Filter | p.Extend | p.Rename):
         op = op.inputs[0]
     return isinstance(op.spec, p.Scan)
 
 
-def _grouped(op: Op) -> Iterator[Block]:
+def _group_by_blocks(op: Op) -> Iterator[Block]:
     """The rows of GROUP BYs that may differ in conditions, or have none; they are the same for all
     windows anyway, and rows of other constants are none that they have in common. By several ranges
     at once no row is told.
@@ -218,22 +223,22 @@ def _block(op: Op, relaxed: Op, lifting: Parameterizer, windows: tuple[Window, .
         ]
     )
     # in an order that follows neither from texts nor, before all else, from constants
-    rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _told_by(one, names))
+    rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _show_parameterized(one, names))
     wants = BlockDemand(
         tuple([(names.index(key.name), key.terms) for key in keys]),
         tuple([(names.index(t.name), t.function, t.term, t.order) for t in tests]),
-        tuple([by_slots(one, names) for one in rest]),
+        tuple([resolve_slots(one, names) for one in rest]),
         windows,
     )
     return Block(op, relaxed, keys, tests, tuple(rest), wants)
 
 
-def _told_by(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
-    parameterized, terms = parametrise(condition, names)
+def _show_parameterized(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
+    parameterized, terms = parameterize_expression(condition, names)
     return show(parameterized), " ".join(map(str, terms))
 
 
-def beside(op: Op) -> tuple[Op, ...]:
+def inputs_with_blocks(op: Op) -> tuple[Op, ...]:
     """The inputs in which there may be blocks. What decides on other rows may have some, too: a
     newcomer's rows are those from its start on by when they are reported, there as elsewhere.
     """
@@ -253,29 +258,29 @@ def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op
             waiting += op.inputs
             if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
                 by[id(below)] = replace(below, spec=p.Occur(wide=True))
-    return replaced(root, by, {}) if by else root
+    return replace_operators(root, by, {}) if by else root
 
 
 def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
-    return isinstance(op.spec, p.Occur) and _of_one_window(op, windows)
+    return isinstance(op.spec, p.Occur) and _has_one_window(op, windows)
 
 
-def _of_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+def _has_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
     if op.weighted or op.windows is None:
         return False
     row_windows = windows(op.windows).windows
     return len(row_windows) == 1 and row_windows[0].kind in LOOSE
 
 
-def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = False) -> Op:
+def replace_operators(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = False) -> Op:
     """The tree with others in the place of these operators; ``late``: picks above reports."""
     if id(op) in by:
         return by[id(op)]
     if id(op) not in done:
-        inputs = tuple([replaced(child, by, done, late=late) for child in op.inputs])
+        inputs = tuple([replace_operators(child, by, done, late=late) for child in op.inputs])
         inputs = tuple([as_reported(op, child) for child in inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
-        picked = reported_once(op, *inputs) if late and not same and len(inputs) == 1 else None
+        picked = share_report(op, *inputs) if late and not same and len(inputs) == 1 else None
         rebuilt = op if same else picked or replace(op, inputs=inputs)
-        done[id(op)] = ranged(rebuilt) if late and not same else rebuilt
+        done[id(op)] = share_istream(rebuilt) if late and not same else rebuilt
     return done[id(op)]

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from levada.core.rdf_terms import Term
 from levada.plan.binding.installer import Installer
-from levada.plan.logical.query_template import substituted
+from levada.plan.logical.query_template import substitute
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.relaxation import Block, BlockDemand, blocks, replaced, sub_blocks
+from levada.plan.sharing.relaxation import Block, BlockDemand, blocks, replace_operators, sub_blocks
 
 Refused = Callable[[str, Iterable[BlockDemand], BlockDemand], str]
 
@@ -112,8 +112,8 @@ class Relaxations:
         for there, block, _ in others._of.get(like, ()):
             by_leaf = None if there.by_leaf is None else there.by_leaf.key
             alike = self._alike(there.key, by_leaf, there.places)
-            instance = replace(block, wants=substituted(block.wants, terms))
-            registered.append(_wanted(RegisteredBlock(alike, instance)))
+            instance = replace(block, wants=substitute(block.wants, terms))
+            registered.append(_count_block(RegisteredBlock(alike, instance)))
         if registered:
             self._of[name] = registered
 
@@ -124,7 +124,7 @@ class Relaxations:
             leaves = block.leaves
             other = installer.signature(block.with_leaf_times().relaxed) if leaves else None
             alike = self._alike(key, other, leaves)
-        return _wanted(RegisteredBlock(alike, block, above))
+        return _count_block(RegisteredBlock(alike, block, above))
 
     def _alike(self, key: Key, by_leaf: Key | None, places: tuple[int, ...]) -> Alike:
         """What blocks of a form have in common; ``by_leaf``: the form with times of each leaf, if
@@ -144,7 +144,7 @@ class Relaxations:
         """A query that goes."""
         self.apart.pop(name, None)
         for alike, wants in self._exact.pop(name, ()):
-            _less(alike.exact, wants)
+            _decrement(alike.exact, wants)
         for alike, _ in self._picked.pop(name, ()):
             alike.users -= 1
         for alike, block, _ in (*self._of.pop(name, ()), *self._within.pop(name, ())):
@@ -155,7 +155,7 @@ class Relaxations:
             self._forget(name, alike, block.wants)
 
     def _forget(self, name: str, alike: Alike, wants: BlockDemand) -> None:
-        _less(alike.wants, wants)
+        _decrement(alike.wants, wants)
         if not alike.wants:
             del self.alike[alike.key]
         elif alike.last == name:
@@ -176,7 +176,7 @@ class Relaxations:
             elif (block := self._taken(name, one, refused)) is not None:
                 by[join] = block.picked()
                 whole.add(join)
-        return replaced(root, by, {}, late=True) if by else root
+        return replace_operators(root, by, {}, late=True) if by else root
 
     def _taken(self, name: str, one: RegisteredBlock, refused: Refused) -> Block | None:
         """A block as a query picks it; None: it has it as it is."""
@@ -216,7 +216,7 @@ class Relaxations:
         return ((one.alike.form.key, one.block) for one in self._of.get(name, ()))
 
 
-def _wanted(one: RegisteredBlock) -> RegisteredBlock:
+def _count_block(one: RegisteredBlock) -> RegisteredBlock:
     """A block that is there from now on."""
     alike, wants = one.alike, one.block.wants
     alike.form.forms += not alike.block_count
@@ -227,7 +227,7 @@ def _wanted(one: RegisteredBlock) -> RegisteredBlock:
     return one
 
 
-def _less(counts: Counter[BlockDemand], wants: BlockDemand) -> None:
+def _decrement(counts: Counter[BlockDemand], wants: BlockDemand) -> None:
     counts[wants] -= 1
     if not counts[wants]:
         del counts[wants]

@@ -27,11 +27,16 @@ from typing import NamedTuple
 from levada.core.event_time import Window
 from levada.core.frozen import frozen
 from levada.plan.binding.edges import base_of
-from levada.plan.binding.installer import Installer, how_read
+from levada.plan.binding.installer import Installer, reading_of_edge
 from levada.plan.physical.operators import Join, Op
 from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Key
-from levada.plan.sharing.stream_arrangements import joins_of, kept, reading, rebuilt
+from levada.plan.sharing.stream_arrangements import (
+    arrangement_of_side,
+    joins_of,
+    read_arrangement,
+    rebuild_tree,
+)
 
 OWN = -1
 """A join that keeps both sides."""
@@ -81,21 +86,23 @@ class _Join:
 
 @frozen
 class _Found:
-    """A join of a query: as it was planned, with what became of its inputs; what keeps its sides,
-    as far as that was looked for: it has numbers, so it is not to go before.
+    """A join of a query: as it was planned, and with its current inputs (``op``).
+
+    ``arrangements``: the arrangements of its sides, as far as they were looked up. They have
+    numbers, so they must live as long as this object.
     """
 
     installer: Installer
     planned: Op
     op: Op
     join: _Join
-    kept: dict[int, Op] = field(default_factory=dict)
+    arrangements: dict[int, Op] = field(default_factory=dict)
 
     def side(self, at: int) -> Op:
-        """What would keep the rows of an input."""
-        if at not in self.kept:
-            self.kept[at] = kept(self.op, at)
-        return self.kept[at]
+        """Returns the arrangement that would keep the rows of an input."""
+        if at not in self.arrangements:
+            self.arrangements[at] = arrangement_of_side(self.op, at)
+        return self.arrangements[at]
 
 
 @dataclass(slots=True)
@@ -123,17 +130,17 @@ class Sides:
             level = list[tuple[str, _Found]]()
             for name, by_height in joins.items():
                 for planned, of in by_height.get(height, ()):
-                    op, installer = rebuilt(planned, by[name]), installers[name]
-                    join = self._noted(batch.common, name, _both(batch, installer, op, of))
+                    op, installer = rebuild_tree(planned, by[name]), installers[name]
+                    join = self._noted(batch.common, name, _key_sides(batch, installer, op, of))
                     level.append((name, _Found(installer, planned, op, join)))
             for name, one in level:
                 at = self._decided(batch, one)
-                op = one.op if at == OWN else reading(one.op, at, one.side(at))
+                op = one.op if at == OWN else read_arrangement(one.op, at, one.side(at))
                 if op is not one.planned:
                     by[name][id(one.planned)] = op
                 seen.append(one)
         for name, installer in installers.items():
-            roots[name] = rebuilt(roots[name], by[name])
+            roots[name] = rebuild_tree(roots[name], by[name])
             batch.ask(name, installer, roots[name])
 
     def forget(self, common: CommonSubexpressions, name: str) -> None:
@@ -147,9 +154,9 @@ class Sides:
             if join.at == OWN:
                 self._own_no_more(join)
             elif join.at is not None:
-                _less(self._reading, join.side(join.at))
+                _decrement(self._reading, join.side(join.at))
             for side in join.others():
-                _less(self._having, side)
+                _decrement(self._having, side)
             for held in join.held:
                 common.release(held)
 
@@ -223,14 +230,14 @@ class Sides:
         return bool(batch.common.known[number].made)
 
 
-def _both(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _Both:
+def _key_sides(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _Both:
     """A join, ``of`` whose sides others may have some."""
     spec = op.spec
     assert isinstance(spec, Join), "a join has a key"
     windows = installer.rows_in(op.windows or (), loose=spec.relaxed).windows
 
     def side(at: int) -> _Side:
-        rows, read = op.inputs[at], how_read(op, at)
+        rows, read = op.inputs[at], reading_of_edge(op, at)
         keys = tuple([i for i, v in enumerate(rows.variables) if v in spec.keys])
         base = batch.number(installer, base_of(rows))
         return _Side(base, windows, read, op.stage, keys, spec.raw[at], spec.relaxed)
@@ -238,7 +245,7 @@ def _both(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _B
     return side(0), side(1), of
 
 
-def _less(counts: dict[_Side, int], side: _Side) -> None:
+def _decrement(counts: dict[_Side, int], side: _Side) -> None:
     counts[side] -= 1
     if not counts[side]:
         del counts[side]

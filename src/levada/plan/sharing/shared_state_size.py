@@ -59,7 +59,7 @@ class SharedStateEstimates:
         return rate / max(len(reaches), 1) * (sum(reaches) + newcomer)
 
 
-def refused(
+def explain_refusal(
     rates: SharedStateEstimates,
     joins: Iterable[At],
     wants: Iterable[BlockDemand],
@@ -70,23 +70,23 @@ def refused(
     measured = [join for join in joins if join in rates.rows]
     if not measured:
         return ""  # so that of a thousand who come together none looks at all others
-    reaches = [reach_of(one.windows) for one in wants if one != newcomer]
+    reaches = [retention_of(one.windows) for one in wants if one != newcomer]
     for join in measured:
-        rows = rates.state(join, reaches, reach_of(newcomer.windows))
+        rows = rates.state(join, reaches, retention_of(newcomer.windows))
         if rows is not None and rows > limit:
-            return beyond(rows, limit)
+            return describe_excess(rows, limit)
     return ""
 
 
-def reach_of(windows: Sequence[Window]) -> int:
+def retention_of(windows: Sequence[Window]) -> int:
     """How long rows of these windows are kept, ms."""
     return max((window.range for window in windows), default=0)
 
 
-def beyond(rows: float, limit: int) -> str:
+def describe_excess(rows: float, limit: int) -> str:
     """Why a query has a join of its own.
 
-    >>> beyond(1800.4, 1000)
+    >>> describe_excess(1800.4, 1000)
     'with it the join of others would have some 1,800 rows of state, share_limit is 1,000'
     """
     return (

@@ -27,14 +27,14 @@ from levada.plan.physical.operators import HOME, Op
 
 def with_arrangements(root: Op) -> Op:
     """A query whose joins read arrangements of the static data that they join with."""
-    return _walked(root, {})
+    return _arrange_below(root, {})
 
 
-def _walked(op: Op, done: dict[int, Op]) -> Op:
+def _arrange_below(op: Op, done: dict[int, Op]) -> Op:
     if isinstance(op.spec, p.Applied):
         return op
     if id(op) not in done:
-        inputs = [_walked(child, done) for child in op.inputs]
+        inputs = [_arrange_below(child, done) for child in op.inputs]
         if (at := static_side(op)) >= 0:
             inputs[at] = _arrange(op, at, inputs[at])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))

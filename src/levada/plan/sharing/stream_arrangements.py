@@ -77,7 +77,7 @@ def _fits(join: Op, at: int) -> bool:
     )
 
 
-def kept(join: Op, at: int) -> Op:
+def arrangement_of_side(join: Op, at: int) -> Op:
     """What keeps side ``at`` of a join."""
     assert isinstance(join.spec, p.Join), "a join has a key"
     rows, raw = join.inputs[at], join.spec.raw[at]
@@ -89,7 +89,7 @@ def kept(join: Op, at: int) -> Op:
     )  # fmt: skip
 
 
-def reading(join: Op, at: int, side: Op) -> Op:
+def read_arrangement(join: Op, at: int, side: Op) -> Op:
     """A join that reads its side ``at`` where it is kept."""
     assert isinstance(join.spec, p.Join), "a join"
     raw = tuple([is_raw and i != at for i, is_raw in enumerate(join.spec.raw)])
@@ -101,7 +101,7 @@ def reading(join: Op, at: int, side: Op) -> Op:
     )
 
 
-def rebuilt(root: Op, by: Mapping[int, Op]) -> Op:
+def rebuild_tree(root: Op, by: Mapping[int, Op]) -> Op:
     """The tree with others in the place of these operators, which stand above what they read."""
     done = dict(by)
 

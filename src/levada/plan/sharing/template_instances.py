@@ -28,9 +28,9 @@ from levada.plan.execution.joins import Arrange
 from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.shapes import Member, Shape
 from levada.plan.logical.nodes import Query
-from levada.plan.logical.query_template import Template, TemplateInstance, substituted, terms_in
+from levada.plan.logical.query_template import Template, TemplateInstance, substitute, terms_in
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.recover_arrangements import find_kept, note_kept
+from levada.plan.sharing.recover_arrangements import find_arrangement, note_arrangement
 from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
@@ -80,7 +80,7 @@ def add_rows(
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
     asked = bool(region) or topology.sites.used or bool(topology.share_limit)  # of each by itself
     alone = asked or len(rows) == 1
-    planned = None if alone else _planned(topology, rows, start, empty_reports)
+    planned = None if alone else _plan_template(topology, rows, start, empty_reports)
     if planned is not None:
         planned.query = _with(planned.query, until=until)
     for name, row in rows:
@@ -98,19 +98,21 @@ def expect_rows(
     """Says that rows of a template are to come with other queries: before any of these is added."""
     template = rows[0][1].template
     if len(rows) > 1 and topology.choosing:
-        beside = _beside(topology, topology.sharing)
+        beside = _trial_topology(topology, topology.sharing)
         # both, since what has no mark is every row's
-        beside.add(_named(template), template.query, start)
-        beside.add(f"{_named(template)} {TWIN}", template.twin, start)
+        beside.add(_template_name(template), template.query, start)
+        beside.add(f"{_template_name(template)} {TWIN}", template.twin, start)
         topology.expect(beside)
 
 
-def _named(template: Template) -> str:
+def _template_name(template: Template) -> str:
     """The name of a template among those that are expected."""
     return f"{MARK} {id(template)}"
 
 
-def _differing(template: Template, rows: Sequence[tuple[str, TemplateInstance]]) -> Iterator[Query]:
+def _differing_queries(
+    template: Template, rows: Sequence[tuple[str, TemplateInstance]]
+) -> Iterator[Query]:
     """The template and its twin with one mark of the other, for each mark in which rows differ
     that are the same but for it: what they differ in is lifted, though others differ in more.
     """
@@ -128,7 +130,7 @@ def _with(query: QueryPlan, **said: Any) -> QueryPlan:
     return replace(query, manner=replace(query.manner, **said))
 
 
-def _planned(
+def _plan_template(
     topology: Topology,
     rows: Sequence[tuple[str, TemplateInstance]],
     start: int,
@@ -139,13 +141,13 @@ def _planned(
     # rows contain each other where they are equal, and then they share everything anyway
     contains = topology.sharing is Sharing.CONTAINMENT
     sharing = Sharing.EXACT if contains else topology.sharing
-    beside = _beside(topology, sharing)
-    chosen = topology.orders.chosen(_named(template))
+    beside = _trial_topology(topology, sharing)
+    chosen = topology.orders.chosen(_template_name(template))
     beside.orders.forced = lambda _, number, __: chosen.get(number, ())
     for name, query in ((MARK, template.query), (TWIN, template.twin)):
         beside.add(name, query, start, empty_reports=empty_reports)
     if sharing is Sharing.RELAX:
-        for i, query in enumerate(_differing(template, rows)):
+        for i, query in enumerate(_differing_queries(template, rows)):
             beside.add(f"{MARK} {i}", query, start, empty_reports=empty_reports)
     beside.install()
     places: dict[At, int] = {}
@@ -159,11 +161,11 @@ def _planned(
         (each, {mask: places[at] for mask, at in each.places.items() if at in places})
         for each in beside.orders.followed(MARK)
     ]
-    kept = dict(_kept(topology, operators))
+    kept = dict(_existing_arrangements(topology, operators))
     return _Planned(operators, shapes, planned, template.marks, beside.relaxations, joins, kept)
 
 
-def _kept(
+def _existing_arrangements(
     topology: Topology, operators: Sequence[_Operator]
 ) -> Iterator[tuple[int, tuple[Shape, int]]]:
     """The static rows that are the same for all rows and are kept already, by the places of what
@@ -174,7 +176,7 @@ def _kept(
         if not isinstance(operator.shape.step, Arrange) or not operator.shared:
             continue
         (below,) = operator.member.inputs
-        arrangement = find_kept(topology, operator.shape, operators[below].member)
+        arrangement = find_arrangement(topology, operator.shape, operators[below].member)
         if arrangement is not None and users[below] == 1:
             node = topology.nodes[topology.index[arrangement[0]]]
             pattern = node.members[arrangement[1]].inputs[0]
@@ -182,7 +184,7 @@ def _kept(
             yield below, (topology.nodes[node.inputs[0]].shape, pattern)
 
 
-def _beside(topology: Topology, sharing: Sharing) -> Topology:
+def _trial_topology(topology: Topology, sharing: Sharing) -> Topology:
     """A topology without queries that plans as another one would."""
     trial = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
     trial.go_on(topology.version, 0)
@@ -260,13 +262,13 @@ class _Planned:
                 if operator.shared:
                     self.shared[i] = installed
                     if isinstance(operator.shape.step, Arrange):
-                        note_kept(topology, *installed)
+                        note_arrangement(topology, *installed)
             made.append(installed)
         query = self.query
         if query.template or topology.sharing is Sharing.RELAX:
             by = dict(zip(self.marks, terms, strict=True))
             if query.template:
-                query = _with(query, template=substituted(query.template, by))
+                query = _with(query, template=substitute(query.template, by))
             topology.relaxations.note_as(name, self.relaxations, MARK, by)
         topology.put(name, query, *made[-1])
 

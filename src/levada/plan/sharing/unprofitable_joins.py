@@ -27,10 +27,10 @@ LEAST = register(f"{__name__}.LEAST", 1000)
 """Pairs, below which nothing is said."""
 
 
-def in_vain(counts: Sequence[int]) -> float:
+def wasted_work_ratio(counts: Sequence[int]) -> float:
     """The work of a relaxed join by what its queries would at least need for theirs.
 
-    >>> in_vain([100, 900, 30, 100]), in_vain([100, 30, 30, 300])
+    >>> wasted_work_ratio([100, 900, 30, 100]), wasted_work_ratio([100, 30, 30, 300])
     (5.0, 0.325)
     """
     apart = counts[GIVEN] + counts[PICKED]
@@ -49,16 +49,16 @@ class UnprofitableJoins:
         for place, counts in met.items():
             node, member = map(int, place.split())
             bound = LOW if (node, member) in self.joins else HIGH
-            if counts[MADE] >= LEAST and in_vain(counts) > bound:
+            if counts[MADE] >= LEAST and wasted_work_ratio(counts) > bound:
                 unprofitable.add((node, member))
         self.joins = unprofitable
 
     def reads(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
         """Whether a query picks from one."""
-        return bool(self.joins) and any(join in self.joins for join in picked(query, nodes))
+        return bool(self.joins) and any(join in self.joins for join in joins_of_picks(query, nodes))
 
 
-def picked(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
+def joins_of_picks(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
     """The relaxed joins that a query picks from."""
     waiting, seen = [(query.node, query.member)], set[At]()
     while waiting:
@@ -69,11 +69,11 @@ def picked(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
         node = nodes[at[0]]
         below = list(zip(node.inputs, node.members[at[1]].inputs, strict=True))
         if isinstance(node.shape.step, Pick):
-            yield picked_from(nodes, *below[0])
+            yield join_below_pick(nodes, *below[0])
         waiting += below
 
 
-def picked_from(nodes: Mapping[int, CatalogNode], number: int, member: int) -> At:
+def join_below_pick(nodes: Mapping[int, CatalogNode], number: int, member: int) -> At:
     """The relaxed operator below a pick of these rows: they, or that of which they are a report."""
     node = nodes[number]
     if not isinstance(node.shape.step, Report):

@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from levada.core.frozen import frozen
-from levada.plan.statistics.join_cost import BinaryJoin, Cost, Problem, one_step, two_at_a_time
+from levada.plan.statistics.join_cost import (
+    BinaryJoin,
+    Cost,
+    Problem,
+    cost_of_binary_joins,
+    cost_of_one_step,
+)
 
 GAIN = 1.1  # so many times better than two at a time another form must be at first
 AGAIN = 2.0  # and so many times better than what runs later
@@ -66,11 +72,14 @@ class Choice:
 
 def candidates(problem: Problem) -> list[Candidate]:
     """All forms that a join can have, and what they cost."""
-    two = Candidate(TWO, 0, _staged(problem.two), two_at_a_time(problem))
+    two = Candidate(TWO, 0, _count_exchanged(problem.two), cost_of_binary_joins(problem))
     many = len(problem.parts)
     return [
         two,
-        *(Candidate(by, many - len(of), 0, one_step(problem, by)) for by, of in hubs(problem)),
+        *(
+            Candidate(by, many - len(of), 0, cost_of_one_step(problem, by))
+            for by, of in hubs(problem)
+        ),
     ]
 
 
@@ -100,9 +109,11 @@ def choose(problem: Problem, now: str | None = None) -> Choice:
     return Choice(least if better else current, tuple(ranked))
 
 
-def _staged(two: BinaryJoin | int) -> int:
+def _count_exchanged(two: BinaryJoin | int) -> int:
     """How many joins of two are exchanged."""
     if isinstance(two, int):
         return 0
     sides = zip((two.left, two.right), two.moved, strict=True)
-    return sum(_staged(side) + (moved and not isinstance(side, int)) for side, moved in sides)
+    return sum(
+        _count_exchanged(side) + (moved and not isinstance(side, int)) for side, moved in sides
+    )

@@ -39,7 +39,7 @@ def problem_of(
 
 def part_of(op: Op, measures: Measures, windows: Sequence[Window]) -> Part | None:
     """What is known of a part."""
-    seen = _look(op, measures)
+    seen = _statistics_of(op, measures)
     if seen is None or not op.windows:
         return None
     reach = min(windows[w].reach for w in op.windows)
@@ -55,7 +55,7 @@ def values_of(op: Op, measures: Measures) -> Mapping[str, Values]:
     """What is known of the values of an operator's variables: of one that joins, that of its
     inputs.
     """
-    seen = _look(op, measures)
+    seen = _statistics_of(op, measures)
     if seen is not None:
         return seen.values
     values: dict[str, Values] = {}
@@ -65,7 +65,7 @@ def values_of(op: Op, measures: Measures) -> Mapping[str, Values]:
     return values
 
 
-def _look(op: Op, measures: Measures) -> RowStatistics | None:
+def _statistics_of(op: Op, measures: Measures) -> RowStatistics | None:
     match op.spec:
         case p.Match(TriplePattern() as pattern, str(stream)):
             return measures.triples(stream, pattern)
@@ -74,26 +74,26 @@ def _look(op: Op, measures: Measures) -> RowStatistics | None:
             return (
                 None
                 if statistics is None
-                else _named(statistics, dict(zip(op.variables, columns, strict=True)))
+                else _rename_values(statistics, dict(zip(op.variables, columns, strict=True)))
             )
         case p.Rename(sources):
-            statistics = _look(op.inputs[0], measures)
+            statistics = _statistics_of(op.inputs[0], measures)
             return (
                 None
                 if statistics is None
-                else _named(statistics, dict(zip(op.variables, sources, strict=True)))
+                else _rename_values(statistics, dict(zip(op.variables, sources, strict=True)))
             )
         case p.Filter(condition):
-            statistics = _look(op.inputs[0], measures)
+            statistics = _statistics_of(op.inputs[0], measures)
             left = 1.0 if _is_bound(condition) else LEFT
             return None if statistics is None else statistics._replace(rate=statistics.rate * left)
         case p.Occur() | p.Hold():
-            return _look(op.inputs[0], measures)
+            return _statistics_of(op.inputs[0], measures)
         case _:
             return None
 
 
-def _named(statistics: RowStatistics, sources: Mapping[str, str]) -> RowStatistics:
+def _rename_values(statistics: RowStatistics, sources: Mapping[str, str]) -> RowStatistics:
     """The same under other names."""
     values = {v: statistics.values[c] for v, c in sources.items() if c in statistics.values}
     return RowStatistics(statistics.rate, values)

@@ -24,7 +24,7 @@ from math import prod
 from typing import NamedTuple
 
 from levada.core.frozen import frozen
-from levada.plan.statistics.statistics import Values, agree
+from levada.plan.statistics.statistics import Values, agreement_probability
 
 RECEIVE, BYTE = 150.0, 1.0  # ns: a row that an exchange brings, and a byte of it
 STORE = 400.0  # a row that is written and merged, once for each arrangement
@@ -88,7 +88,7 @@ class Problem:
     def agreements(self) -> dict[tuple[str, int, int], float]:
         """How likely rows of two parts agree on a variable."""
         return {
-            (v, i, j): agree(self.parts[i].values[v], self.parts[j].values[v])
+            (v, i, j): agreement_probability(self.parts[i].values[v], self.parts[j].values[v])
             for v, of in self.uses.items()
             for i, j in combinations(of, 2)
         }
@@ -146,21 +146,21 @@ class Cost:
         return self.busiest + self.bytes * BYTE / 1e3
 
 
-def exchanged(rows: float, width: float, skew: float) -> Cost:
+def exchange_cost(rows: float, width: float, skew: float) -> Cost:
     """Rows that are exchanged."""
     cpu = RECEIVE * rows / 1e3
     return Cost(rows=rows, bytes=rows * width, cpu=cpu, busiest=cpu * skew)
 
 
-def work(ns: float, skew: float, state: float = 0.0) -> Cost:
+def work_cost(ns: float, skew: float, state: float = 0.0) -> Cost:
     """CPU time, and state."""
     return Cost(cpu=ns / 1e3, busiest=ns / 1e3 * skew, state=state)
 
 
-def two_at_a_time(problem: Problem, two: BinaryJoin | None = None) -> Cost:
+def cost_of_binary_joins(problem: Problem, two: BinaryJoin | None = None) -> Cost:
     """What the joins of two cost."""
     two = two or problem.two
-    return sum(_each(problem, two), Cost())
+    return sum(_binary_costs(problem, two), Cost())
 
 
 def parts_of(two: BinaryJoin | int) -> tuple[int, ...]:
@@ -173,21 +173,21 @@ def _share(two: BinaryJoin | int) -> float:
     return 1.0 if isinstance(two, int) else two.share * _share(two.left) * _share(two.right)
 
 
-def _each(problem: Problem, two: BinaryJoin) -> Iterator[Cost]:
+def _binary_costs(problem: Problem, two: BinaryJoin) -> Iterator[Cost]:
     some = parts_of(two)
     skew = problem.skew(two.placed, some)
     for side, moved in zip((two.left, two.right), two.moved, strict=True):
         side_parts, share = parts_of(side), _share(side)
         new, width = problem.new(side_parts) * share, problem.width(side_parts)
         if not isinstance(side, int):
-            yield from _each(problem, side)
+            yield from _binary_costs(problem, side)
         if moved:
-            yield exchanged(new, width, skew)
-        yield work((STORE + PROBE) * new, skew, problem.kept(side_parts) * share * width)
-    yield work(MAKE * problem.new(some) * _share(two), skew)
+            yield exchange_cost(new, width, skew)
+        yield work_cost((STORE + PROBE) * new, skew, problem.kept(side_parts) * share * width)
+    yield work_cost(MAKE * problem.new(some) * _share(two), skew)
 
 
-def one_step(problem: Problem, hub: str) -> Cost:
+def cost_of_one_step(problem: Problem, hub: str) -> Cost:
     """What one step costs in which parts are together by a variable, and the others at all
     partitions.
     """
@@ -200,12 +200,14 @@ def one_step(problem: Problem, hub: str) -> Cost:
         here = i in hub_parts
         copies, each = (1, skew) if here else (many, 1.0)
         if part.at != (hub,) or not here:
-            cost += exchanged(part.new * copies, part.width, each)
+            cost += exchange_cost(part.new * copies, part.width, each)
         ways = len(set(_ways(problem, i))) or 1
         state = part.kept * part.width * ways * copies
-        cost += work(STORE * part.new * ways * copies, each, state)
-        cost += work(_probes(problem, i, hub_parts, star=star), skew)
-    return cost + work(MAKE * problem.new(range(len(problem.parts))) * _share(problem.two), skew)
+        cost += work_cost(STORE * part.new * ways * copies, each, state)
+        cost += work_cost(_probes(problem, i, hub_parts, star=star), skew)
+    return cost + work_cost(
+        MAKE * problem.new(range(len(problem.parts))) * _share(problem.two), skew
+    )
 
 
 def _is_star(problem: Problem) -> bool:

@@ -27,7 +27,7 @@ def sentences(wanted: JoinStrategyRequest | None) -> Iterator[str]:
     if wanted is None:
         return
     for chosen in wanted.chosen:
-        form = named(chosen.choice.chosen)
+        form = describe_candidate(chosen.choice.chosen)
         if chosen.star and not chosen.choice.chosen.copied:
             form = f"co-partitioned by ?{chosen.star}, in one step or two at a time as it turns out"
         yield (
@@ -44,12 +44,12 @@ def tables(wanted: JoinStrategyRequest | None) -> Iterator[str]:
     for chosen, sentence in zip(wanted.chosen, sentences(wanted), strict=False):
         rows = [HEAD, *(_row(chosen, one) for one in chosen.choice.candidates)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(_aligned(row, widths)).rstrip() for row in rows)
+        lines = ("  ".join(_align(row, widths)).rstrip() for row in rows)
         yield "\n".join([sentence, *(f"  {line}" for line in lines)])
     yield from wanted.notes
 
 
-def at_home(root: Op) -> Iterator[str]:
+def explain_joins_at_home(root: Op) -> Iterator[str]:
     """Which joins are at one home, since they have no variable that is always bound, and why they
     are not spread.
     """
@@ -81,11 +81,11 @@ def _why_at_home(op: Op) -> str:
     return "no variable is shared, and it is not known that one part is small"
 
 
-def named(one: Candidate) -> str:
+def describe_candidate(one: Candidate) -> str:
     """A candidate's form, and by what.
 
     >>> from levada.plan.statistics.join_cost import Cost
-    >>> named(Candidate("x", 1, 0, Cost()))
+    >>> describe_candidate(Candidate("x", 1, 0, Cost()))
     'replicated: by ?x, 1 part to all'
     """
     if one.by == TWO:
@@ -97,10 +97,14 @@ def named(one: Candidate) -> str:
 def _row(chosen: Chosen, one: Candidate) -> tuple[str, ...]:
     cost = one.cost
     figures = (cost.rows, cost.bytes, cost.state, cost.cpu, cost.busiest)
-    return (named(one), *(f"{x:,.0f}" for x in figures), chosen.choice.why_not(one) or "chosen")
+    return (
+        describe_candidate(one),
+        *(f"{x:,.0f}" for x in figures),
+        chosen.choice.why_not(one) or "chosen",
+    )
 
 
-def _aligned(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
+def _align(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
     """The names to the left, figures to the right."""
     for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
         yield cell.ljust(width) if at in (0, len(row) - 1) else cell.rjust(width)

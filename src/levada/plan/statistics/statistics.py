@@ -80,13 +80,16 @@ class Values:
         )
 
 
-def agree(one: Values, other: Values) -> float:
-    """How likely a row of each have the same value: of what was seen, else as if the values of one
-    were among those of the other, and the heaviest the same.
+def agreement_probability(one: Values, other: Values) -> float:
+    """Returns the probability that a row of each side have the same value.
 
-    >>> agree(Values.even(10), Values.even(1000))
+    It follows from sampled values if there are any. Else the values of one side are assumed to be
+    among those of the other, and the heaviest values to be equal.
+
+    >>> agreement_probability(Values.even(10), Values.even(1000))
     0.001
-    >>> agree(Values.of(np.array([1, 2], np.uint64)), Values.of(np.array([2, 3], np.uint64)))
+    >>> some, others = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
+    >>> agreement_probability(Values.of(some), Values.of(others))
     0.25
     """
     if one.rows and other.rows:

@@ -75,10 +75,10 @@ class ExecutionPlanBuilder:
             fresh = self._columns[n].born > had
             if n in changed:
                 home = self._home(n, nodes[n], plan_nodes)
-                plan_nodes[n] = _whole(n, nodes[n], numbers, home)
+                plan_nodes[n] = _build_node(n, nodes[n], numbers, home)
                 plan_nodes[n] = plan_nodes[n].revised(consumers[n], fresh, newest[n])
             else:
-                plan_nodes[n] = _again(self._sealed[n], consumers[n], fresh, newest[n])
+                plan_nodes[n] = _reuse_node(self._sealed[n], consumers[n], fresh, newest[n])
         for n in changed:
             nodes[n].members.changed = False
         self._sealed = {n: plan_nodes[n] for n in nodes}
@@ -100,7 +100,7 @@ class ExecutionPlanBuilder:
         for n, node in plan.nodes.items():
             old = self._last.nodes.get(n)
             if node is not self._sealed[n] and old is not None and _same(node, old):
-                kept[n] = _again(old, node.consumers, node.fresh, node.newest)
+                kept[n] = _reuse_node(old, node.consumers, node.fresh, node.newest)
         return replace(plan, nodes={**plan.nodes, **kept}) if kept else plan
 
     def leave(self, name: str) -> None:
@@ -165,7 +165,9 @@ class ExecutionPlanBuilder:
         return np.full(len(members), -1, np.int64)
 
 
-def _whole(number: int, node: CatalogNode, streams: Mapping[str, int], home: Longs) -> PlanNode:
+def _build_node(
+    number: int, node: CatalogNode, streams: Mapping[str, int], home: Longs
+) -> PlanNode:
     """A node as its members say it."""
     living, kinds = node.members.kinds(*_TIMED)
     rows = node.members.places
@@ -189,7 +191,9 @@ def _whole(number: int, node: CatalogNode, streams: Mapping[str, int], home: Lon
     )
 
 
-def _again(old: PlanNode, consumers: tuple[Consumer, ...], fresh: Bools, newest: Longs) -> PlanNode:
+def _reuse_node(
+    old: PlanNode, consumers: tuple[Consumer, ...], fresh: Bools, newest: Longs
+) -> PlanNode:
     """A node of the same members: itself, if nothing else is another."""
     same = len(consumers) == len(old.consumers) and all(
         one is other for one, other in zip(consumers, old.consumers, strict=True)

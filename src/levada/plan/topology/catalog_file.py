@@ -19,7 +19,7 @@ from levada.core.array_types import Longs
 from levada.core.stream_facts import StreamFacts
 from levada.errors import unreadable
 from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plan_codec import RECORDS, VALUES, before
+from levada.plan.encoding.plan_codec import RECORDS, VALUES, previous_path
 from levada.plan.encoding.tag_registry import Registry
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import QueryPlan
@@ -115,7 +115,7 @@ def encode_catalog(
 def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     """The topology in a file, and the identities of its queries. Raises ``CheckpointError``."""
     last = read_file(path, Catalog, CATALOGS)
-    queries, identities, nodes = _collected(path, last)
+    queries, identities, nodes = _collect_catalogs(path, last)
     topology = Topology(last.facts, last.replaceable)
     topology.go_on(last.version, last.numbers)
     topology.streams, topology.made = last.streams, dict(last.made)
@@ -132,18 +132,18 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
 
 def read_queries(path: Path) -> tuple[dict[str, QueryPlan], dict[str, str]]:
     """The queries of the catalog in a file and their identities. Raises ``CheckpointError``."""
-    queries, identities, _ = _collected(path, read_file(path, Catalog, CATALOGS))
+    queries, identities, _ = _collect_catalogs(path, read_file(path, Catalog, CATALOGS))
     return queries, identities
 
 
-def _collected(
+def _collect_catalogs(
     path: Path, last: Catalog
 ) -> tuple[dict[str, QueryPlan], dict[str, str], dict[int, KeptNode]]:
     """All queries, their identities and nodes, from the last whole catalog on."""
     chain = [last]
     at = path
     while chain[-1].base:
-        at = before(at, chain[-1].base)
+        at = previous_path(at, chain[-1].base)
         chain.append(read_file(at, Catalog, CATALOGS))
     queries: dict[str, QueryPlan] = {}
     identities: dict[str, str] = {}

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from levada.core.frozen import frozen
-from levada.plan.execution.local_reduction import less
+from levada.plan.execution.local_reduction import find_reduction
 from levada.plan.execution.shapes import TO_ALL, Edge
 from levada.plan.topology.catalog_members import CatalogNode
 from levada.plan.topology.topology import Topology
@@ -59,7 +59,7 @@ def channels(topology: Topology) -> Iterator[Channel]:
             kind = kind_of(edge)
             slots = (edge.exchange or ()) if kind == "field" else ()
             why = _why(topology, node, producer, edge)
-            reduction = less(node.shape.step, at) if kind == "home" else None
+            reduction = find_reduction(node.shape.step, at) if kind == "home" else None
             why = why if reduction is None else f"{why}; {reduction.why}"
             yield Channel(producer, number, at, kind, slots, why)
 
@@ -79,17 +79,17 @@ def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> st
     if kind == "local":
         if node.shape.stage == 0:
             return "each row by itself, where it is read"
-        brought = _brought(topology, producer)
+        brought = _explain_placement(topology, producer)
         return f"no exchange: its rows are together {brought} already"
     if kind == "all":
         return "asked for: they meet rows wherever these are"
     together = "all rows of a member" if kind == "home" else "rows with equal terms there"
     if below.shape.stage == 0:
         return f"{together} must meet, and every reader has some"
-    return f"{together} must meet, and they are together {_brought(topology, producer)}"
+    return f"{together} must meet, and they are together {_explain_placement(topology, producer)}"
 
 
-def _brought(topology: Topology, number: int) -> str:
+def _explain_placement(topology: Topology, number: int) -> str:
     """By what the last exchange below a node, or into it, has brought its rows together."""
     node = topology.nodes[number]
     for producer, (_, edge) in zip(node.inputs, node.shape.inputs, strict=True):
@@ -102,5 +102,5 @@ def _brought(topology: Topology, number: int) -> str:
             step = type(node.shape.step).__name__
             return f"by {','.join(map(str, edge.exchange or ()))} of {step}'s input"
         if node.shape.stage:
-            return _brought(topology, producer)
+            return _explain_placement(topology, producer)
     return "where they are read"

@@ -176,7 +176,9 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
                 tuple(names[i] + _exchange(edge) for i, (_, edge) in edges),
                 tuple(
                     SharedMember(
-                        at, _detail(_own(member, node.shape.step)), tuple(users[number, at])
+                        at,
+                        _detail(_without_shared_windows(member, node.shape.step)),
+                        tuple(users[number, at]),
                     )
                     for member, at in node.members.index.items()
                 ),
@@ -236,7 +238,7 @@ def _exchange(edge: Edge) -> str:
     return f" by {','.join(map(str, edge.exchange)) or 'home'}"
 
 
-def _own(member: Member, step: Step) -> Member:
+def _without_shared_windows(member: Member, step: Step) -> Member:
     """A member without the windows of a relaxed join, which are those of who picks of it."""
     return member._replace(windows=()) if is_loose(step) else member
 

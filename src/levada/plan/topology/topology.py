@@ -26,7 +26,7 @@ from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.execution.plan import Plan, QueryPlan
 from levada.plan.execution.plan_delta import PlanChange
 from levada.plan.execution.shapes import Member, Shape
-from levada.plan.execution.sharing_demand import widened
+from levada.plan.execution.sharing_demand import widen_windows
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
@@ -38,17 +38,17 @@ from levada.plan.sharing.common_subexpressions import CommonSubexpressions
 from levada.plan.sharing.containment import Families
 from levada.plan.sharing.decision_log import Journal
 from levada.plan.sharing.join_orders.running_subjoins import RunningSubjoins
-from levada.plan.sharing.join_orders.subjoin_locations import followed, placed
+from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
 from levada.plan.sharing.measured_cardinalities import Flows
-from levada.plan.sharing.pending_queries import Newcomer, in_manner, in_order, manner_of
+from levada.plan.sharing.pending_queries import Newcomer, order_queries, settings_of, with_orders
 from levada.plan.sharing.regions.operator_sites import Sites, marks_of
 from levada.plan.sharing.relaxation import BlockDemand, with_wide_sets
 from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.shared_join_sides import Sides
-from levada.plan.sharing.shared_state_size import SharedStateEstimates, refused
+from levada.plan.sharing.shared_state_size import SharedStateEstimates, explain_refusal
 from levada.plan.sharing.sharing_modes import DEFAULT, Planning, Sharing
 from levada.plan.sharing.static_arrangements import with_arrangements
-from levada.plan.sharing.unprofitable_joins import DEAR, UnprofitableJoins, picked
+from levada.plan.sharing.unprofitable_joins import DEAR, UnprofitableJoins, joins_of_picks
 from levada.plan.statistics.print_strategy import sentences
 from levada.plan.statistics.statistics import Measures
 from levada.plan.topology.build_execution_plan import ExecutionPlanBuilder
@@ -142,7 +142,7 @@ class Topology:
         root = self._wide(installer, lowered.root)
         self._place(name, installer, root, region)
         self._newcomers.append(Newcomer(name, installer, root, orders, ordered))
-        manner = manner_of(query, start, empty_reports, self.version + 1, until)
+        manner = settings_of(query, start, empty_reports, self.version + 1, until)
         self.queries[name] = QueryPlan(name, -1, -1, manner)
 
     @property
@@ -189,17 +189,19 @@ class Topology:
             self._count(node, root.member, 1)
             query = self.queries[name]
             self.queries[name] = replace(
-                query, node=node, member=root.member, manner=in_manner(query.manner, orders[name])
+                query, node=node, member=root.member, manner=with_orders(query.manner, orders[name])
             )
             self._sealer.came[name] = None
         for one in newcomers:
-            for each in followed(one.orders.conjunctions, one.installer, one.root, roots[one.name]):
-                self.orders.follow(placed(each, self._common, self.index))
+            for each in locate_conjunctions(
+                one.orders.conjunctions, one.installer, one.root, roots[one.name]
+            ):
+                self.orders.follow(with_places(each, self._common, self.index))
 
     def _in_order(self) -> list[Newcomer]:
         """The queries that come, each with the order of its joins that adds least."""
         self.orders.lifted = self.sharing is Sharing.RELAX
-        ordered, considered = in_order(self._newcomers, self.orders)
+        ordered, considered = order_queries(self._newcomers, self.orders)
         for name, orders in considered.items():
             self.journal.ordered(self.version + 1, name, orders)
         return ordered
@@ -242,8 +244,8 @@ class Topology:
             return ""
         if self.dear.reads(query, self.nodes):
             return DEAR
-        joins = picked(query, self.nodes) if self.share_limit else ()
-        return refused(self.rates, joins, wants, newcomer, self.share_limit)
+        joins = joins_of_picks(query, self.nodes) if self.share_limit else ()
+        return explain_refusal(self.rates, joins, wants, newcomer, self.share_limit)
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """A query whose operators are here, the last one as this member (``plan/topology/rows``);
@@ -392,7 +394,7 @@ class Topology:
             dict(self.made),
             tuple([(one.node, one.member) for one in self.switches.values()]),
         )
-        plan = self._sealer.settled(widened(plan))
+        plan = self._sealer.settled(widen_windows(plan))
         self.change = self._sealer.change(plan)
         return plan
 

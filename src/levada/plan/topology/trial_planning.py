@@ -34,7 +34,7 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
 
     def plan() -> None:
         try:
-            deeper(lambda: _plan(query, facts))
+            run_deeper(lambda: _plan(query, facts))
         except Exception as error:
             failed.append(error)
 
@@ -78,9 +78,9 @@ def too_large(text: str) -> QueryError:
     return QueryError("The query is too large to be planned.", text=text, hint=hint)
 
 
-def deeper(work: Callable[[], None], calls: int = _MARGIN) -> None:
+def run_deeper(work: Callable[[], None], calls: int = _MARGIN) -> None:
     """Does work so many calls deeper: what can be planned there can be planned at a start."""
     if calls:
-        deeper(work, calls - 1)
+        run_deeper(work, calls - 1)
     else:
         work()

@@ -23,7 +23,7 @@ import numpy as np
 
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Costs, Degree, Delayed, EpochIntent, Manifest, Resized
-from levada.plan.execution.key_group_table import GroupTable, given
+from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
 from levada.runtime.cost_model.parallelism_choice import SPREAD
 from levada.runtime.cost_model.partition_count_model import PartitionCountModel, Seen, followed
 from levada.runtime.driver.parallelism import ParallelismPolicy
@@ -88,7 +88,7 @@ class PartitionCountPolicy:
         parts = self._wanted(epoch, table.partitions)
         if parts is None:
             return None
-        return given(spread(table, np.ones(table.groups), parts[0]), parts[0])
+        return table_of_partitions(spread(table, np.ones(table.groups), parts[0]), parts[0])
 
     def _wanted(self, epoch: int, now: int) -> tuple[int, str] | None:
         """The number of partitions that the model wants from an epoch on, and why; it is taken."""

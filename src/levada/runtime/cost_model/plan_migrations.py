@@ -23,16 +23,16 @@ from levada.core.size_thresholds import register
 from levada.plan.logical.nodes import Query
 from levada.plan.migration.merge_equal_queries import AT_ONCE, EqualQueryMerger, converge
 from levada.plan.migration.migrate_to_shared import begin_anew
-from levada.plan.migration.recover_join_orders import stand_again
+from levada.plan.migration.recover_join_orders import recover_conjunctions
 from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
 from levada.plan.migration.running_migrations import (
     MOST_OF_A_QUERY,
     RunningMigration,
     begin,
     finish,
-    reorders,
+    is_reordering,
 )
-from levada.plan.migration.switch_point import made, why_not
+from levada.plan.migration.switch_point import reported_until, why_not
 from levada.plan.sharing.join_orders.running_subjoins import FEW as MOST_KNOWN
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model.query_start import start_of
@@ -85,7 +85,7 @@ class PlanMigrations:
             self.converging.fresh |= dict.fromkeys(self._before)
         done = [] if last is None or last.behind or last.ended else _ready(topology, last)
         for name in done:
-            anew, begun = reorders(topology, name), self._begun.pop(name, None)
+            anew, begun = is_reordering(topology, name), self._begun.pop(name, None)
             finish(topology, name)
             told = "gone over to its new order" if anew else "become one with an equal"
             if begun is not None and not anew:
@@ -177,7 +177,7 @@ class PlanMigrations:
         for name in names:
             there = name in topology.queries and name not in topology.orders.standing
             if there and (found := asked(name)) is not None:
-                stand_again(topology, name, found[0], empty_reports=found[1])
+                recover_conjunctions(topology, name, found[0], empty_reports=found[1])
 
     def _begin(
         self, topology: Topology, last: Manifest, one: ReorderProposal, query: Query
@@ -208,5 +208,6 @@ def _ready(topology: Topology, last: Manifest) -> list[str]:
     return [
         name
         for name, switch in topology.switches.items()
-        if switch.since <= last.plan and made(topology.queries[name], watermarks) >= switch.behind
+        if switch.since <= last.plan
+        and reported_until(topology.queries[name], watermarks) >= switch.behind
     ]

@@ -31,7 +31,7 @@ from levada.plan.logical import nodes as a
 from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.logical.query_template import TemplateInstance
-from levada.plan.sharing.recover_arrangements import stand_kept
+from levada.plan.sharing.recover_arrangements import recover_arrangements
 from levada.plan.sharing.sharing_modes import Planning
 from levada.plan.sharing.template_instances import add_rows, expect_rows
 from levada.plan.topology.prune import drop_queries
@@ -419,7 +419,7 @@ class Catalog:
         topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
         self._check_replaceable(topology)
         topology.replaceable = self._replaceable
-        stand_kept(topology)
+        recover_arrangements(topology)
         return topology
 
     def _follow_streams(self, topology: Topology) -> None:
@@ -490,7 +490,7 @@ class Catalog:
             drop_queries(topology, without)
         topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
         topology.replaceable = self._replaceable
-        stand_kept(topology)
+        recover_arrangements(topology)
         topology.plan_by(self._planning)
         topology.journal = decision_log_file.opened(self._checkpoint.root)
         topology.version = max(topology.version, self._dropped)

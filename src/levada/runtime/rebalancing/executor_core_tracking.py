@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from levada.core.integer_options import MOST_PARTITIONS
-from levada.plan.execution.key_group_table import GroupTable, given
+from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
 from levada.runtime.rebalancing.partition_scaling import spread
 
 MORE, FEWER = 1_000, 10_000
@@ -45,4 +45,4 @@ class ExecutorCoreTracker:
         self._known = cores
         if cores == table.partitions:
             return None
-        return given(spread(table, np.ones(table.groups), cores), cores)
+        return table_of_partitions(spread(table, np.ones(table.groups), cores), cores)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from levada.core.array_types import Doubles, Longs
-from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup, divided
+from levada.plan.execution.key_group_table import Division, GroupTable, SplitKeyGroup, divide_groups
 from levada.runtime.rebalancing.partition_load import Measured
 
 HEAVY, LIGHT = 0.5, 0.25
@@ -86,7 +86,7 @@ def stepped(table: GroupTable, found: Collection[Step]) -> GroupTable:
         if len(step.parts) > 1:
             heavy[step.group] = SplitKeyGroup(step.group, step.parts)
     kept = tuple(heavy[group] for group in sorted(heavy))
-    return divided(table, Division(kept, table.division.joins))
+    return divide_groups(table, Division(kept, table.division.joins))
 
 
 def expected(measured: Measured, table: GroupTable, found: Collection[Step]) -> Doubles:

@@ -31,7 +31,7 @@ from levada.checkpoint.rebalance_report import (
 )
 from levada.core.array_types import Doubles
 from levada.core.frozen import frozen
-from levada.plan.execution.key_group_table import GroupTable, divided, given
+from levada.plan.execution.key_group_table import GroupTable, divide_groups, table_of_partitions
 from levada.runtime.rebalancing.heavy_keys import Step, expected, stepped, steps
 from levada.runtime.rebalancing.key_group_moves import Move, moved, moves, weights_of
 from levada.runtime.rebalancing.partition_classes import Kind, classes
@@ -89,7 +89,7 @@ def reorganized(
     gave, took = frozenset(m.supplier for m in found), frozenset(m.consumer for m in found)
     decided = _decisions(measured, found, kinds, table.partitions)
     standing = RebalanceState(gave, took, quiet)
-    new = divided(given(out, table.partitions), table.division)
+    new = divide_groups(table_of_partitions(out, table.partitions), table.division)
     return RebalanceDecision(new, _with(told, decided), standing)
 
 
@@ -149,7 +149,7 @@ def _regrouped(
     why: str = "",
 ) -> RebalanceDecision:
     """Another number of partitions; ``why``: if it does not follow from their load."""
-    new = given(spread(table, weights, parts), parts)
+    new = table_of_partitions(spread(table, weights, parts), parts)
     gone = int(np.count_nonzero(new.partition != table.partition))
     own = np.bincount(new.partition, weights, minlength=parts)
     expected = ratio_of(own.astype(np.float64))

@@ -24,7 +24,7 @@ from levada.checkpoint.epoch_context import (
 )
 from levada.checkpoint.rebalance_report import RebalanceReport, after, remarked
 from levada.plan.execution.key_group_table import GroupTable
-from levada.plan.execution.splittable_joins import divisible
+from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.runtime.rebalancing.partition_load import Round, load_of
 from levada.runtime.rebalancing.rebalance_round import RebalanceState, reorganized, resized
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By
@@ -109,7 +109,7 @@ class Balancing:
         self._known, self.news = told, None
         table, before, self._wall = load_groups(context.groups), self._wall, context.wall
         if context.measured == ROWS:
-            self._whole = tuple(divisible(load_plan(context.plan)).whole.values())
+            self._whole = tuple(find_divisible_joins(load_plan(context.plan)).whole.values())
         if self._round is None or self._round.partitions != table.partitions:
             known = np.zeros(table.groups) if self._round is None else self._round.groups
             self._round = Round(table.partitions, known, self._options)

@@ -54,7 +54,7 @@ from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
 from levada.plan.execution.row_layout import Facet, Layout
 from levada.plan.execution.shapes import TO_ALL
-from levada.plan.execution.shared_results import alike_of
+from levada.plan.execution.shared_results import find_shared_results
 from levada.plan.execution.slice_readers import readers_of
 from levada.plan.execution.split_key_copies import Copies
 from levada.runtime.placement.key_group_counters import CHECKS, Counter
@@ -163,7 +163,7 @@ class Exchange:
         """The rows of each of the consumer's members. A filter of this stage, which sees each row
         alone and lets few through, gets them piece by piece.
         """
-        alike = alike_of(self.plan, consumer.node)
+        alike = find_shared_results(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
         found = self.picking.route_to_report(node, out, consumer)
         if found is not None:

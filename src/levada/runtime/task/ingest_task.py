@@ -60,8 +60,8 @@ from levada.operators.operator_context import OperatorContext
 from levada.operators.windowing import element_times
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
-from levada.plan.execution.query_charges import heaviest
-from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.query_charges import find_heaviest_query
+from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.runtime.placement.task_graph import STATIC
 from levada.runtime.task import gather_static
 from levada.runtime.task.closed_element_check import subjects_of
@@ -130,7 +130,7 @@ class IntakeTask:
     def read(self, payload: Payload) -> None:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
         elements = sum(reference.elements for reference in payload.references)
-        worst = partial(heaviest, self.plan)
+        worst = partial(find_heaviest_query, self.plan)
         self.pool.spent = ExpressionBudget(self.context.limits, elements, heaviest=worst)
         if payload.constants:
             self._constants()
@@ -458,7 +458,7 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
         if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
     ]
     chosen = [n.known(_of_stream, name) & n.alive for n in nodes]
-    return patterns_of(nodes, chosen, seed, shares_of(sealed).wanted)
+    return patterns_of(nodes, chosen, seed, sharing_demand_of(sealed).wanted)
 
 
 def _of_stream(node: PlanNode, name: str) -> Bools:

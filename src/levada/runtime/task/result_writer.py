@@ -32,7 +32,7 @@ from levada.operators.reporting.shared_result_cells import same_of, without_cell
 from levada.operators.row_limit import attribute_to_query, check_reports
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, PlanNode
-from levada.plan.execution.shared_results import with_same
+from levada.plan.execution.shared_results import add_shared_rows
 from levada.runtime.task.exchange import text_identities
 from levada.runtime.task.operator_failures import raise_failure
 
@@ -124,7 +124,7 @@ class Results:
         for node, frame in frames.items():
             at, members = self.plan.nodes[node], self.plan.nodes[node].members
             if (same := self._same(node, _distinct(frame["op"]))) is not None:
-                frame = with_same(frame, same, len(members))
+                frame = add_shared_rows(frame, same, len(members))
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():
                 query = members[member].query
@@ -213,11 +213,11 @@ def _of_all(
     """The counts of all members, and their reports once, from those of members and cells; the
     reports only if they are ``told``, or members have several cells.
     """
-    whole = with_same(own, same, members)
+    whole = add_shared_rows(own, same, members)
     starts = starts_segment(whole["op"])
     if not told and starts.all():
         return whole, reports
-    made = with_same(reports, same, members)
+    made = add_shared_rows(reports, same, members)
     if not starts.all():
         first = np.flatnonzero(starts)
         r = np.ascontiguousarray(made["r"]).view(np.uint64)

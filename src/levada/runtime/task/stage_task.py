@@ -53,11 +53,11 @@ from levada.operators.windowing.element_times import EventTimes
 from levada.operators.windowing.report_times import WatermarkProgress
 from levada.operators.windowing.window_intervals import outer
 from levada.plan.execution import steps as s
-from levada.plan.execution.joins import of_groups
+from levada.plan.execution.joins import drop_replicated_inputs
 from levada.plan.execution.plan import Plan, PlanNode
-from levada.plan.execution.query_charges import heaviest
-from levada.plan.execution.sharing_demand import shares_of
-from levada.plan.execution.splittable_joins import divisible
+from levada.plan.execution.query_charges import find_heaviest_query
+from levada.plan.execution.sharing_demand import sharing_demand_of
+from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.runtime.placement.key_group_counters import Counter
 from levada.runtime.placement.send_graph import ReceivedCounts
 from levada.runtime.placement.task_graph import task
@@ -115,7 +115,7 @@ class StageTask:
         arrived = self._receive(blobs)
         came = sum(frame.n for frame in chain(*self.inputs.values(), *self.partials.values()))
         read = sum(control.elements for control in self.controls)
-        worst = partial(heaviest, self.plan)
+        worst = partial(find_heaviest_query, self.plan)
         self.pool.spent = ExpressionBudget(self.context.limits, max(came, read), heaviest=worst)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
@@ -191,7 +191,7 @@ class StageTask:
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
             limits=context.limits,
-            shares=shares_of(self.plan),
+            shares=sharing_demand_of(self.plan),
         )
 
     def _forget_removed(self) -> None:
@@ -326,8 +326,8 @@ class StageTask:
         self.touched += rows
         self.held.give(given)
         if self.context.measured == ROWS:
-            own = of_groups(node.step, frames, given)
-            self.given.count_given(own, joins=node.id in divisible(self.plan).joins)
+            own = drop_replicated_inputs(node.step, frames, given)
+            self.given.count_given(own, joins=node.id in find_divisible_joins(self.plan).joins)
         made = self._made(node, frames)
         first = next(made, None)
         if first is None:

@@ -35,7 +35,7 @@ from levada.operators.windowed.static_input import ALWAYS
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.row_layout import Facet
-from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.runtime.task.static_reader import StaticPart, StaticReader, key_of
 
 Graphs = tuple[str | None, ...]
@@ -206,7 +206,7 @@ def _patterns(
             np.array([g == graphs for g in n.members.each_graph()], np.bool_) & chosen[n.id]
             for n in nodes
         ]
-        patterns = patterns_of(nodes, own, seed, shares_of(plan).coming)
+        patterns = patterns_of(nodes, own, seed, sharing_demand_of(plan).coming)
         assert patterns is not None, "some member reads these graphs"
         yield graphs, patterns
 

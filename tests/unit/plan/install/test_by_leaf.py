@@ -16,7 +16,7 @@ from levada.language.translate.sparql.translate import translate
 from levada.plan.encoding.plan_codec import encode_plan, read_plan
 from levada.plan.execution import steps as s
 from levada.plan.optimizer.pipeline import optimize
-from levada.plan.sharing.explain_sharing import show_sharing, tell
+from levada.plan.sharing.explain_sharing import describe_sharing, show_sharing
 from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
@@ -127,7 +127,7 @@ def test_tables_of_cql_are_windows_of_their_own() -> None:
 def test_explain_names_the_windows_of_each() -> None:
     found = relaxing()
     add(found, ONE, TWO)
-    told = show_sharing(tell(found, {}))
+    told = show_sharing(describe_sharing(found, {}))
     assert "Join: 2 of window" in told
     assert "[RANGE PT5S] [RANGE PT10S]: q0-1" in told
 

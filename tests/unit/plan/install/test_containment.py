@@ -8,7 +8,7 @@ from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.plan.execution.steps import Join, Pick
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.sharing_modes import Sharing
@@ -65,7 +65,7 @@ def test_rows_of_a_family_are_its_leader_s() -> None:
     come(found, "wide", "", seconds=30)
     come(found, "short", "", seconds=4)
     plan = found.seal()
-    (wants,) = shares_of(plan).wanted.rest.values()
+    (wants,) = sharing_demand_of(plan).wanted.rest.values()
     assert len(wants) == 1, "a constant, over two windows"
 
 

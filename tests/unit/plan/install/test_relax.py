@@ -11,9 +11,9 @@ from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.cql.translate import translate_cql
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.pattern_text import patterns_read, starved
+from levada.plan.execution.pattern_text import patterns_read, starving_patterns
 from levada.plan.execution.plan import Plan
-from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.plan.execution.steps import Join, Pick
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.relaxed_blocks import Relaxations
@@ -40,7 +40,9 @@ def add(
 
 def terms(plan: Plan) -> list[set[str]]:
     """The terms of each relaxed pattern."""
-    return [{str(term) for (term,) in found} for found in shares_of(plan).wanted.rest.values()]
+    return [
+        {str(term) for (term,) in found} for found in sharing_demand_of(plan).wanted.rest.values()
+    ]
 
 
 def test_a_thousand_constants_are_one_join() -> None:
@@ -323,7 +325,7 @@ def test_a_pattern_may_have_two_constants() -> None:
     found = relaxing()
     plan = add(found, *(f"WINDOW :w {{ ?y :p ?x . :a{i} ?x :b{i % 2} }}" for i in range(3)))
     assert (members(found)["Join"], members(found)["Pick"]) == (1, 3)
-    ((_, pairs),) = shares_of(plan).wanted.rest.items()
+    ((_, pairs),) = sharing_demand_of(plan).wanted.rest.items()
     assert {tuple(map(str, pair)) for pair in pairs} == {
         (f"<http://e/a{i}>", f"<http://e/b{i % 2}>") for i in range(3)
     }
@@ -335,7 +337,9 @@ def test_a_query_reads_its_own_patterns() -> None:
     one = list(plan.queries.values())[1]
     read = [text for _, text in patterns_read(plan, one.node, one.member)]
     assert read == ["?a <http://e/p> <http://e/b>", "?a <http://e/q> ?b"]
-    lacking = starved(plan, one.node, one.member, lambda _, text: 0 if text == read[0] else 5)
+    lacking = starving_patterns(
+        plan, one.node, one.member, lambda _, text: 0 if text == read[0] else 5
+    )
     assert [text for _, text in lacking] == read[:1]
 
 

@@ -2,7 +2,12 @@
 
 from levada.core.expressions import Call, Const, Function, Param, Var
 from levada.core.rdf_terms import XSD, Literal
-from levada.plan.binding.slot_resolution import by_slots, draw_slots, key_sides, parametrise
+from levada.plan.binding.slot_resolution import (
+    draw_slots,
+    key_sides,
+    parameterize_expression,
+    resolve_slots,
+)
 from levada.plan.physical.operators import Draw
 
 A, B = Var("a"), Var("b")
@@ -11,14 +16,14 @@ ONE, TWO = (Literal(n, XSD + "integer") for n in "12")
 
 def test_a_variable_that_the_input_lacks_is_unbound() -> None:
     expression = Call(Function.COALESCE, (A, Call(Function.STR, (B,))))
-    assert by_slots(expression, ("b",)) == Call(
+    assert resolve_slots(expression, ("b",)) == Call(
         Function.COALESCE, (Var(""), Call(Function.STR, (Var("0"),)))
     )
 
 
 def test_constants_are_taken_out_in_order() -> None:
     found = [
-        parametrise(Call(Function.IN, (A, Const(x), Const(y))), ("b", "a"))
+        parameterize_expression(Call(Function.IN, (A, Const(x), Const(y))), ("b", "a"))
         for x, y in ((ONE, TWO), (TWO, ONE))
     ]
     assert found[0][0] == found[1][0], "queries that differ in constants have one shape"

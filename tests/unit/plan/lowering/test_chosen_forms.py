@@ -21,7 +21,7 @@ from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
-from levada.plan.statistics.print_strategy import at_home, sentences, tables
+from levada.plan.statistics.print_strategy import explain_joins_at_home, sentences, tables
 from levada.plan.statistics.statistics import RowStatistics, Run, Values
 
 MANY = Values.even(50_000)
@@ -164,7 +164,7 @@ def test_rows_that_are_taken_back_and_static_ones_stay_at_one_home() -> None:
     ):
         found = planned(body, None, clause=clause)
         assert not [note for note in found.wanted.notes if "spread" in note]
-        (told,) = at_home(found.root)
+        (told,) = explain_joins_at_home(found.root)
         assert told.endswith((": rows of it are taken back.", ": a part of it is static."))
 
 
@@ -172,7 +172,7 @@ def test_of_two_parts_without_a_common_variable_the_small_one_goes_to_all() -> N
     body = "WINDOW :w { ?x :p ?y . ?u :q ?v }"
     unknown = planned(body, Said({}))
     assert joins(unknown)[0].placed == HOME
-    (told,) = at_home(unknown.root)
+    (told,) = explain_joins_at_home(unknown.root)
     assert "it is not known that one part is small" in told
     for rates, large in (((2000, 3), {"x", "y"}), ((3, 2000), {"u", "v"})):
         said = Said({"p": (rates[0], MANY, MANY), "q": (rates[1], MANY, MANY)})

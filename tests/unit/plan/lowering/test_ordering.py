@@ -7,7 +7,7 @@ from levada.core.query_model import Output
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.logical import nodes as a
-from levada.plan.lowering.result_order import shown_order
+from levada.plan.lowering.result_order import find_shown_order
 
 CLAUSE = "FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT2S STEP PT1S]"
 
@@ -17,7 +17,7 @@ def order(head: str, tail: str) -> list[str]:
     text = f"{head} {CLAUSE} {{ WINDOW <w> {{ ?s <http://e/p> ?o }} }} {tail}"
     query = translate(parse(text), text=text)
     assert query.output is Output.RSTREAM
-    found = shown_order(query.pattern, query.variables)
+    found = find_shown_order(query.pattern, query.variables)
     return [("-" if descending else "") + show(condition) for condition, descending in found]
 
 
@@ -58,4 +58,4 @@ def test_what_select_gives_another_name_is_shown_by_it() -> None:
 
 
 def test_a_pattern_without_order_has_none() -> None:
-    assert shown_order(a.Unit(), ["x"]) == ()
+    assert find_shown_order(a.Unit(), ["x"]) == ()

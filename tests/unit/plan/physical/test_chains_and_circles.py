@@ -14,7 +14,7 @@ from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import ALL
-from levada.plan.physical.replicated_join import told
+from levada.plan.physical.replicated_join import describe_replicated_joins
 
 
 def joined(body: str, clause: str = "[RANGE PT4S STEP PT2S]") -> tuple[Op, Op]:
@@ -42,7 +42,7 @@ def test_parts_without_the_variable_of_most_go_to_all_partitions(body: str, copi
     assert sum(join.spec.copied) == copied
     assert [by == ALL for by in join.exchange] == list(join.spec.copied)
     assert len({by for by in join.exchange if by != ALL} | {join.placed}) == 1
-    assert f"the rows of {copied} part" in next(told(root))
+    assert f"the rows of {copied} part" in next(describe_replicated_joins(root))
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_parts_without_the_variable_of_most_go_to_all_partitions(body: str, copi
 )
 def test_stars_pairs_and_what_is_taken_back_stay_two_at_a_time(body: str, clause: str) -> None:
     root, _ = joined(body, clause or "[RANGE PT4S STEP PT2S]")
-    assert not list(told(root))
+    assert not list(describe_replicated_joins(root))

@@ -9,7 +9,7 @@ from levada.core.query_model import TriplePattern
 from levada.core.rdf_terms import Iri
 from levada.plan.physical import build
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay
+from levada.plan.physical.partitioning import LOST, join_keys, place, place_as_input, place_by_keys
 
 BASE = build.match(
     TriplePattern(Var("x"), Iri("http://e/p"), Var("y")), "http://e/s", (), 0, raw=False
@@ -60,7 +60,7 @@ def test_what_is_at_home_is_sent_there_again() -> None:
 def test_groups_stay_where_a_part_of_their_keys_has_brought_them(
     op: Op, keys: tuple[str, ...], stage: int, moved: bool
 ) -> None:
-    found, exchange, placed = grouped(op, keys)
+    found, exchange, placed = place_by_keys(op, keys)
     assert (found, exchange != (None,)) == (stage, moved)
     assert placed == ((keys or HOME) if moved else op.placed)
 
@@ -87,4 +87,4 @@ def test_a_product_is_made_at_home() -> None:
 
 
 def test_an_operator_that_takes_rows_where_they_are_changes_nothing() -> None:
-    assert stay(rows("x", stage=2, placed=("x",))) == (2, (None,), ("x",))
+    assert place_as_input(rows("x", stage=2, placed=("x",))) == (2, (None,), ("x",))

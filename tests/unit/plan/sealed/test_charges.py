@@ -11,8 +11,8 @@ from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.execution import steps as s
-from levada.plan.execution.plan import Plan, gather_up, whose
-from levada.plan.execution.query_charges import by_member, heaviest, members_below
+from levada.plan.execution.plan import Plan, gather_up, queries_of_member
+from levada.plan.execution.query_charges import charge_members, find_heaviest_query, members_below
 from levada.plan.topology.topology import Topology
 
 STREAM = "http://e/s"
@@ -51,15 +51,19 @@ def test_whose_finds_the_queries_of_every_member(plan: Plan) -> None:
                 for name, query in plan.queries.items()
                 if (node, member) in members_below(plan, (query.node, query.member))
             ]
-            assert whose(plan, node, member) == expected
+            assert queries_of_member(plan, node, member) == expected
 
 
 def test_operators_of_a_query_that_are_each_below_the_limit_are_summed(plan: Plan) -> None:
     extends = nodes_of(plan, "long", s.Extend)
     assert len(extends) == 200
-    amount, node, member = heaviest(plan, [Charge(n, None, 10.0) for n in extends], 1999)
-    assert (amount, whose(plan, node, member)) == (2000, ["long"])
-    assert heaviest(plan, [Charge(n, None, 10.0) for n in extends], 2000) == (2000, -1, -1)
+    amount, node, member = find_heaviest_query(plan, [Charge(n, None, 10.0) for n in extends], 1999)
+    assert (amount, queries_of_member(plan, node, member)) == (2000, ["long"])
+    assert find_heaviest_query(plan, [Charge(n, None, 10.0) for n in extends], 2000) == (
+        2000,
+        -1,
+        -1,
+    )
 
 
 def test_a_member_that_a_query_reads_twice_is_charged_once(plan: Plan) -> None:
@@ -70,30 +74,30 @@ def test_a_member_that_a_query_reads_twice_is_charged_once(plan: Plan) -> None:
         if not plan.nodes[n].inputs
     }
     charges = [Charge(node, np.eye(len(plan.nodes[node].members))[member], 100.0)]
-    up = gather_up(plan, by_member(plan, charges))
+    up = gather_up(plan, charge_members(plan, charges))
     assert up[query.node][query.member] > 100.0
-    assert heaviest(plan, charges, 99.0)[0] == 100.0
-    assert heaviest(plan, charges, 150.0)[0] <= 150.0
+    assert find_heaviest_query(plan, charges, 99.0)[0] == 100.0
+    assert find_heaviest_query(plan, charges, 150.0)[0] <= 150.0
 
 
 def test_of_a_shared_operator_each_query_has_its_members(plan: Plan) -> None:
     (node,) = set(nodes_of(plan, "two", s.Filter)) & set(nodes_of(plan, "three", s.Filter))
     rows = np.array([10, 90])
-    _, at, member = heaviest(plan, [Charge(node, rows, 1000.0)], 500)
-    assert whose(plan, at, member) == ["three"]
+    _, at, member = find_heaviest_query(plan, [Charge(node, rows, 1000.0)], 500)
+    assert queries_of_member(plan, at, member) == ["three"]
 
 
 def test_amounts_that_are_divided_add_up(plan: Plan) -> None:
     charges = [Charge(node, None, float(node + 1)) for node in plan.order]
-    up = gather_up(plan, by_member(plan, charges), divided=True)
+    up = gather_up(plan, charge_members(plan, charges), divided=True)
     parts = {name: up[query.node][query.member] for name, query in plan.queries.items()}
     assert sum(parts.values()) == pytest.approx(sum(charge.amount for charge in charges))
     assert parts["one"] > 0 and parts["two"] == pytest.approx(parts["three"])
 
 
 def test_nodes_and_members_that_are_gone_are_nobodys(plan: Plan) -> None:
-    assert heaviest(plan, [Charge(10_000, None, 5.0)], 1.0) == (0.0, -1, -1)
+    assert find_heaviest_query(plan, [Charge(10_000, None, 5.0)], 1.0) == (0.0, -1, -1)
     emit = plan.queries["apart"]
     rows = np.zeros(emit.member + 3)
     rows[-1] = 1
-    assert heaviest(plan, [Charge(emit.node, rows, 5.0)], 1.0)[1:] == (-1, -1)
+    assert find_heaviest_query(plan, [Charge(emit.node, rows, 5.0)], 1.0)[1:] == (-1, -1)

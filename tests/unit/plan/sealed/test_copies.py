@@ -10,8 +10,8 @@ from levada.plan.execution.key_group_table import (
     Division,
     GroupTable,
     SplitKeyGroup,
-    dealt,
-    divided,
+    deal_round_robin,
+    divide_groups,
 )
 from levada.plan.execution.split_key_copies import Copies
 
@@ -21,13 +21,13 @@ JOIN, OTHER = 7, 8
 @st.composite
 def tables(draw: st.DrawFn) -> GroupTable:
     parts = draw(st.integers(2, 5))
-    table = dealt(draw(st.integers(1, 12)), parts)
+    table = deal_round_robin(draw(st.integers(1, 12)), parts)
     heavy = []
     for group in draw(st.sets(st.integers(0, table.groups - 1))):
         home = int(table.partition[group])
         others = draw(st.sets(st.sampled_from([p for p in range(parts) if p != home]), min_size=1))
         heavy.append(SplitKeyGroup(group, (home, *others)))
-    return divided(table, Division(tuple(heavy), (JOIN,)))
+    return divide_groups(table, Division(tuple(heavy), (JOIN,)))
 
 
 @given(tables(), st.lists(st.integers(0, 11), max_size=20))

@@ -22,7 +22,7 @@ from levada.operators.rows.predicate_index import PredicateIndexReader
 from levada.plan.execution import plan as sealed
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan
-from levada.plan.execution.sharing_demand import shares_of
+from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.topology import catalog_members
 from levada.plan.topology.topology import Topology
@@ -54,7 +54,7 @@ def come(found: Topology, *numbers: int, seconds: int = 4, more: int = 0) -> Pla
 
 def constants(plan: Plan) -> tuple[set[str], set[str]]:
     """The constants that full nodes want, and those of the others besides."""
-    found = shares_of(plan).wanted
+    found = sharing_demand_of(plan).wanted
     lasting, rest = (
         {str(term)[10:-1] for terms in of.values() for (term,) in terms} for of in found
     )
@@ -63,7 +63,7 @@ def constants(plan: Plan) -> tuple[set[str], set[str]]:
 
 def table_of(plan: Plan) -> Patterns:
     nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
-    found = patterns_of(nodes, [n.alive for n in nodes], SEED, shares_of(plan).wanted)
+    found = patterns_of(nodes, [n.alive for n in nodes], SEED, sharing_demand_of(plan).wanted)
     assert found is not None and found.lasting is not None
     return found
 
@@ -75,7 +75,7 @@ def wanted(table: PatternTable) -> set[tuple[int, ...]]:
 def finders(plan: Plan) -> list[PredicateIndexReader]:
     """Those of the relaxed join's first input."""
     (join,) = (n for n in plan.nodes.values() if (own := n.of(s.Join)) and own.step.relaxed)
-    forms = [Form.of_side(one, 0, first) for first, one in number_forms(join, shares_of(plan))]
+    forms = [Form.of_side(one, 0, first) for first, one in number_forms(join, sharing_demand_of(plan))]
     bits = np.ones(sum(len(form.of.members) for form in forms), np.int64)
     return [finder for told in group_predicates(forms, SEED, bits) for finder in told.finders]
 
@@ -88,7 +88,7 @@ def test_a_newcomer_makes_nothing_anew_of_what_was_there() -> None:
     table = table_of(before)
     after = come(found, 7)
     assert constants(after) == ({f"c{i}" for i in range(5)}, {"c7"})
-    assert shares_of(after).wanted.lasting is shares_of(before).wanted.lasting
+    assert sharing_demand_of(after).wanted.lasting is sharing_demand_of(before).wanted.lasting
     last, new = finders(after)
     assert last is old, "the index of full nodes stays"
     assert new.plain.owner.tolist() == [5], "owners in full nodes come first"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from levada.errors import CheckpointError
 from levada.plan.encoding.plan_codec import encode_groups, read_groups
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 
 
 @st.composite
@@ -45,7 +45,7 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, t: Gr
 def test_a_group_or_partition_that_there_is_not_is_refused(
     tmp_path: Path, moved: list[int], to: list[int]
 ) -> None:
-    path, table = tmp_path / "t", dealt(64, 4)
+    path, table = tmp_path / "t", deal_round_robin(64, 4)
     object.__setattr__(table, "moved", np.array(moved, np.int32))
     object.__setattr__(table, "to", np.array(to, np.int32))
     path.write_bytes(encode_groups(table))
@@ -54,6 +54,6 @@ def test_a_group_or_partition_that_there_is_not_is_refused(
 
 
 def test_the_first_table_is_even() -> None:
-    sizes = np.bincount(dealt(65_536, 48).partition)
+    sizes = np.bincount(deal_round_robin(65_536, 48).partition)
     assert len(sizes) == 48
     assert sizes.max() - sizes.min() <= 1

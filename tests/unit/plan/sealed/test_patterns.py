@@ -6,7 +6,7 @@ from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.pattern_text import patterns_read, starved
+from levada.plan.execution.pattern_text import patterns_read, starving_patterns
 from levada.plan.topology.topology import Topology
 
 STREAM = "http://e/s"
@@ -30,7 +30,7 @@ def asked(
         return 0 if any(f"/{name}>" in pattern for name in missing) else 5
 
     read = [pattern for _, pattern in patterns_read(plan, query.node, query.member)]
-    wanting = [pattern for _, pattern in starved(plan, query.node, query.member, matched)]
+    wanting = [pattern for _, pattern in starving_patterns(plan, query.node, query.member, matched)]
     return read, wanting
 
 

@@ -17,9 +17,9 @@ from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.encoding.plan_codec import encode_plan
 from levada.plan.execution.joins import Arrange
-from levada.plan.migration.recover_join_orders import stand_again
+from levada.plan.migration.recover_join_orders import recover_conjunctions
 from levada.plan.optimizer.pipeline import optimize
-from levada.plan.sharing.recover_arrangements import stand_kept
+from levada.plan.sharing.recover_arrangements import recover_arrangements
 from levada.plan.topology import catalog_members as members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
@@ -77,7 +77,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_queries_share_and_go_across_processes(path: Path) -> None:
     topology, identities = read_catalog(path)
     assert identities == {"q": "a", "r": "b"}
-    stand_kept(topology)
+    recover_arrangements(topology)
     nodes = set(topology.nodes)
     assert any(node.shape.generation for node in topology.nodes.values())
     topology.add("again", translate(parse(TEXT), text=TEXT), 0)
@@ -95,7 +95,7 @@ def test_every_process_writes_the_same(path: Path) -> None:
 def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
     """Numbers of nodes and members, versions, what is fresh: a catalog goes on as it was."""
     before, after = kept(), read_catalog(path)[0]
-    stand_kept(after)
+    recover_arrangements(after)
     more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE.replace(":p", ":n")
     for topology in (before, after):
         for i, text in enumerate(more):
@@ -122,7 +122,7 @@ def test_static_rows_are_found_again_as_long_as_the_files_are(
     (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q": "a"}))
     again, _ = read_catalog(tmp_path / "catalog")
     again.data = version
-    stand_kept(again)
+    recover_arrangements(again)
     text = JOINED.replace(":q", ":r").replace("?x", "?a").replace("?k", "?b")
     query = translate(parse(text), text=text)
     again.add("later", query, 0)
@@ -142,7 +142,7 @@ def test_a_query_over_what_is_kept_is_known_when_its_run_goes_on() -> None:
     query = optimize(translate(parse(JOINED), text=JOINED))
     topology.add("q", query, 0)
     topology.seal()
-    assert stand_again(topology, "q", query, empty_reports=False)
+    assert recover_conjunctions(topology, "q", query, empty_reports=False)
 
 
 def test_a_side_that_was_kept_for_several_is_found_again(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_side_that_was_kept_for_several_is_found_again(tmp_path: Path) -> None
     topology.seal()
     (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q0": "a", "q1": "b"}))
     again, _ = read_catalog(tmp_path / "catalog")
-    stand_kept(again)
+    recover_arrangements(again)
     nodes = set(again.nodes)
     for i, text in enumerate(asked):
         again.add(f"again{i}", translate(parse(text), text=text), 0)

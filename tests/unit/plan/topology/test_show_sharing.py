@@ -19,8 +19,8 @@ from levada.plan.sharing.explain_sharing import (
     OTHERWISE,
     UNCONTAINED,
     Told,
+    describe_sharing,
     show_sharing,
-    tell,
 )
 from levada.plan.sharing.filter_tree import MOST
 from levada.plan.sharing.sharing_modes import Sharing
@@ -50,7 +50,7 @@ def told(
         found.add(name, query, MIN)
         roots[name] = lower(query, found.facts).root
     found.seal()
-    return found, tell(found, roots)
+    return found, describe_sharing(found, roots)
 
 
 def test_relaxed_joins_are_told_with_their_constants_and_others_with_the_reason() -> None:
@@ -177,7 +177,7 @@ def test_the_lattice_says_of_a_join_what_all_its_queries_have() -> None:
     found = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
     query = optimize(translate(parse(apart), text=apart))
     found.add("apart", query, MIN)
-    (top,) = tell(found, {"apart": lower(query, found.facts).root}).lattice
+    (top,) = describe_sharing(found, {"apart": lower(query, found.facts).root}).lattice
     (join,) = top.below
     windows = join.below[0].below[0].text.split("] [")
     patterns = [word for word in "pqr" if f"/{word}>" in join.text]

@@ -17,7 +17,7 @@ from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.execution.plan import QueryPlan, QuerySettings
 from levada.plan.logical.nodes import Query
-from levada.plan.migration.switch_point import UNBOUNDED, behind, made, why_not
+from levada.plan.migration.switch_point import UNBOUNDED, reported_until, switch_instant, why_not
 from levada.plan.optimizer.pipeline import optimize
 from levada.testing.compare import same
 from levada.testing.reference import evaluate
@@ -82,7 +82,7 @@ def test_behind_the_instant_elements_from_before_the_start_are_nothing(seed: int
         question, clock = drawn(random)
         streams = {S: elements(random), T: elements(random)}
         start = random.randrange(250, 14_000, 125)
-        instant = behind(plan(dict(question.windows), clock), start)
+        instant = switch_instant(plan(dict(question.windows), clock), start)
         assert instant < MAX
         whole = evaluate(question, streams)
         later = evaluate(ReferenceQuery(**{**fields(question), "after": start - 1}), streams)
@@ -144,5 +144,5 @@ def test_reports_are_made_up_to_the_watermark_or_before_it() -> None:
     step, change = Clause("step", 4000, 2000), Clause("range", 4000)
     for clause, reports in ((step, 7000), (change, 6999)):
         query = plan({"w": (S, clause.window({})), "v": (T, clause.window({}))})
-        assert made(query, {S: 9000, T: 7000}) == reports
-        assert made(query, {S: 9000}) == MIN
+        assert reported_until(query, {S: 9000, T: 7000}) == reports
+        assert reported_until(query, {S: 9000}) == MIN

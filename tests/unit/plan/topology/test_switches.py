@@ -10,7 +10,7 @@ from levada.plan.execution.steps import Join
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Tree, order_of, units_of
 from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
-from levada.plan.migration.running_migrations import begin, doomed, finish
+from levada.plan.migration.running_migrations import begin, finish, members_to_remove
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.join_orders.order_cost import mask_of
 from levada.plan.sharing.sharing_modes import Sharing
@@ -128,10 +128,10 @@ def test_why_a_query_keeps_its_order_is_told_once() -> None:
 
 def test_what_goes_with_queries_is_what_nobody_else_uses() -> None:
     found = topology("a", "b")
-    alone = doomed(found, ["a"])
+    alone = members_to_remove(found, ["a"])
     assert all(found.nodes[n].members.uses[own] == 1 for n, own in alone)
     before = len(found.nodes)
-    both = doomed(found, ["a", "b"])
+    both = members_to_remove(found, ["a", "b"])
     assert len(both) == sum(len(node.members.index) for node in found.nodes.values())
     found.remove("a")
     found.remove("b")

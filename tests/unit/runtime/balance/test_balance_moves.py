@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from levada.core.array_types import Doubles
-from levada.plan.execution.key_group_table import GroupTable, given
+from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
 from levada.runtime.rebalancing.key_group_moves import GAIN, Move, moved, moves, weights_of
 from levada.runtime.rebalancing.partition_classes import Kind
 from levada.runtime.rebalancing.partition_load import Measured
@@ -23,7 +23,7 @@ def measured(seconds: list[float], groups: Doubles, epoch: int = 7) -> Measured:
 
 
 def table_of(parts: int, groups: int = 40) -> GroupTable:
-    return given((np.arange(groups) % parts).astype(np.int32), parts)
+    return table_of_partitions((np.arange(groups) % parts).astype(np.int32), parts)
 
 
 def found(seconds: list[float], kinds: list[Kind], groups: Doubles | None = None) -> list[Move]:

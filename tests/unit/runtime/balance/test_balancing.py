@@ -27,7 +27,7 @@ from levada.engine.engine import Engine
 from levada.engine.status.rebalance_status import balance_status
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.plan.execution.key_group_table import given
+from levada.plan.execution.key_group_table import table_of_partitions
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.testing.memory_sink import MemorySink
@@ -59,7 +59,7 @@ def run(
             tables = engine._open().tables
             out = tables.load(tables.current).partition.astype(np.int32)
             out[: len(out) // 2] = 0
-            table = given(out, 4)
+            table = table_of_partitions(out, 4)
             tables.place(table.moved, table.to)
         if balancing is not None:
             engine._balancing = balancing

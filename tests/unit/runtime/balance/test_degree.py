@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balance_world import World
-from levada.plan.execution.key_group_table import dealt
-from levada.plan.execution.key_group_table import given as table_of
+from levada.plan.execution.key_group_table import deal_round_robin
+from levada.plan.execution.key_group_table import table_of_partitions as table_of
 from levada.runtime.rebalancing.partition_scaling import spread
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
@@ -22,7 +22,7 @@ def world(parts: int, busy: float, **more: object) -> World:
     """Partitions that are busy so many seconds of each second together, under even groups."""
     rows = np.full(GROUPS, 20.0)
     weight = np.full(GROUPS, busy / GROUPS)
-    return World(weight, rows, dealt(GROUPS, parts), most=8, least=1.0, **more)  # type: ignore[arg-type]
+    return World(weight, rows, deal_round_robin(GROUPS, parts), most=8, least=1.0, **more)  # type: ignore[arg-type]
 
 
 def degrees(of: World, times: int) -> list[int]:
@@ -88,7 +88,7 @@ def test_under_a_backlog_all_partitions_are_used_where_stages_are_what_takes_tim
 def test_spreading_keeps_what_can_stay(before: int, after: int, seed: int, even: float) -> None:
     rng = np.random.default_rng(seed)
     weights = even + rng.exponential(1.0, 4096)
-    table = dealt(4096, before)
+    table = deal_round_robin(4096, before)
     out = spread(table, weights, after)
     assert out.min() >= 0 and out.max() < after
     stays = out == table.partition
@@ -103,6 +103,6 @@ def test_spreading_keeps_what_can_stay(before: int, after: int, seed: int, even:
 def test_a_heavy_group_goes_to_the_idlest_of_those_that_stay() -> None:
     weights = np.ones(8)
     weights[[0, 3, 7]] = [9.0, 4.0, 5.0]  # 0: 10 s, 1: 2 s, 2: 2 s, 3: 9 s
-    out = spread(dealt(8, 4), weights, 3)
+    out = spread(deal_round_robin(8, 4), weights, 3)
     assert out.tolist() == [0, 1, 2, 2, 0, 1, 2, 1]
     assert np.bincount(out, weights).tolist() == pytest.approx([10.0, 7.0, 6.0])

@@ -13,7 +13,7 @@ from balance_world import ByRows
 from levada.checkpoint.executor_affinity import ExecutorAffinity
 from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
-from levada.plan.execution.key_group_table import dealt
+from levada.plan.execution.key_group_table import deal_round_robin
 from levada.runtime.executor import Job, LocalExecutor
 from levada.runtime.rebalancing import executor_core_tracking
 from levada.runtime.rebalancing.executor_core_tracking import FEWER, MORE, ExecutorCoreTracker
@@ -94,7 +94,7 @@ def test_balance_follows_too(tmp_path: Path) -> None:
 def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
     cores, now = 4, 0
     follow = ExecutorCoreTracker(lambda: cores, lambda: now)
-    table = dealt(64, 2)
+    table = deal_round_robin(64, 2)
     assert follow.deal(1, table) is None
     now = MORE
     more = follow.deal(2, table)
@@ -118,7 +118,7 @@ def test_what_was_chosen_of_as_many_cores_stays_until_there_are_others() -> None
     """Then all of them are used, until it is known again what is best."""
     cores, now = 4, 0
     follow = ExecutorCoreTracker(lambda: cores, lambda: now, always=False, known=4)
-    table = dealt(64, 1)
+    table = deal_round_robin(64, 1)
     assert follow.deal(1, table) is None
     now = FEWER
     assert follow.deal(2, table) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from levada.checkpoint.epoch_context import Counted, TaskOutcome, text_of
-from levada.plan.execution.key_group_table import dealt
+from levada.plan.execution.key_group_table import deal_round_robin
 from levada.runtime.rebalancing.partition_load import Load, Round, load_of
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure
 
@@ -32,13 +32,13 @@ def test_stages_of_a_partition_add_up_and_readers_are_none() -> None:
         TaskOutcome(2, 0, cpu=0.25, seconds=0.5, rows_in=2, given=counted([3], [2])),
         TaskOutcome(2, 1, seconds=0.25),
     ]
-    found = load_of(done, dealt(4, 2))
+    found = load_of(done, deal_round_robin(4, 2))
     assert found.seconds.tolist() == [1.5, 1.75]
     assert found.cpu.tolist() == [0.75, 1.0]
     assert found.rows.tolist() == [12, 5]
     assert found.groups is not None
     assert found.groups.tolist() == [4, 5, 0, 8]
-    assert load_of(done[4:], dealt(4, 2)).groups is None
+    assert load_of(done[4:], deal_round_robin(4, 2)).groups is None
 
 
 def test_a_queue_is_what_does_not_fit_into_an_epoch() -> None:

@@ -14,7 +14,7 @@ from balance_world import World
 from levada.checkpoint.rebalance_report import MOST_DECIDED, RebalanceReport, after
 from levada.core.array_types import Doubles
 from levada.core.key_groups import group_of
-from levada.plan.execution.key_group_table import GroupTable, dealt, given
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin, table_of_partitions
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Choice
 
 GROUPS = 1 << 16
@@ -38,7 +38,7 @@ def lopsided(groups: int, parts: int, share: float = 0.5) -> GroupTable:
     """A table that has this share of the groups in the first partition."""
     rng = np.random.default_rng(3)
     out = rng.integers(1, parts, groups)
-    return given(np.where(rng.random(groups) < share, 0, out).astype(np.int32), parts)
+    return table_of_partitions(np.where(rng.random(groups) < share, 0, out).astype(np.int32), parts)
 
 
 def even(table: GroupTable, **more: Any) -> World:
@@ -48,7 +48,7 @@ def even(table: GroupTable, **more: Any) -> World:
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.1, 0.2])
 def test_even_load_does_not_swing(noise: float) -> None:
     for seed in range(5):
-        world = even(dealt(FEW, 4), noise=noise, seed=seed)
+        world = even(deal_round_robin(FEW, 4), noise=noise, seed=seed)
         world.reorganize(30)
         assert sum(world.moves) <= (4 if noise > 0.1 else 0)
         assert world.ratio <= 1.1
@@ -68,7 +68,9 @@ def test_suppliers_are_relieved_and_then_it_is_quiet(parts: int, choice: str) ->
     assert max(world.moves) <= parts // 2
 
 
-@pytest.mark.parametrize("table", [dealt(GROUPS, 4), lopsided(GROUPS, 4)], ids=["dealt", "half"])
+@pytest.mark.parametrize(
+    "table", [deal_round_robin(GROUPS, 4), lopsided(GROUPS, 4)], ids=["dealt", "half"]
+)
 @pytest.mark.parametrize("steep", [0.0, 1e-4])
 def test_keys_of_a_b_model(table: GroupTable, steep: float) -> None:
     """Also where a group costs by the square of its rows, which the choice does not know of."""
@@ -82,7 +84,7 @@ def test_keys_of_a_b_model(table: GroupTable, steep: float) -> None:
 def test_a_slow_machine_is_relieved() -> None:
     """A busy process beside one executor to which tasks are bound: groups leave it."""
     options = BalanceOptions(measure="time")
-    world = even(dealt(FEW, 4), speed=np.array([0.5, 1.0, 1.0, 1.0]), options=options)
+    world = even(deal_round_robin(FEW, 4), speed=np.array([0.5, 1.0, 1.0, 1.0]), options=options)
     world.reorganize(3)
     assert world.ratio <= 1.25
     groups = np.bincount(world.table.partition)
@@ -96,7 +98,7 @@ def test_a_slow_machine_is_relieved() -> None:
 def test_a_key_that_is_a_group_by_itself_is_not_passed_around(choice: str) -> None:
     weight = np.full(FEW, 1e-3)
     weight[8] = 0.8 * FEW * 1e-3
-    world = World(weight, weight * 2e4, dealt(FEW, 4), BalanceOptions(choice=choice))
+    world = World(weight, weight * 2e4, deal_round_robin(FEW, 4), BalanceOptions(choice=choice))
     for _ in range(30):
         world.reorganize()
         assert world.table.partition[8] == 0
@@ -113,7 +115,7 @@ def with_heavy_key(parts: int, share: float, partners: float, **more: Any) -> Wo
     weight = np.full(FEW, 1e-3)
     weight[8] = share / (1 - share) * FEW * 1e-3
     rows = weight * 2e4
-    return World(weight, rows, dealt(FEW, parts), joined=rows / (1 + partners), **more)
+    return World(weight, rows, deal_round_robin(FEW, parts), joined=rows / (1 + partners), **more)
 
 
 def decided(world: World) -> list[tuple[str, int]]:
@@ -164,7 +166,7 @@ def test_heavy_keys_of_one_partition_are_divided_those_of_several_are_not() -> N
         weight = np.full(FEW, 1e-3)
         weight[list(groups)] = 0.8 / len(groups) * 5 * FEW * 1e-3
         rows = weight * 2e4
-        world = World(weight, rows, dealt(FEW, 4), joined=rows / 50, noise=0.0)
+        world = World(weight, rows, deal_round_robin(FEW, 4), joined=rows / 50, noise=0.0)
         world.reorganize(10)
         assert len(world.table.division.heavy) == divided
         assert world.ratio <= 1.25

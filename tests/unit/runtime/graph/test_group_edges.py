@@ -21,7 +21,7 @@ from levada.engine.placement.measured_send_graph import measured, measured_by_gr
 from levada.errors import EngineError
 from levada.placement.cost import share
 from levada.placement.placement_file import group_name
-from levada.plan.execution.key_group_table import GroupTable, dealt
+from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime.executor import LocalExecutor
 from levada.runtime.placement import key_group_counters
 from levada.runtime.placement.key_group_counters import FINEST, Block, of
@@ -107,7 +107,7 @@ def by_lot(epoch: int, table: GroupTable) -> GroupTable:
     to = table.partition.astype(np.int32)
     moved = (rng.random(table.groups) < 0.5) | (to >= parts)
     to[moved] = rng.integers(0, parts, np.count_nonzero(moved))
-    other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+    other = np.flatnonzero(to != deal_round_robin(table.groups, parts).partition).astype(np.int32)
     return GroupTable(1, table.groups, parts, other, to[other])
 
 

@@ -14,7 +14,7 @@ from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.core.key_groups import FINEST, group_of
 from levada.engine.placement.measured_send_graph import measured
 from levada.errors import CheckpointError, EngineError, UsageError
-from levada.plan.execution.key_group_table import dealt
+from levada.plan.execution.key_group_table import deal_round_robin
 from levada.runtime.executor import LocalExecutor
 from levada.runtime.placement import send_graph
 from levada.runtime.placement.send_graph import SentCounts, of, slice_of
@@ -75,7 +75,7 @@ def test_what_readers_send_is_what_stands_in_the_files(tmp_path: Path) -> None:
     found = write(tmp_path / "s")
     run(tmp_path / "ck", tmp_path / "s", slices="1d")
     (graph,) = sent(tmp_path / "ck").values()
-    table = dealt(FINEST, PARTS).partition
+    table = deal_round_robin(FINEST, PARTS).partition
     wanted = Counter(
         (f"http://e/s {name}", f"1.{table[group_of(key)]}")
         for name, keys in found.items()

@@ -19,12 +19,15 @@ Typed = tuple[tuple[str, LiteralType], ...]
 _NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
 
 
-def wider(left: Sequence[LiteralType], right: Sequence[LiteralType]) -> list[LiteralType] | None:
-    """The types that hold the values of both, column by column; None if some column has no such
-    type, or one side has more.
+def wider_types(
+    left: Sequence[LiteralType], right: Sequence[LiteralType]
+) -> list[LiteralType] | None:
+    """Returns the types that hold the values of both sides, column by column.
 
-    >>> wider([LiteralType.INTEGER, LiteralType.STRING], [LiteralType.DOUBLE, LiteralType.STRING])
-    [<LiteralType.DOUBLE: 'double'>, <LiteralType.STRING: 'string'>]
+    None: some column has no such type, or one side has more columns.
+
+    >>> wider_types([LiteralType.INTEGER], [LiteralType.DOUBLE])
+    [<LiteralType.DOUBLE: 'double'>]
     """
     if len(left) != len(right):
         return None
@@ -34,7 +37,7 @@ def wider(left: Sequence[LiteralType], right: Sequence[LiteralType]) -> list[Lit
     return [a if a == b else LiteralType.DOUBLE for a, b in pairs]
 
 
-def widened(node: nodes.Node, columns: Typed, wanted: Typed) -> nodes.Node:
+def widen_columns(node: nodes.Node, columns: Typed, wanted: Typed) -> nodes.Node:
     """The columns of a node under the names of ``wanted``, and of its types."""
     pairs = enumerate(zip(columns, wanted, strict=True))
     casts = {i: kind for i, ((_, column_type), (_, kind)) in pairs if column_type != kind}

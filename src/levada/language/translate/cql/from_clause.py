@@ -45,7 +45,12 @@ from levada.language.cql.ast import (
     WindowSpec,
     WindowWord,
 )
-from levada.language.translate.cql.columns_by_position import Typed, rename, widened, wider
+from levada.language.translate.cql.columns_by_position import (
+    Typed,
+    rename,
+    widen_columns,
+    wider_types,
+)
 from levada.language.translate.cql.scope import Columns, suggest_column
 from levada.language.translate.cql.select import Leaf, Named, SelectBlock, one_group
 from levada.plan.logical import nodes
@@ -151,14 +156,14 @@ class Levels:
     ) -> tuple[nodes.Node, Typed, set[int]]:
         left, columns, level_windows = self._operand(body.left, visible, apart)
         right, others, more = self._operand(body.right, visible, apart)
-        both = wider([kind for _, kind in columns], [kind for _, kind in others])
+        both = wider_types([kind for _, kind in columns], [kind for _, kind in others])
         if both is None:
             types = [", ".join(kind for _, kind in side) for side in (columns, others)]
             message = f"{body.operator} of ({types[0]}) and ({types[1]}): the columns differ."
             raise QueryError(message, span=body.span, text=self.text)
         named = tuple((name, kind) for (name, _), kind in zip(columns, both, strict=True))
-        left = left if columns == named else widened(left, columns, named)
-        right = widened(right, others, named)
+        left = left if columns == named else widen_columns(left, columns, named)
+        right = widen_columns(right, others, named)
         combined = nodes.Union if body.operator is Operator.UNION else nodes.Except
         return combined(left, right), named, level_windows | more
 
@@ -236,13 +241,13 @@ class Levels:
             )
             raise QueryError(message, span=schema.span, text=self.text)
         for (_, column_type), (name, wanted) in zip(level.columns, schema.columns, strict=True):
-            if wider([column_type], [wanted]) != [wanted]:
+            if wider_types([column_type], [wanted]) != [wanted]:
                 message = (
                     f"The column {name} of {schema.name} is of the type {wanted}, "
                     f"its query gives {column_type}."
                 )
                 raise QueryError(message, span=schema.span, text=self.text)
-        return widened(level.node, level.columns, schema.columns)
+        return widen_columns(level.node, level.columns, schema.columns)
 
     def _derived(self, table: Table, level: Level, level_windows: set[int], apart: bool) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
@@ -250,7 +255,7 @@ class Levels:
         spec = self._spec(table, level.relation)
         if level.relation and Analysis().of(level.node).monotone and not apart:
             level_windows.update(level.windows)
-            return Leaf(columns, partial(_inlined, level))
+            return Leaf(columns, partial(_inline_level, level))
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.windows for w in (i, *self.windows[i].beneath)}))
         stream = self.windows[level.windows[0]].stream
@@ -368,5 +373,5 @@ def _operand_for_an_instant(operand: Table | Combination) -> bool:
     return operand.window.word is WindowWord.NOW
 
 
-def _inlined(level: Level, named: Named) -> nodes.Node:
+def _inline_level(level: Level, named: Named) -> nodes.Node:
     return rename(level.node, [column for column, _ in named], [variable for _, variable in named])

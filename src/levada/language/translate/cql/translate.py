@@ -56,10 +56,10 @@ def _translate(
         count_text = "no query" if not script.queries else f"{len(script.queries)} queries"
         span = script.queries[1].query.span if script.queries else Span(1, 1)
         raise QuerySyntaxError(f"This text has {count_text}, one is needed.", span=span, text=text)
-    return translate_asked(script, script.queries[0], text, streams, options, relations=relations)
+    return translate_query(script, script.queries[0], text, streams, options, relations=relations)
 
 
-def translate_asked(
+def translate_query(
     script: Script,
     asked: Asked,
     text: str,

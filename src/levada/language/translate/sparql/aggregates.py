@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from levada.core.expressions import Aggregate, AggregateFunction, Call, Expression, Var
 from levada.language.sparql import ast
 from levada.language.translate.sparql.context import Context
-from levada.language.translate.sparql.exists import marked
+from levada.language.translate.sparql.exists import add_marks
 from levada.language.translate.sparql.expressions import with_marks
 from levada.plan.logical.nodes import Extend, Group, Node
 
@@ -78,6 +78,6 @@ def group_keys(
         else:
             name = context.fresh("g") if key.variable is None else key.variable.name
             value, marks = with_marks(key.expression, context)
-            child = Extend(marked(child, marks, context), name, value)
+            child = Extend(add_marks(child, marks, context), name, value)
             names.append(name)
     return child, tuple(dict.fromkeys(names))

@@ -36,8 +36,13 @@ from levada.plan.logical.nodes import (
     Slice,
     Union,
 )
-from levada.plan.logical.traversal import children, remembered
-from levada.plan.logical.variables import certain, expressions, mentioned, possible
+from levada.plan.logical.traversal import children, memoized
+from levada.plan.logical.variables import (
+    certain_variables,
+    expressions,
+    mentioned_variables,
+    possible_variables,
+)
 
 _WORDS: dict[type[Node], str] = {
     LeftJoin: "An OPTIONAL",
@@ -84,7 +89,7 @@ class Early:
         """An inner pattern whose join with the outer solutions is what substitution means. Raises
         ``TooEarlyError``.
         """
-        if isinstance(node, Slice) and (unbound_names := unbound(node, self.outer)):
+        if isinstance(node, Slice) and (unbound_names := unbound_outer_variables(node, self.outer)):
             raise TooEarlyError(node, min(unbound_names))
         if isinstance(node, Project):
             return replace(node, child=self._within(node).bind(node.child))
@@ -100,11 +105,16 @@ class Early:
                 return bound
             case (Group(_, keys, _), Group(child, _, _)):
                 return self._all_bound(
-                    bound, (self.outer & mentioned(node)) - (certain(child) & frozenset(keys))
+                    bound,
+                    (self.outer & mentioned_variables(node))
+                    - (certain_variables(child) & frozenset(keys)),
                 )
             case (Minus(), Minus(left, _)):
-                return replace(bound, left=self._with_values(left, unbound(node, self.outer), node))
-            case (OrderBy(), OrderBy(child, _)) if unbound(node, self.outer):
+                return replace(
+                    bound,
+                    left=self._with_values(left, unbound_outer_variables(node, self.outer), node),
+                )
+            case (OrderBy(), OrderBy(child, _)) if unbound_outer_variables(node, self.outer):
                 return child  # without LIMIT an order changes nothing
             case _:
                 return self._early(bound)
@@ -114,7 +124,7 @@ class Early:
         bound by its own patterns.
         """
         shown = frozenset(node.variables)
-        if strange := self.every & mentioned(node.child) - shown - _bind(node.child):
+        if strange := self.every & mentioned_variables(node.child) - shown - _bind(node.child):
             raise TooEarlyError(node, min(strange))
         return replace(self, outer=self.outer & shown, known=self.known & shown)
 
@@ -132,19 +142,22 @@ class Early:
         """
         if not names:
             return left
-        if not (certain(minus.left) & certain(minus.right)) - self.outer or not names <= self.known:
+        if (
+            not (certain_variables(minus.left) & certain_variables(minus.right)) - self.outer
+            or not names <= self.known
+        ):
             raise TooEarlyError(minus, min(names - self.known or names))
         return Join(domain(self.left, names), left)
 
     def _early(self, node: Node) -> Node:
         """A node with what it looks at, where it is joined in."""
-        names = unbound(node, self.outer)
+        names = unbound_outer_variables(node, self.outer)
         if not names:
             return node
         if names <= self.known:
             node = self._joined(node, domain(self.left, names), names)
         if (
-            left_over := unbound(node, self.outer)
+            left_over := unbound_outer_variables(node, self.outer)
             if not isinstance(node, Closure)
             else names - self.known
         ):
@@ -176,42 +189,50 @@ class Early:
         )
 
 
-@remembered
+@memoized
 def _bind(node: Node) -> frozenset[str]:
     """The variables that some part of a pattern binds, also where nothing outside can see it, but
     not what a sub-select hides.
     """
     below = () if isinstance(node, Project) else children(node)
-    return possible(node).union(*map(_bind, below))
+    return possible_variables(node).union(*map(_bind, below))
 
 
 _CHILDREN = ("left", "right", "child", "zero")
 
 
-def unbound(node: Node, outer: frozenset[str]) -> frozenset[str]:
+def unbound_outer_variables(node: Node, outer: frozenset[str]) -> frozenset[str]:
     """The outer variables that a node looks at where its solutions might not bind them yet."""
     seen = outer & {name for e in expressions(node) for name in variables(e)}
     match node:
         case LeftJoin(left, right, _) | Exists(left, right, _, _):
-            return (seen | outer & mentioned(right)) - certain(left)
+            return (seen | outer & mentioned_variables(right)) - certain_variables(left)
         case Mark(left, right, _, variable):
-            return (seen | outer & mentioned(right)) - certain(left) | (outer & {variable})
+            return (seen | outer & mentioned_variables(right)) - certain_variables(left) | (
+                outer & {variable}
+            )
         case Minus(left, right):
-            both = certain(left) & certain(right)
-            return outer & mentioned(right) - both if both - outer else outer & mentioned(right)
+            both = certain_variables(left) & certain_variables(right)
+            return (
+                outer & mentioned_variables(right) - both
+                if both - outer
+                else outer & mentioned_variables(right)
+            )
         case Filter(child, _):
-            return seen - certain(child)
+            return seen - certain_variables(child)
         case Extend(child, variable, _):
-            return (seen - certain(child)) | (outer & {variable})
+            return (seen - certain_variables(child)) | (outer & {variable})
         case Closure(_, zero, start, end, _, ends):
             return (
                 outer & {start, end} if zero is not None and ends == (None, None) else frozenset()
             )
         case Group(child, keys, _):
-            return (outer & mentioned(node)) - (certain(child) & frozenset(keys))
+            return (outer & mentioned_variables(node)) - (
+                certain_variables(child) & frozenset(keys)
+            )
         case OrderBy():
             return seen
         case Slice():
-            return outer & mentioned(node)
+            return outer & mentioned_variables(node)
         case _:
             return frozenset()

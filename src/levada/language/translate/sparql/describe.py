@@ -42,7 +42,7 @@ TRIPLE = TriplePattern(Var(".s"), Var(".p"), Var(".o"))
 """What a description's solutions bind, and its template."""
 
 
-def description(solutions: Node, names: Sequence[Var | Term], context: Context) -> Node:
+def describe_resources(solutions: Node, names: Sequence[Var | Term], context: Context) -> Node:
     """The triples that describe these variables of ``solutions`` and these terms."""
     resources = Distinct(_union([_resource(solutions, name) for name in names]))
     step = Filter(

@@ -23,10 +23,10 @@ from levada.language.translate.sparql.correlated_exists import (
     Early,
     TooEarlyError,
     domain,
-    unbound,
+    unbound_outer_variables,
 )
 from levada.language.translate.sparql.expressions import operation
-from levada.language.translate.sparql.timestamps import stamped
+from levada.language.translate.sparql.timestamps import stamp_solutions
 from levada.plan.logical.nodes import (
     Distinct,
     Exists,
@@ -38,7 +38,13 @@ from levada.plan.logical.nodes import (
     Slice,
     Union,
 )
-from levada.plan.logical.variables import certain, draws, mentioned, never, possible
+from levada.plan.logical.variables import (
+    certain_variables,
+    draws_values,
+    mentioned_variables,
+    never_bound_variables,
+    possible_variables,
+)
 
 Tested = tuple[Node, bool, Span]
 """The inner pattern of an EXISTS, whether it is NOT EXISTS, and its place."""
@@ -71,7 +77,7 @@ def exists(left: Node, tested: Tested, context: Context) -> Node:
     is not what 18.6 says.
     """
     inner, negated, span = tested
-    return _each(
+    return _apply_to_outer(
         left,
         inner,
         span,
@@ -80,13 +86,13 @@ def exists(left: Node, tested: Tested, context: Context) -> Node:
     )
 
 
-def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
+def add_marks(left: Node, marks: Sequence[Marked], context: Context) -> Node:
     """The solutions of ``left`` with the value of each EXISTS and stamp. Raises as ``exists``."""
     for mark in marks:
         if mark.stamp is not None:
-            left = stamped(left, mark, context)
+            left = stamp_solutions(left, mark, context)
             continue
-        left = _each(left, mark.pattern, mark.span, context, _marking(mark.variable))
+        left = _apply_to_outer(left, mark.pattern, mark.span, context, _marking(mark.variable))
     return left
 
 
@@ -100,16 +106,18 @@ def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> No
 
     Raises ``TooLittleError`` where only some solutions of the left bind it.
     """
-    unseen = mentioned(mark.pattern) & possible(left) - certain(right) - never(left)
+    unseen = mentioned_variables(mark.pattern) & possible_variables(left) - certain_variables(
+        right
+    ) - never_bound_variables(left)
     if not unseen:
         return right
-    if draws(left) or (mark.stamp is not None and not unseen <= certain(left)):
+    if draws_values(left) or (mark.stamp is not None and not unseen <= certain_variables(left)):
         word = "EXISTS" if mark.stamp is None else "f:timestamp()"
         feature = (
             f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
         )
         raise context.unsupported(feature, mark.span)
-    if maybe := unseen - certain(left):
+    if maybe := unseen - certain_variables(left):
         raise TooLittleError(min(maybe), mark.span)
     return Join(domain(left, unseen), right)
 
@@ -122,13 +130,13 @@ class TooLittleError(Exception):
         self.name, self.span = name, span
 
 
-def apart(left: Node, name: str) -> tuple[Node, Node]:
+def split_by_binding(left: Node, name: str) -> tuple[Node, Node]:
     """The solutions that bind a variable, and those that do not."""
     bound = Call(Function.BOUND, (Var(name),))
     return Filter(left, bound), Filter(left, Call(Function.NOT, (bound,)))
 
 
-def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
+def _apply_to_outer(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
     """``join`` of the outer solutions, the inner pattern as the right side of a join with them, and
     the join's condition.
 
@@ -140,15 +148,15 @@ def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -
     joined: list[Node] = []
     while parts:
         part, splits = parts.pop()
-        outer = possible(part) - never(part)
-        known = frozenset() if draws(left) else certain(part)
-        right, condition = _correlated(_any(inner), outer)
+        outer = possible_variables(part) - never_bound_variables(part)
+        known = frozenset() if draws_values(left) else certain_variables(part)
+        right, condition = _split_correlated(_reduce_to_existence(inner), outer)
         try:
             joined.append(join(part, Early(part, outer, known, outer).bind(right), condition))
         except TooEarlyError as found:
-            if found.name in known or splits == MOST_SPLITS or draws(left):
+            if found.name in known or splits == MOST_SPLITS or draws_values(left):
                 raise _refuse(found, span, context) from None
-            parts += [(half, splits + 1) for half in reversed(apart(part, found.name))]
+            parts += [(half, splits + 1) for half in reversed(split_by_binding(part, found.name))]
     return reduce(Union, joined)
 
 
@@ -162,7 +170,7 @@ def _refuse(error: TooEarlyError, span: Span, context: Context) -> UnsupportedEr
     )
 
 
-def _any(node: Node) -> Node:
+def _reduce_to_existence(node: Node) -> Node:
     """A pattern that has a solution iff this one has, without what says how many and how sorted."""
     while True:
         match node:
@@ -174,12 +182,12 @@ def _any(node: Node) -> Node:
                 return node
 
 
-def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
+def _split_correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
     """The inner pattern without those of its own filters that need the outer one, and these."""
     kept: list[Expression] = []
     lifted: list[Expression] = []
     while isinstance(node, Filter):
-        here = unbound(node, outer)
+        here = unbound_outer_variables(node, outer)
         for condition in _all_of(node.condition):
             (lifted if here & set(variables(condition)) else kept).append(condition)
         node = node.child

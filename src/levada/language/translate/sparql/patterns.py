@@ -23,17 +23,17 @@ from levada.language.translate.sparql.exists import (
     MOST_SPLITS,
     Tested,
     TooLittleError,
-    apart,
+    add_marks,
     as_exists,
     conjuncts,
     exists,
-    marked,
     optional_side,
+    split_by_binding,
 )
 from levada.language.translate.sparql.expressions import operation, with_marks
 from levada.language.translate.sparql.paths import path
 from levada.language.translate.sparql.solution_modifiers import level
-from levada.language.translate.sparql.timestamps import settle
+from levada.language.translate.sparql.timestamps import resolve_stamp
 from levada.language.translate.sparql.windows import each_stream, iri
 from levada.plan.logical.nodes import (
     Bgp,
@@ -60,7 +60,7 @@ def pattern(group: ast.Group, source: Source, context: Context) -> Node:
     with context.reading(source):
         node, condition, tests, marks = _parts(group, source, context)
     if condition is not None:
-        node = Filter(marked(node, marks, context), condition)
+        node = Filter(add_marks(node, marks, context), condition)
     for tested in tests:
         node = exists(node, tested, context)
     return node
@@ -143,7 +143,7 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             return join(node, pattern(group, _window(name, context), context))
         case ast.Bind(value, variable):
             computed, marks = with_marks(value, context)
-            return Extend(marked(node, marks, context), variable.name, computed)
+            return Extend(add_marks(node, marks, context), variable.name, computed)
         case ast.InlineData():
             return join(node, inline(element))
         case ast.SubSelect(select, where, modifiers, values):
@@ -174,7 +174,10 @@ def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> No
             )
             raise context.unsupported(feature, found.span) from None
         return Union(
-            *(_optional(half, parts, context, splits + 1) for half in apart(left, found.name))
+            *(
+                _optional(half, parts, context, splits + 1)
+                for half in split_by_binding(left, found.name)
+            )
         )
     return LeftJoin(left, right, condition)
 
@@ -186,8 +189,8 @@ def _test(
     ``optional_side``.
     """
     for mark in marks:
-        mark = settle(mark, Join(left, right), context)
-        right = marked(optional_side(left, right, mark, context), [mark], context)
+        mark = resolve_stamp(mark, Join(left, right), context)
+        right = add_marks(optional_side(left, right, mark, context), [mark], context)
     for tested in tests:
         mark = Marked("", tested[0], tested[2])
         right = exists(optional_side(left, right, mark, context), tested, context)

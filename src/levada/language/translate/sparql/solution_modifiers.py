@@ -11,10 +11,10 @@ from collections.abc import Sequence, Set
 from levada.core.expressions import Expression, Function
 from levada.core.frozen import frozen
 from levada.language.sparql import ast
-from levada.language.sparql.scope import in_scope, is_grouped, project
+from levada.language.sparql.scope import is_grouped, projected_variables, variables_in_scope
 from levada.language.translate.sparql.aggregates import Grouping, group_keys
 from levada.language.translate.sparql.context import Context, Marked
-from levada.language.translate.sparql.exists import marked
+from levada.language.translate.sparql.exists import add_marks
 from levada.language.translate.sparql.expressions import expression, operation
 from levada.plan.logical.nodes import (
     Distinct,
@@ -51,20 +51,20 @@ def level(
     node = clauses.node
     if clauses.having.values:
         node = Filter(
-            marked(node, clauses.having.marks, context),
+            add_marks(node, clauses.having.marks, context),
             operation(Function.AND, clauses.having.values),
         )
     if values[1] is not None:
         node = values[1] if isinstance(node, Unit) else Join(node, values[1])
     for name, selected in clauses.selected:
-        node = Extend(marked(node, selected.marks, context), name, selected.values[0])
+        node = Extend(add_marks(node, selected.marks, context), name, selected.values[0])
     if clauses.order.values:
         keys = zip(
             clauses.order.values, (key.descending for key in modifiers.order_by), strict=True
         )
-        node = OrderBy(marked(node, clauses.order.marks, context), tuple(keys))
+        node = OrderBy(add_marks(node, clauses.order.marks, context), tuple(keys))
     if isinstance(form, ast.Select):
-        columns = tuple(project(form, where, modifiers, values[0]))
+        columns = tuple(projected_variables(form, where, modifiers, values[0]))
     if columns is not None:
         node = Project(node, columns)
     if isinstance(form, ast.Select) and form.duplicates is not ast.Duplicates.ALL:
@@ -116,7 +116,7 @@ def _clauses(
     order = clause([key.expression for key in modifiers.order_by])
     if not is_grouped(form, modifiers):
         return _Clauses(below, selected, having, order)
-    child, keys = group_keys(marked(below, grouped, context), modifiers.group_by, context)
+    child, keys = group_keys(add_marks(below, grouped, context), modifiers.group_by, context)
     grouping = Grouping(context, keys)
     known = set(keys)
     lifted: list[tuple[str, _Clause]] = []
@@ -126,5 +126,7 @@ def _clauses(
     having = having.lifted(grouping, set(keys))
     order = order.lifted(grouping, known)
     if grouping.counts_distinct_solutions():
-        child = Project(child, tuple(dict.fromkeys([*in_scope(where, modifiers, None), *keys])))
+        child = Project(
+            child, tuple(dict.fromkeys([*variables_in_scope(where, modifiers, None), *keys]))
+        )
     return _Clauses(grouping.over(child), lifted, having, order)

@@ -44,21 +44,21 @@ from levada.plan.logical.nodes import (
     Union,
 )
 from levada.plan.logical.traversal import children
-from levada.plan.logical.variables import certain, possible
+from levada.plan.logical.variables import certain_variables, possible_variables
 
 
-def stamped(left: Node, mark: Marked, context: Context) -> Node:
+def stamp_solutions(left: Node, mark: Marked, context: Context) -> Node:
     """The solutions of ``left`` with the time that the mark stands for, or unbound."""
-    stamp = settle(mark, left, context).stamp
+    stamp = resolve_stamp(mark, left, context).stamp
     assert stamp is not None, "a stamp"
     names = [context.fresh("t") for _ in stamp.patterns]
     for name, pattern in zip(names, stamp.patterns, strict=True):
         left = _with_time(left, stamp, pattern, name, context)
     times: list[Expression] = [Var(name) for name in names]
-    return Extend(left, mark.variable, reduce(_later, times))
+    return Extend(left, mark.variable, reduce(_later_time, times))
 
 
-def settle(mark: Marked, over: Node, context: Context) -> Marked:
+def resolve_stamp(mark: Marked, over: Node, context: Context) -> Marked:
     """A stamp whose triples are known: a variable's are the patterns of ``over`` that bind it."""
     stamp = mark.stamp
     if stamp is None or stamp.patterns:
@@ -69,7 +69,9 @@ def settle(mark: Marked, over: Node, context: Context) -> Marked:
         (variable,) = stamp.terms
         assert isinstance(variable, Var), "the time of what binds a variable"
         patterns = tuple(
-            dict.fromkeys(_binding(over, variable, possible(over), frozenset(stamp.windows)))
+            dict.fromkeys(
+                _binding(over, variable, possible_variables(over), frozenset(stamp.windows))
+            )
         )
         if not patterns:
             message = (
@@ -77,7 +79,7 @@ def settle(mark: Marked, over: Node, context: Context) -> Marked:
                 "f:timestamp() asks for its time."
             )
             raise QueryError(message, span=mark.span, text=context.text)
-    for name in sorted(frozenset().union(*map(_names, patterns)) - possible(over)):
+    for name in sorted(frozenset().union(*map(_names, patterns)) - possible_variables(over)):
         raise QueryError(
             f"?{name} of f:timestamp() is not bound here.", span=mark.span, text=context.text
         )
@@ -90,7 +92,7 @@ def _with_time(
     left: Node, stamp: Stamp, pattern: TriplePattern, name: str, context: Context
 ) -> Node:
     """Each solution with the time of its triple; one that does not bind all of it stays."""
-    loose = sorted(_names(pattern) - certain(left))
+    loose = sorted(_names(pattern) - certain_variables(left))
     condition: Expression | None = None
     if loose:
         bound = context.fresh("b")
@@ -108,7 +110,7 @@ def _latest(windows: tuple[int, ...], pattern: TriplePattern, name: str, context
     return Group(reduce(Union, comings), tuple(sorted(_names(pattern))), ((name, latest),))
 
 
-def _later(one: Expression, other: Expression) -> Expression:
+def _later_time(one: Expression, other: Expression) -> Expression:
     """The greater of two times of which any may be missing."""
     greater = Call(Function.IF, (Call(Function.GREATER, (one, other)), one, other))
     return Call(Function.COALESCE, (greater, one, other))

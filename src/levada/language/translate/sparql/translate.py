@@ -21,17 +21,17 @@ from levada.core.query_model import Form, Output, TriplePattern
 from levada.core.rdf_terms import Blank, Term
 from levada.errors import QueryError, UnknownNameError, near
 from levada.language.sparql import ast
-from levada.language.sparql.scope import in_scope
+from levada.language.sparql.scope import variables_in_scope
 from levada.language.translate.sparql.context import Context
-from levada.language.translate.sparql.describe import TRIPLE, description
+from levada.language.translate.sparql.describe import TRIPLE, describe_resources
 from levada.language.translate.sparql.patterns import inline, pattern, triple_pattern
 from levada.language.translate.sparql.solution_modifiers import level
 from levada.language.translate.sparql.windows import (
     iri,
-    of_stream,
+    merge_report_options,
     reporting,
-    said,
-    spread,
+    spread_windows,
+    stream_hint,
     windows,
 )
 from levada.plan.logical.depth_limit import check_depth
@@ -66,7 +66,7 @@ def translate(
     '[RANGE PT4S STEP PT2S close [)]'
     """
     try:
-        query = _query(spread(unit, streams, text), options, text, graphs, streams or ())
+        query = _query(spread_windows(unit, streams, text), options, text, graphs, streams or ())
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
     check_depth(query.pattern, text)
@@ -80,7 +80,7 @@ def _query(
     graphs: Collection[str] | None,
     streams: Collection[str],
 ) -> Query:
-    options = said(unit, options, text)
+    options = merge_report_options(unit, options, text)
     declared = windows(unit.windows, options, text)
     names = {window.name: index for index, window in enumerate(declared)}
     graphs_ = _named_graphs(unit.datasets, graphs, streams, text)
@@ -111,7 +111,7 @@ def _query(
     if isinstance(unit.form, ast.Describe):
         template = (TRIPLE,)
         above, shown = (
-            description(above, _describe(unit, unit.form, where), context),
+            describe_resources(above, _describe(unit, unit.form, where), context),
             _variables(template),
         )
     return Query(
@@ -144,7 +144,7 @@ def _default(unit: ast.QueryUnit) -> Source:
 def _describe(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
     """What is to be described; ``*`` is all variables in scope."""
     if form.names is None:
-        return [Var(name) for name in in_scope(where, unit.modifiers, unit.values)]
+        return [Var(name) for name in variables_in_scope(where, unit.modifiers, unit.values)]
     return [Var(name.name) if isinstance(name, ast.Var) else name.term for name in form.names]
 
 
@@ -188,7 +188,7 @@ def _named_graphs(
                 f"There is no static graph <{name}>.",
                 span=clause.graph.span,
                 text=text,
-                hint=of_stream(name, streams) or near(name, sorted(graphs)),
+                hint=stream_hint(name, streams) or near(name, sorted(graphs)),
             )
     if datasets:
         return tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if clause.named))

@@ -34,10 +34,10 @@ READ_BY = (
 )
 
 
-def of_stream(graph: str, streams: Collection[str]) -> str:
+def stream_hint(graph: str, streams: Collection[str]) -> str:
     """What to do instead, if what is named as a graph is one of these streams; else "".
 
-    >>> of_stream("http://e/rooms", ["rooms"])[:30]
+    >>> stream_hint("http://e/rooms", ["rooms"])[:30]
     'rooms is a stream. A stream is'
     """
     with suppress(LevadaError):
@@ -45,7 +45,7 @@ def of_stream(graph: str, streams: Collection[str]) -> str:
     return ""
 
 
-def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
+def merge_report_options(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
     """The options of a query with what its text, or its dialect, says of reports and of the start;
     what is given goes before.
     """
@@ -87,7 +87,9 @@ def _stream(clause: ast.WindowClause) -> str:
     return iri(clause.stream)
 
 
-def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> ast.QueryUnit:
+def spread_windows(
+    unit: ast.QueryUnit, streams: Collection[str] | None, text: str
+) -> ast.QueryUnit:
     """The query with a window on each stream where ``STREAM ?s [..]`` goes over them; two of one
     stream and brackets are one.
     """

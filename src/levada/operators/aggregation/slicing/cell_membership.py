@@ -28,7 +28,7 @@ from levada.operators.rows.range_keys import Numbers
 from levada.operators.rows.route_rows import key_of
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
-from levada.plan.execution.slice_readers import Reader, windows_of
+from levada.plan.execution.slice_readers import Reader, window_numbers
 
 _BITS = 62
 """Windows beyond so many have a bit in common: these are kept as long as the longest of them."""
@@ -105,7 +105,7 @@ def _find_wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> 
     wants = entries(pick, asked, range(len(pick.step.keys)), 0, seed)
     index = Index.build(wants, by_number=True)
     bits = np.zeros(len(panes.members), np.int64)
-    bits[living] = np.int64(1) << np.minimum(windows_of(panes)[living], _BITS)
+    bits[living] = np.int64(1) << np.minimum(window_numbers(panes)[living], _BITS)
     masks = np.zeros(len(pick.members), np.int64)
     np.bitwise_or.at(masks, read[living], bits[living])
     wish, offsets, wishes = _wishes(index, len(pick.members))

@@ -24,7 +24,7 @@ from levada.core.row_ranges import ranges
 from levada.operators.rows.route_rows import fan_out
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import FanOut, Plan, PlanNode
-from levada.plan.execution.shared_results import alike_of, heard
+from levada.plan.execution.shared_results import drop_muted_members, find_shared_results
 from levada.plan.execution.sharing_demand import SharingDemand
 
 
@@ -195,6 +195,6 @@ def range_cells(plan: Plan, emit: PlanNode[s.Emit], shares: SharingDemand) -> Ra
     if below is None:
         return None
     (fan,) = (edge.fan for edge in below.consumers if edge.node == emit.id)
-    alike = alike_of(plan, emit.id)
-    readers = heard(plan, emit.id, fan) if alike is None else alike.fan
+    alike = find_shared_results(plan, emit.id)
+    readers = drop_muted_members(plan, emit.id, fan) if alike is None else alike.fan
     return RangeCells(families_of(below, shares), len(below.members), len(emit.members), readers)

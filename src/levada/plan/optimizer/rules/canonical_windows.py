@@ -18,7 +18,7 @@ from functools import partial
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 
 def order_windows(query: a.Query, context: Context) -> a.Query:
@@ -37,7 +37,7 @@ def order_windows(query: a.Query, context: Context) -> a.Query:
         return query
     places = {index: place for place, index in enumerate(order)}
     windows = tuple([query.windows[index] for index in order])
-    return replace(rewritten(query, partial(_renumbered, places)), windows=windows)
+    return replace(rewrite_query(query, partial(_renumber, places)), windows=windows)
 
 
 _READING = a.Bgp | a.Entailed | a.Came | a.Scan
@@ -49,7 +49,7 @@ def _nodes(node: a.Node) -> Iterator[a.Node]:
         yield from _nodes(child)
 
 
-def _renumbered(places: Mapping[int, int], node: a.Node) -> a.Node:
+def _renumber(places: Mapping[int, int], node: a.Node) -> a.Node:
     if isinstance(node, _READING) and isinstance(node.source, a.InWindow):
         return replace(node, source=a.InWindow(places[node.source.index]))
     return node

@@ -44,7 +44,7 @@ from levada.core.rdf_terms import equals_itself_alone
 from levada.plan.logical import nodes as a
 from levada.plan.logical.nodes import InGraph, InMerge, InWindow, Source
 from levada.plan.logical.traversal import children, with_children
-from levada.plan.logical.variables import possible
+from levada.plan.logical.variables import possible_variables
 from levada.plan.optimizer.rule import Context
 
 Key = tuple[Any, ...]
@@ -71,11 +71,11 @@ _MIRRORED = {
 
 def canonical_order(query: a.Query, context: Context) -> a.Query:
     """The query with each conjunction in the order of its colours."""
-    pattern = _ordered(query.pattern, query)
+    pattern = _order_node(query.pattern, query)
     return query if pattern is query.pattern else replace(query, pattern=pattern)
 
 
-def _ordered(node: a.Node, query: a.Query) -> a.Node:
+def _order_node(node: a.Node, query: a.Query) -> a.Node:
     """A node and all below it in order; the patterns of a conjunction's parts are put in order with
     it.
     """
@@ -83,14 +83,14 @@ def _ordered(node: a.Node, query: a.Query) -> a.Node:
         return _union(node, query)
     if below := children(node):
         flat = isinstance(node, a.Conjunction)
-        ordered = [c if flat and isinstance(c, a.Bgp) else _ordered(c, query) for c in below]
+        ordered = [c if flat and isinstance(c, a.Bgp) else _order_node(c, query) for c in below]
         node = with_children(node, ordered)
-    return _sorted(node, query)
+    return _sort_node(node, query)
 
 
 def _union(node: a.Union, query: a.Query) -> a.Node:
     """A UNION with its branches in order, however they are nested; the same object if they are."""
-    branches = [_ordered(branch, query) for branch in _branches(node)]
+    branches = [_order_node(branch, query) for branch in _branches(node)]
     branches.sort(key=lambda branch: _branch(branch, query))
     after = reduce(a.Union, branches)
     return node if after == node else after
@@ -127,17 +127,17 @@ def _branch(node: a.Node, query: a.Query) -> Key:
     return " ".join(_kinds(node)), sorted(forms), sorted(asked), sorted(constants)
 
 
-def _sorted(node: a.Node, query: a.Query) -> a.Node:
+def _sort_node(node: a.Node, query: a.Query) -> a.Node:
     """A node in order; the same object if it is."""
     match node:
         case a.Bgp(_, patterns) if len(patterns) > 1:
-            after: a.Node = _in_order(a.Conjunction((node,)), query).parts[0]
+            after: a.Node = _order_conjunction(a.Conjunction((node,)), query).parts[0]
         case a.Conjunction():
-            after = _in_order(node, query)
+            after = _order_conjunction(node, query)
         case a.Filter():
             after = _filters(node, query)
         case a.Group(child, keys, aggregates) if len(keys) > 1 or len(aggregates) > 1:
-            colours = _of_leaves(_read(child, query))
+            colours = _colours_of_leaves(_read(child, query))
             after = a.Group(
                 child,
                 tuple(sorted(keys, key=lambda name: colours.get(name, len(colours)))),
@@ -170,15 +170,19 @@ def _filters(node: a.Filter, query: a.Query) -> a.Node:
         conditions.append(child.condition)
         child = child.child
     one = not children(child)
-    colours = _of_leaves(_leaves(child, query)) if one else dict.fromkeys(possible(child), 0)
-    for condition in sorted([_turned(c, colours) for c in conditions], key=_by(colours)):
+    colours = (
+        _colours_of_leaves(_leaves(child, query))
+        if one
+        else dict.fromkeys(possible_variables(child), 0)
+    )
+    for condition in sorted([_order_arguments(c, colours) for c in conditions], key=_by(colours)):
         child = a.Filter(child, condition)
     return child
 
 
-def _in_order(node: a.Conjunction, query: a.Query) -> a.Conjunction:
+def _order_conjunction(node: a.Conjunction, query: a.Query) -> a.Conjunction:
     leaves = [leaf for part in node.parts for leaf in _leaves(part, query)]
-    colours = _told_apart(leaves)
+    colours = _colour_leaves(leaves)
     at = iter(_ranks([(colour, i) for i, colour in enumerate(colours)]))
     parts = sorted([_part(part, at) for part in node.parts], key=lambda ranked: ranked[0])
     return a.Conjunction(
@@ -192,8 +196,8 @@ def _conditions(
     """Conditions in order, by the colours of their variables."""
     if not conditions:
         return ()
-    variables = _of_variables(leaves, colours)
-    turned = [_turned(condition, variables) for condition in conditions]
+    variables = _colour_variables(leaves, colours)
+    turned = [_order_arguments(condition, variables) for condition in conditions]
     return tuple(sorted(turned, key=_by(variables)))
 
 
@@ -229,7 +233,7 @@ def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
             names = tuple(enumerate(variable for _, variable in columns))
             return [_Leaf((2, _source(source, query)), tuple(c for c, _ in columns), names)]
         case _:
-            names = tuple((0, name) for name in possible(part))
+            names = tuple((0, name) for name in possible_variables(part))
             return [_Leaf((3, len(names), " ".join(_kinds(part))), (), names)]
 
 
@@ -265,22 +269,22 @@ def _source(source: Source, query: a.Query) -> Key:
             return (2, name or "")
 
 
-def _of_leaves(leaves: Sequence[_Leaf]) -> Colours:
+def _colours_of_leaves(leaves: Sequence[_Leaf]) -> Colours:
     """The colours of all variables."""
-    return _of_variables(leaves, _told_apart(leaves))
+    return _colour_variables(leaves, _colour_leaves(leaves))
 
 
-def _told_apart(leaves: Sequence[_Leaf]) -> list[int]:
+def _colour_leaves(leaves: Sequence[_Leaf]) -> list[int]:
     """The colour of each leaf, as far as leaves can be told apart."""
-    colours = _refined(leaves, _ranks([leaf.form for leaf in leaves]))
+    colours = _refine_colours(leaves, _ranks([leaf.form for leaf in leaves]))
     pairs = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
-    colours = _refined(leaves, _ranks(pairs))
+    colours = _refine_colours(leaves, _ranks(pairs))
     for _ in range(ROUNDS):
         if (tie := _tie(colours)) is None:
             break
         # whichever of these comes first: nearly always they can change places
         apart = [(colour, i != tie) for i, colour in enumerate(colours)]
-        colours = _refined(leaves, _ranks(apart))
+        colours = _refine_colours(leaves, _ranks(apart))
     return colours
 
 
@@ -291,12 +295,12 @@ def _tie(colours: Sequence[int]) -> int | None:
     return None if tied is None else colours.index(tied)
 
 
-def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
+def _refine_colours(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
     """Colours that also say those of the leaves that share a variable, until no more is told."""
     for _ in range(ROUNDS):
         if max(colours, default=0) == len(leaves) - 1:
             return colours  # each has its own
-        of = _of_variables(leaves, colours)
+        of = _colour_variables(leaves, colours)
         finer = _ranks(
             [
                 (colour, tuple(sorted([(place, of[v]) for place, v in leaf.variables])))
@@ -309,7 +313,7 @@ def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
     return colours
 
 
-def _of_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[str, int]:
+def _colour_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[str, int]:
     """A variable's colour: in leaves of which colours it stands, and where."""
     places_by_name: dict[str, list[tuple[int, int]]] = {}
     for leaf, colour in zip(leaves, colours, strict=True):
@@ -325,20 +329,22 @@ def _ranks(keys: Sequence[Key]) -> list[int]:
     return [places[key] for key in keys]
 
 
-def _turned(condition: Expression, colours: Colours) -> Expression:
+def _order_arguments(condition: Expression, colours: Colours) -> Expression:
     """An expression with the arguments of symmetric operators in order, inner ones first."""
-    return _turned_and_key(condition, colours)[0]
+    return _ordered_with_key(condition, colours)[0]
 
 
-def _turned_and_key(condition: Expression, colours: Colours) -> tuple[Expression, Key]:
+def _ordered_with_key(condition: Expression, colours: Colours) -> tuple[Expression, Key]:
     """An expression in order, and its ``_key``."""
     if not isinstance(condition, Call):
         return condition, _key(condition, colours)
-    turned = [_turned_and_key(arg, colours) for arg in condition.args]
+    turned = [_ordered_with_key(arg, colours) for arg in condition.args]
     function = condition.function
     if function is Function.OR:
         args = tuple(sorted(_options([arg for arg, _ in turned]), key=_by(colours)))
-        options = _listed(args) or reduce(lambda one, other: Call(function, (one, other)), args)
+        options = _as_in_condition(args) or reduce(
+            lambda one, other: Call(function, (one, other)), args
+        )
         return options, _key(options, colours)
     if function in _SYMMETRIC:
         turned.sort(key=lambda one: one[1])
@@ -362,7 +368,7 @@ def _options(args: Sequence[Expression]) -> Iterator[Expression]:
             yield arg
 
 
-def _listed(options: Sequence[Expression]) -> Expression | None:
+def _as_in_condition(options: Sequence[Expression]) -> Expression | None:
     """Options of which each is that one variable equals a term which nothing else equals."""
     variables, terms = set[Expression](), list[Expression]()
     for option in options:

@@ -20,7 +20,7 @@ from levada.core.event_time import Window, WindowKind
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 _TIMED = frozenset(
     (
@@ -45,7 +45,7 @@ def equal_windows(query: a.Query, context: Context) -> a.Query:
     }
     if all(i == at for i, at in named.items()):
         return query
-    return rewritten(query, partial(_renamed, named))
+    return rewrite_query(query, partial(_rename_windows, named))
 
 
 def _nodes(node: a.Node) -> Iterator[a.Node]:
@@ -54,7 +54,7 @@ def _nodes(node: a.Node) -> Iterator[a.Node]:
         yield from _nodes(child)
 
 
-def _renamed(named: Mapping[int, int], node: a.Node) -> a.Node:
+def _rename_windows(named: Mapping[int, int], node: a.Node) -> a.Node:
     match node:
         case a.Bgp() | a.Entailed() | a.Came() if isinstance(node.source, a.InWindow):
             at = named.get(node.source.index, node.source.index)

@@ -11,7 +11,7 @@ from levada.core.expressions import Call, Const, Function, Var
 from levada.core.query_model import TriplePattern
 from levada.core.rdf_terms import Iri, Term
 from levada.plan.logical import nodes as a
-from levada.plan.logical.variables import possible
+from levada.plan.logical.variables import possible_variables
 
 _PLACES = ("..cs", "..cp", "..co")
 _THERE, _OTHER = "..there", "..other"
@@ -89,7 +89,7 @@ def _spread(node: a.Entailed, alternative: a.Alternative, whole: a.Node) -> a.No
     pairs = tuple((x, y) for group in node.alike for x in group for y in group if x != y)
     for place in (node.pattern.subject, node.pattern.object):
         if pairs and isinstance(place, Var) and place.name not in bound:
-            others = tuple(sorted(possible(whole) - {place.name}))
+            others = tuple(sorted(possible_variables(whole) - {place.name}))
             moved = a.Project(a.Extend(whole, _OTHER, place), (*others, _OTHER))
             spread = a.Project(
                 a.Join(moved, a.Values((_OTHER, place.name), pairs)), (*others, place.name)

@@ -32,7 +32,7 @@ from levada.plan.logical.ontology_schema import (
 )
 from levada.plan.optimizer.rule import Context
 from levada.plan.optimizer.rules.entailed_union import distinct_union
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 Position = Var | Term
 
@@ -52,7 +52,7 @@ def entail(query: a.Query, schema: Schema) -> a.Query:
     >>> len(entail(query, schema).pattern.alternatives)
     2
     """
-    return rewritten(query, _Rewriting(query, schema).node)
+    return rewrite_query(query, _Rewriting(query, schema).node)
 
 
 @dataclass(slots=True)

@@ -36,9 +36,9 @@ from levada.core.expressions import (
 from levada.core.rdf_terms import Term
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
-from levada.plan.logical.variables import certain, possible
+from levada.plan.logical.variables import certain_variables, possible_variables
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 MOST_PARTS = 200
 """A filter of more conditions stays as it is: each would be a node above the last one, and what
@@ -48,7 +48,7 @@ comes after walks them by recursion.
 
 def push_filters(query: a.Query, context: Context) -> a.Query:
     """The query with each part of a filter as deep as it can be."""
-    return rewritten(query, _push)
+    return rewrite_query(query, _push)
 
 
 def _push(node: a.Node) -> a.Node:
@@ -101,7 +101,9 @@ def _place(node: a.Node, condition: Expression, names: frozenset[str]) -> a.Node
                 return replace(node, child=_place(child, constant, names - {variable}))
         case a.Union(left, right):
             return a.Union(_place(left, condition, names), _place(right, condition, names))
-        case a.LeftJoin(left, right, _) if names.isdisjoint(possible(right) - certain(left)):
+        case a.LeftJoin(left, right, _) if names.isdisjoint(
+            possible_variables(right) - certain_variables(left)
+        ):
             return replace(node, left=_place(left, condition, names))
         case a.Minus(left, _) | a.Exists(left, _, _, _):
             return replace(node, left=_place(left, condition, names))
@@ -111,13 +113,15 @@ def _place(node: a.Node, condition: Expression, names: frozenset[str]) -> a.Node
             return a.Conjunction((node,), (condition,))
         case a.Join(left, right):
             if (at := _part((left, right), names)) is not None:
-                left, right = _placed((left, right), at, condition, names)
+                left, right = _place_in_child((left, right), at, condition, names)
                 return a.Join(left, right)
         case a.Conjunction(parts, conditions):
             at = _part(parts, names)
-            if at is None or any(_is_leaf(part) and names <= certain(part) for part in parts):
+            if at is None or any(
+                _is_leaf(part) and names <= certain_variables(part) for part in parts
+            ):
                 return a.Conjunction(parts, (*conditions, condition))
-            return a.Conjunction(_placed(parts, at, condition, names), conditions)
+            return a.Conjunction(_place_in_child(parts, at, condition, names), conditions)
         case _:
             pass
     return a.Filter(node, condition)
@@ -125,7 +129,9 @@ def _place(node: a.Node, condition: Expression, names: frozenset[str]) -> a.Node
 
 def _part(parts: tuple[a.Node, ...], names: frozenset[str]) -> int | None:
     """The first part all of whose solutions bind these variables."""
-    return next((i for i, part in enumerate(parts) if names and names <= certain(part)), None)
+    return next(
+        (i for i, part in enumerate(parts) if names and names <= certain_variables(part)), None
+    )
 
 
 def _is_leaf(node: a.Node) -> bool:
@@ -133,7 +139,7 @@ def _is_leaf(node: a.Node) -> bool:
     return not children(node) or isinstance(node, (a.Closure, a.SubQuery))
 
 
-def _placed(
+def _place_in_child(
     parts: tuple[a.Node, ...], at: int, condition: Expression, names: frozenset[str]
 ) -> tuple[a.Node, ...]:
     return (*parts[:at], _place(parts[at], condition, names), *parts[at + 1 :])

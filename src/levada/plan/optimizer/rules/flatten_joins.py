@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 
 def flatten_joins(query: a.Query, context: Context) -> a.Query:
     """The query with a conjunction for each tree of joins, the parts in the order of the text."""
-    return rewritten(query, _flatten)
+    return rewrite_query(query, _flatten)
 
 
 def _flatten(node: a.Node) -> a.Node:

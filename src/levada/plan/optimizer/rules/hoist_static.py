@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.plan.logical import nodes as a
-from levada.plan.logical.properties import HOISTED, Analysis, answered_once
+from levada.plan.logical.properties import HOISTED, Analysis, is_answered_once
 from levada.plan.logical.traversal import children, level, with_children
 from levada.plan.optimizer.rule import Context
 
@@ -32,9 +32,9 @@ def hoist_static(query: a.Query, context: Context) -> a.Query:
 
 def _hoist(node: a.Node, analysis: Analysis) -> a.Node:
     if isinstance(node, a.Project) and isinstance(node.child, a.Top):
-        hoisted = answered_once(node.child, analysis.of(node))  # what is hidden need not be kept
+        hoisted = is_answered_once(node.child, analysis.of(node))  # what is hidden need not be kept
     else:
-        hoisted = answered_once(node, analysis.of(node))
+        hoisted = is_answered_once(node, analysis.of(node))
     if hoisted and not isinstance(node, a.Closure):
         return a.Static(node)
     # where graphs stay as they are, paths are found once as they stand; not so what is in them

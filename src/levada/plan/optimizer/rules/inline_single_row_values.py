@@ -14,14 +14,14 @@ from collections import Counter
 
 from levada.core.expressions import Const
 from levada.plan.logical import nodes as a
-from levada.plan.logical.variables import possible
+from levada.plan.logical.variables import possible_variables
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 
 def one_row_values(query: a.Query, context: Context) -> a.Query:
     """The query with constants in place of parts of one row."""
-    return rewritten(query, _extend)
+    return rewrite_query(query, _extend)
 
 
 def _extend(node: a.Node) -> a.Node:
@@ -29,7 +29,7 @@ def _extend(node: a.Node) -> a.Node:
         return node
     if not any(map(_is_row, node.parts)):
         return node
-    uses = Counter(name for part in node.parts for name in possible(part))
+    uses = Counter(name for part in node.parts for name in possible_variables(part))
     rows = [
         part
         for part in node.parts

@@ -25,7 +25,7 @@ from levada.core.expressions import Expression, per_report, random
 from levada.core.query_model import Output, StreamWindow
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 MOST = 64
 Windows = Sequence[StreamWindow]
@@ -36,7 +36,7 @@ def recent_rows(query: a.Query, context: Context) -> a.Query:
     """The query with a node for each such pair of leaves."""
     if not any(on.window.kind is WindowKind.NOW for on in query.windows):
         return query
-    return rewritten(query, partial(_recent, query.windows))
+    return rewrite_query(query, partial(_recent, query.windows))
 
 
 def _recent(windows: Windows, node: a.Node) -> a.Node:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 _ROW = a.Values((), ((),))
 
 
 def drop_units(query: a.Query, context: Context) -> a.Query:
     """The query without joins with the empty group, and the like."""
-    return rewritten(query, _drop)
+    return rewrite_query(query, _drop)
 
 
 def _drop(node: a.Node) -> a.Node:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewritten
+from levada.plan.optimizer.traversal import rewrite_query
 
 
 def merge_slices(query: a.Query, context: Context) -> a.Query:
     """The query with one sort for ORDER BY with OFFSET and LIMIT."""
-    return rewritten(query, _merge)
+    return rewrite_query(query, _merge)
 
 
 def _merge(node: a.Node) -> a.Node:

@@ -58,16 +58,16 @@ class Chosen:
 def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
     """The order of a conjunction whose parts hang together."""
     n = len(keyed.parts)
-    current_cost = _priced(keyed.conjunction.tree, seen, costs)
-    step = (_best if n <= MOST else _greedy)(keyed, seen, costs)
+    current_cost = _order_cost(keyed.conjunction.tree, seen, costs)
+    step = (_search_all_orders if n <= MOST else _search_greedily)(keyed, seen, costs)
     tree, own_tree = step.tree, keyed.conjunction.tree
     if step.cost >= LESS * current_cost or tree == own_tree:
         return Chosen((), own_tree, current_cost, current_cost)
-    units = (tree,) if costs.measured else tuple(_shared(tree, seen))
+    units = (tree,) if costs.measured else tuple(_shared_subjoins(tree, seen))
     return Chosen(units, tree, step.cost, current_cost)
 
 
-def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> JoinStep:
+def _join_step(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> JoinStep:
     """Two sets of parts, joined."""
     left, right = mask_of(one.tree), mask_of(other.tree)
     cost = costs.join(left, right) / seen.wanted(left | right)
@@ -79,7 +79,7 @@ def _joined(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinSt
     return JoinStep(one.cost + other.cost + cost, tree)
 
 
-def _best(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
+def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     """The best of all orders."""
     n = len(keyed.parts)
     best: dict[int, JoinStep] = {}
@@ -95,7 +95,7 @@ def _best(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
             # each cut once: the first part is on one side
             rest = mask & ~part
             if part & low and part in best and rest in best and keyed.beside(part) & rest:
-                way = _joined(keyed, seen, costs, best[part], best[rest])
+                way = _join_step(keyed, seen, costs, best[part], best[rest])
                 if cheapest is None or way.cost < cheapest.cost:
                     cheapest = way
             part = (part - 1) & mask
@@ -104,21 +104,21 @@ def _best(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     return best[(1 << n) - 1]
 
 
-def _greedy(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
+def _search_greedily(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     """Two at a time, those that add least; of equal ones the first."""
     ways = {1 << i: JoinStep(0.0, i) for i in range(len(keyed.parts))}
     while len(ways) > 1:
         masks = list(ways)
         pairs = [(a, b) for i, a in enumerate(masks) for b in masks[i + 1 :] if keyed.beside(a) & b]
-        prices = [_added(seen, costs, ways[a], ways[b]) for a, b in pairs]
+        prices = [_added_cost(seen, costs, ways[a], ways[b]) for a, b in pairs]
         a, b = pairs[prices.index(min(prices))]
         tree = seen.running(a | b)
-        way = _joined(keyed, seen, costs, ways.pop(a), ways.pop(b))
+        way = _join_step(keyed, seen, costs, ways.pop(a), ways.pop(b))
         ways = {a | b: way if tree is None else JoinStep(0.0, tree), **ways}
     return next(iter(ways.values()))
 
 
-def _added(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> float:
+def _added_cost(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> float:
     """What joining two sets of parts adds: less than nothing, if that runs and they do not."""
     left, right = mask_of(one.tree), mask_of(other.tree)
     if seen.running(left | right) is not None:
@@ -126,20 +126,20 @@ def _added(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> float:
     return costs.join(left, right) / seen.wanted(left | right)
 
 
-def _priced(tree: Tree, seen: Seen, costs: Costs) -> float:
+def _order_cost(tree: Tree, seen: Seen, costs: Costs) -> float:
     """What an order adds."""
     if isinstance(tree, int) or seen.running(mask_of(tree)) == tree:
         return 0.0
-    below = sum(_priced(side, seen, costs) for side in tree)
+    below = sum(_order_cost(side, seen, costs) for side in tree)
     _, (left, right) = cuts_of(tree)[-1]
     return below + costs.join(left, right) / seen.wanted(left | right)
 
 
-def _shared(tree: Tree, seen: Seen) -> Sequence[Tree]:
+def _shared_subjoins(tree: Tree, seen: Seen) -> Sequence[Tree]:
     """The largest sub-joins of an order that others have, too."""
     if isinstance(tree, int):
         return []
     mask = mask_of(tree)
     if seen.running(mask) is not None or seen.wanted(mask) > 1:
         return [tree]
-    return [unit for side in tree for unit in _shared(side, seen)]
+    return [unit for side in tree for unit in _shared_subjoins(side, seen)]

@@ -22,7 +22,7 @@ from levada.plan.sharing.join_orders.subjoin_keys import Keyed, SubJoin
 SHARE, LEAST = 0.8, 20.0
 
 
-def better(
+def find_better_order(
     known: RunningSubjoins, followed: RunningConjunction, doomed: Collection[At]
 ) -> Chosen | None:
     """The order of a conjunction that adds so much less; None: there is none, or too little is
@@ -31,7 +31,7 @@ def better(
     n = len(followed.conjunction.parts)
     keyed = known.keyed(followed)
     whole = (1 << n) - 1
-    if not 2 < n <= MOST or not keyed.is_connected(whole) or not _measured(known, followed):
+    if not 2 < n <= MOST or not keyed.is_connected(whole) or not _is_measured(known, followed):
         return None
 
     def running(mask: int) -> Tree | None:
@@ -50,19 +50,19 @@ def better(
     if (tree := running(whole)) is not None:  # others have all of it
         costs = Costs.of(keyed, whole, rate, ())
         current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).current_cost
-        return _enough(Chosen((tree,), tree, 0.0, current_cost), followed)
+        return _require_gain(Chosen((tree,), tree, 0.0, current_cost), followed)
     cuts = [cut for _, cut in cuts_of(followed.conjunction.tree)]
     cuts += [cut for mask in keyed.connected(whole, n) if (cut := _cut(known, keyed, mask))]
-    return _enough(choose(keyed, seen, Costs.of(keyed, whole, rate, cuts)), followed)
+    return _require_gain(choose(keyed, seen, Costs.of(keyed, whole, rate, cuts)), followed)
 
 
-def _enough(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
+def _require_gain(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
     """An order, if it is another and adds so much less."""
     less = chosen.current_cost - chosen.cost >= LEAST and chosen.cost < SHARE * chosen.current_cost
     return chosen if less and chosen.units and chosen.tree != followed.conjunction.tree else None
 
 
-def _measured(known: RunningSubjoins, followed: RunningConjunction) -> bool:
+def _is_measured(known: RunningSubjoins, followed: RunningConjunction) -> bool:
     """Whether all parts and the joins that run have been measured."""
     masks = [1 << i for i in range(len(followed.conjunction.parts))]
     masks += [left | right for _, (left, right) in cuts_of(followed.conjunction.tree)]

@@ -96,17 +96,17 @@ class SubJoin:
     def canonical(self, tree: Tree) -> Tree:
         """A tree of these parts by their places in the key."""
         at = {place: i for i, place in enumerate(self.places)}
-        return _renamed(tree, at)
+        return _rename_places(tree, at)
 
     def here(self, tree: Tree) -> Tree:
         """A tree by places in the key as one of this conjunction's parts."""
-        return _renamed(tree, dict(enumerate(self.places)))
+        return _rename_places(tree, dict(enumerate(self.places)))
 
 
-def _renamed(tree: Tree, to: Mapping[int, int]) -> Tree:
+def _rename_places(tree: Tree, to: Mapping[int, int]) -> Tree:
     if isinstance(tree, int):
         return to[tree]
-    return _renamed(tree[0], to), _renamed(tree[1], to)
+    return _rename_places(tree[0], to), _rename_places(tree[1], to)
 
 
 @dataclass
@@ -205,7 +205,7 @@ def _sub_join(
         orders = [
             [i for group in each for i in group] for each in product(*map(permutations, alike))
         ]
-    labelled = [(_labelled(parts, order), tuple(order)) for order in orders]
+    labelled = [(_label_parts(parts, order), tuple(order)) for order in orders]
     key, order = min(labelled)
     if not conditions:
         return SubJoin(key, order)
@@ -221,7 +221,7 @@ def _labels(parts: Sequence[Part], order: Sequence[int]) -> list[object]:
     return list(dict.fromkeys(label for i in order for label in parts[i].labels))
 
 
-def _labelled(parts: Sequence[Part], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def _label_parts(parts: Sequence[Part], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     seen: dict[object, int] = {}
     return tuple(
         [

@@ -21,7 +21,7 @@ from levada.plan.sharing.join_orders.order_cost import mask_of
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 
 
-def followed(
+def locate_conjunctions(
     conjunctions: Sequence[Conjunction], installer: Installer, root: Op, installed: Op
 ) -> Iterator[tuple[RunningConjunction, Mapping[int, int]]]:
     """The conjunctions below ``root`` as they were ``installed``, and the numbers of the operators
@@ -43,7 +43,7 @@ def followed(
         yield RunningConjunction(installer, conjunction, {}, number), numbers
 
 
-def placed(
+def with_places(
     numbered: tuple[RunningConjunction, Mapping[int, int]],
     common: CommonSubexpressions,
     index: Mapping[Shape, int],

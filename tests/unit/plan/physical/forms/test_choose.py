@@ -12,11 +12,11 @@ from levada.plan.statistics.join_cost import (
     BinaryJoin,
     Part,
     Problem,
-    one_step,
+    cost_of_binary_joins,
+    cost_of_one_step,
     parts_of,
-    two_at_a_time,
 )
-from levada.plan.statistics.statistics import Values, agree
+from levada.plan.statistics.statistics import Values, agreement_probability
 
 SECONDS = 10  # that windows are long
 
@@ -87,19 +87,23 @@ def test_a_variable_of_few_values_or_of_a_heavy_one_loses(bad: Values) -> None:
     ends = part(300, x=good), part(300, y=good)
     middle = part(20_000, x=good, y=good)
     tied = chain(ends[0], middle, ends[1], partitions=8)
-    assert one_step(tied, "x").whole == pytest.approx(one_step(tied, "y").whole)
+    assert cost_of_one_step(tied, "x").whole == pytest.approx(cost_of_one_step(tied, "y").whole)
     for name, other in (("x", "y"), ("y", "x")):
         odd = replace(middle, values={**middle.values, name: bad})
         problem = Problem((ends[0], odd, ends[1]), tied.two, 8)
-        assert one_step(problem, name).busiest > 1.2 * one_step(problem, other).busiest
+        assert (
+            cost_of_one_step(problem, name).busiest > 1.2 * cost_of_one_step(problem, other).busiest
+        )
         assert best_of_one_step(choose(problem)) == other
 
 
 def test_with_one_partition_nothing_is_copied_twice() -> None:
     problem = abc(20_000, 20_000, 500, partitions=1)
-    assert one_step(problem, "x").rows == pytest.approx(4050)
-    assert one_step(problem, "x").cpu == pytest.approx(one_step(problem, "x").busiest)
-    assert one_step(abc(20_000, 20_000, 500), "x").rows == pytest.approx(4000 + 4 * 50)
+    assert cost_of_one_step(problem, "x").rows == pytest.approx(4050)
+    assert cost_of_one_step(problem, "x").cpu == pytest.approx(
+        cost_of_one_step(problem, "x").busiest
+    )
+    assert cost_of_one_step(abc(20_000, 20_000, 500), "x").rows == pytest.approx(4000 + 4 * 50)
 
 
 def test_a_circle_is_closed_by_what_both_ends_share() -> None:
@@ -136,7 +140,7 @@ def test_a_choice_asked_again_with_its_own_answer_is_the_same() -> None:
 
 def test_two_at_a_time_counts_what_is_made_and_moved() -> None:
     problem = abc(1000, 1000, 1000, keys=100)
-    cost = two_at_a_time(problem)
+    cost = cost_of_binary_joins(problem)
     between = problem.new((0, 1))
     assert between == pytest.approx(2 * 100 * 1000 / 100)
     assert cost.rows == pytest.approx(300 + between)
@@ -148,11 +152,13 @@ def test_two_at_a_time_counts_what_is_made_and_moved() -> None:
 def test_how_often_rows_agree_follows_from_what_was_seen() -> None:
     rng = np.random.default_rng(5)
     one, other = (rng.integers(0, 500, 4000).astype(np.uint64) for _ in range(2))
-    assert agree(Values.of(one), Values.of(other)) == pytest.approx(1 / 500, rel=0.2)
+    assert agreement_probability(Values.of(one), Values.of(other)) == pytest.approx(
+        1 / 500, rel=0.2
+    )
     strange = Values.of(other + np.uint64(10**6))
-    assert agree(Values.of(one), strange) < 1e-6
-    assert agree(Values.skewed(100, 0.5), Values.skewed(100, 0.5)) > 0.25
-    assert agree(even(1), even(1)) == 1
+    assert agreement_probability(Values.of(one), strange) < 1e-6
+    assert agreement_probability(Values.skewed(100, 0.5), Values.skewed(100, 0.5)) > 0.25
+    assert agreement_probability(even(1), even(1)) == 1
 
 
 def test_heavy_values_show_in_the_busiest_partition() -> None:

@@ -63,7 +63,7 @@ def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]
     ``CheckpointError``.
     """
     parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
-    found = [_total(rows, one) for rows in parts for one in query.each]
+    found = [_total(rows, one) for rows in parts for one in query.with_former_emits]
     return sum(n for n, _ in found), sum(reports for _, reports in found)
 
 
@@ -105,7 +105,9 @@ def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, F
     """Of late and files, where queries have other Emits than by the last manifest: what they had is
     theirs. Files are read for that, and where one has such a query all are put together anew.
     """
-    if not any(until > last.plan for q in plan.switched for until, _, _ in q.manner.formers):
+    if not any(
+        until > last.plan for q in plan.switched_queries for until, _, _ in q.manner.formers
+    ):
         return rows, last.totalled
     parts = [_read(root, name) for name, _ in last.totalled]
     found = [moved(plan, last.plan, part) for part in parts]

@@ -157,7 +157,7 @@ def moved(plan: Plan, since: int, rows: Frame) -> Frame:
     """
     now = {
         (node, member): (query.node, query.member)
-        for query in plan.switched
+        for query in plan.switched_queries
         for until, node, member in query.manner.formers
         if until > since
     }
@@ -194,7 +194,7 @@ class ResultTotals:
         """The solutions and reports of a query, by all Emits that it has had."""
         if query is None:
             return 0, 0
-        found = [self._of_emit(one) for one in query.each]
+        found = [self._of_emit(one) for one in query.with_former_emits]
         return sum(n for n, _ in found), sum(reports for _, reports in found)
 
     def _of_emit(self, query: QueryPlan) -> tuple[int, int]:

@@ -35,7 +35,7 @@ class Ontology:
     def schema(self, regime: Regime) -> Schema:
         """What the ontology says under a regime. Raises ``UsageError``, ``SourceError``."""
         if regime not in self._schemas:
-            self._schemas[regime] = Schema.of(self._read(regime), regime)
+            self._schemas[regime] = Schema.from_triples(self._read(regime), regime)
         return self._schemas[regime]
 
     def _read(self, regime: Regime) -> Iterator[Statement]:

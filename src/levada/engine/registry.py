@@ -183,7 +183,7 @@ class Registry:
                     found |= {
                         n: self._register_one(new[n]) for n in order_by_makers(new, self.known)
                     }
-                    mortal = [query for query in found.values() if query.options.ends]
+                    mortal = [query for query in found.values() if query.options.has_end]
                     self._check_ends(mortal)
                     for prepared in [*firsts.values(), *new.values()]:
                         self._warn(prepared)

@@ -39,7 +39,7 @@ def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> 
     """Reduces the rows of a node's input ``at`` to the ones that its home needs. Returns None if
     the rows are sent unchanged.
     """
-    reduction = node.known(less_of, at)
+    reduction = node.compute_once(less_of, at)
     if reduction is None or reduction.what is What.WHOLE or not frame.n:
         return None
     made = _WAYS[reduction.what](node, frame, pool)
@@ -52,22 +52,22 @@ def less_of(node: PlanNode, at: int) -> Any:
 
 
 def _partials(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
-    if (groups := node.of(s.RGroup)) is not None:
+    if (groups := node.as_step(s.RGroup)) is not None:
         return report_group_by.partials(groups, frame, pool, FEWER)
-    running = node.of(s.Running)
+    running = node.as_step(s.Running)
     assert running is not None, "partials are of groups"
     return incremental_group_by.partials(running, frame, pool, FEWER)
 
 
 def _values(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
-    groups = node.of(s.RGroup)
+    groups = node.as_step(s.RGroup)
     assert groups is not None, "distinct values are of groups of report rows"
     return report_group_by.values(groups, frame, FEWER)
 
 
 def _first(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     """The first rows of each report, as many as are shown at most."""
-    order = node.of(s.ROrder)
+    order = node.as_step(s.ROrder)
     assert order is not None and order.step.limit is not None, "an order with LIMIT"
     if "w" in frame:
         return None  # rows of a result that is kept by changes

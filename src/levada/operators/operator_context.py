@@ -108,13 +108,13 @@ class OperatorContext:
 
     def answered(self, node: PlanNode) -> Bools:
         """The members without windows that are answered in this epoch."""
-        return node.read_whole(self.statics.first, self.statics.replaced)
+        return node.members_read_whole(self.statics.first, self.statics.replaced)
 
     def home(self, node: PlanNode) -> Home:
         """Returns the members of a node that are at home in this partition, and the groups of all
         homes.
         """
-        group, at = group_and_partition(node.known(_home_hash), self.place.groups)
+        group, at = group_and_partition(node.compute_once(_home_hash), self.place.groups)
         return Home(np.equal(at, self.place.partition) & (node.home >= 0), group)
 
     def horizons(self, node: PlanNode) -> Horizons:
@@ -123,7 +123,7 @@ class OperatorContext:
 
         Rows of static graphs that may be replaced are joined with those of any stream.
         """
-        streams = node.known(_streams)
+        streams = node.compute_once(_streams)
         of = streams if len(streams) else slice(None)
         old, new = (int(w[of].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
         return Horizons(max(old - 1, MIN), max(new - 1, MIN))

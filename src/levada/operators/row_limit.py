@@ -30,7 +30,7 @@ def most_rows(node: PlanNode, limits: QueryLimits) -> int:
     """
     if not limits.made:
         return limits.rows
-    return min(limits.rows, limits.made // node.known(_width))
+    return min(limits.rows, limits.made // node.compute_once(_width))
 
 
 def _width(node: PlanNode) -> int:
@@ -105,7 +105,7 @@ def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
     """
     maxima = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
     if limits.by_query:
-        at = node.known(_members)
+        at = node.compute_once(_members)
         for query, of in limits.by_query.items():
             maxima[at.get(query, [])] = getattr(of, word) or _NONE
     return maxima

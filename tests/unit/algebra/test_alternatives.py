@@ -40,7 +40,7 @@ def shown(goal: TriplePattern, schema: Schema, *, static: bool = False) -> set[s
 
 
 def test_a_class_is_had_by_sub_classes_domains_and_ranges() -> None:
-    schema = Schema.of([(A, SUB_CLASS, B), (p, DOMAIN, A), (q, RANGE, B)], Regime.RDFS)
+    schema = Schema.from_triples([(A, SUB_CLASS, B), (p, DOMAIN, A), (q, RANGE, B)], Regime.RDFS)
     assert shown(TriplePattern(X, TYPE, B), schema) == {
         "?x a B",
         "?x a A",
@@ -52,14 +52,14 @@ def test_a_class_is_had_by_sub_classes_domains_and_ranges() -> None:
 
 
 def test_a_variable_class_gets_the_class_of_each_alternative() -> None:
-    schema = Schema.of([(A, SUB_CLASS, B), (p, RANGE, A)], Regime.RDFS)
+    schema = Schema.from_triples([(A, SUB_CLASS, B), (p, RANGE, A)], Regime.RDFS)
     assert shown(TriplePattern(X, TYPE, Y), schema) == {
         "?x a ?y", "?x a A | y=B", "?..s p ?x | y=A | no literal", "?..s p ?x | y=B | no literal",
     }  # fmt: skip
 
 
 def test_a_variable_predicate_gets_all_that_follows_from_any_property() -> None:
-    schema = Schema.of([(p, SUB_PROPERTY, q), (q, DOMAIN, A)], Regime.RDFS)
+    schema = Schema.from_triples([(p, SUB_PROPERTY, q), (q, DOMAIN, A)], Regime.RDFS)
     assert shown(TriplePattern(X, P, Y), schema) == {
         "?x ?p ?y", "?x p ?y | p=q", "?x p ?..o | p=a | y=A", "?x q ?..o | p=a | y=A",
     }  # fmt: skip
@@ -72,7 +72,7 @@ def test_a_variable_predicate_gets_all_that_follows_from_any_property() -> None:
 
 
 def test_constants_go_to_their_place_in_the_explicit_triple() -> None:
-    schema = Schema.of([(p, INVERSE, q)], Regime.OWL)
+    schema = Schema.from_triples([(p, INVERSE, q)], Regime.OWL)
     a, b = Iri("a1"), Iri("b1")
     assert shown(TriplePattern(a, q, X), schema) == {"a1 q ?x", "?x p a1"}
     assert shown(TriplePattern(a, q, b), schema) == {"a1 q b1", "b1 p a1"}
@@ -83,7 +83,7 @@ def test_constants_go_to_their_place_in_the_explicit_triple() -> None:
 
 
 def test_a_variable_that_stands_twice_is_one_value() -> None:
-    schema = Schema.of([(A, SUB_CLASS, B), (p, RANGE, A), (p, INVERSE, q)], Regime.OWL)
+    schema = Schema.from_triples([(A, SUB_CLASS, B), (p, RANGE, A), (p, INVERSE, q)], Regime.OWL)
     assert shown(TriplePattern(X, TYPE, X), schema) == {
         "?x a ?x", "B a A | x=B", "?..s p A | x=A", "?..s p B | x=B", "A q ?..o | x=A | no literal",
         "B q ?..o | x=B | no literal",
@@ -93,7 +93,9 @@ def test_a_variable_that_stands_twice_is_one_value() -> None:
 
 
 def test_terms_that_are_the_same_stand_for_a_constant() -> None:
-    schema = Schema.of([(Iri("a1"), SAME, Iri("a2")), (A, SAME, B), (p, SAME, q)], Regime.OWL)
+    schema = Schema.from_triples(
+        [(Iri("a1"), SAME, Iri("a2")), (A, SAME, B), (p, SAME, q)], Regime.OWL
+    )
     assert shown(TriplePattern(Iri("a1"), q, X), schema) == {
         "a1 q ?x",
         "a2 q ?x",
@@ -104,7 +106,7 @@ def test_terms_that_are_the_same_stand_for_a_constant() -> None:
 
 
 def test_in_static_data_classes_are_below_themselves() -> None:
-    schema = Schema.of([(p, DOMAIN, A)], Regime.RDFS)
+    schema = Schema.from_triples([(p, DOMAIN, A)], Regime.RDFS)
     goal = TriplePattern(X, SUB_CLASS, Y)
     assert shown(goal, schema) == {"?x sub ?y"}
     assert shown(goal, schema, static=True) == {

@@ -29,7 +29,7 @@ def cql(text: str) -> a.Query:
 
 def true_of(query: a.Query) -> set[str]:
     """The names of what is true of a query's pattern."""
-    found = Analysis.over(query.windows).of(query.pattern)
+    found = Analysis.with_windows(query.windows).properties_of(query.pattern)
     return {f.name for f in fields(Properties) if getattr(found, f.name)}
 
 
@@ -98,17 +98,22 @@ def test_queries_over_tuples(text: str, expected: str) -> None:
 
 
 def test_what_is_not_by_changes_is_said_in_words() -> None:
-    said = Analysis().of(cql("Select k, Count(Distinct v) From S [Range 9 s] Group By k").pattern)
+    said = Analysis().properties_of(
+        cql("Select k, Count(Distinct v) From S [Range 9 s] Group By k").pattern
+    )
     assert said.not_by_changes == ""
-    assert Analysis().of(sparql(LEAF).pattern).not_by_changes == "a pattern over RDF"
+    assert Analysis().properties_of(sparql(LEAF).pattern).not_by_changes == "a pattern over RDF"
 
 
 def test_a_part_is_looked_at_once() -> None:
     query, analysis = sparql(f"{LEAF} OPTIONAL {{ ?s :a ?b }}"), Analysis()
-    found = analysis.of(query.pattern)
-    assert analysis.of(query.pattern) is found
+    found = analysis.properties_of(query.pattern)
+    assert analysis.properties_of(query.pattern) is found
     (child,) = children(query.pattern)
-    assert analysis.of(child) is analysis.of(child) and analysis.of(child) == found
+    assert (
+        analysis.properties_of(child) is analysis.properties_of(child)
+        and analysis.properties_of(child) == found
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,4 +129,4 @@ def test_a_part_is_looked_at_once() -> None:
 def test_what_is_answered_once(group: str, once: bool) -> None:
     with disable_rules(*OPTIONAL):
         (part,) = children(optimize(sparql(group)).pattern)
-    assert is_answered_once(part, Analysis().of(part)) is once
+    assert is_answered_once(part, Analysis().properties_of(part)) is once

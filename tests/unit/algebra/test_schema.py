@@ -30,15 +30,15 @@ Statement = tuple[Term, Term, Term]
 
 
 def schema(*statements: Statement, regime: Regime = Regime.OWL) -> Schema:
-    return Schema.of(statements, regime)
+    return Schema.from_triples(statements, regime)
 
 
 def test_classes_are_closed_along_cycles() -> None:
     found = schema((A, SUB_CLASS, B), (B, SUB_CLASS, C), (C, SUB_CLASS, B), (D, SUB_CLASS, A))
-    assert found.above(A) == {A, B, C}
-    assert found.above(C) == {B, C}
-    assert found.below(B) == {A, B, C, D}
-    assert found.above(Iri("e:other")) == {Iri("e:other")}
+    assert found.superclasses(A) == {A, B, C}
+    assert found.superclasses(C) == {B, C}
+    assert found.subclasses(B) == {A, B, C, D}
+    assert found.superclasses(Iri("e:other")) == {Iri("e:other")}
 
 
 def test_properties_turn_and_turn_back() -> None:
@@ -77,10 +77,10 @@ def test_rdfs_knows_nothing_of_owl() -> None:
         (P, EQUAL_PROPERTY, Q),
     ]
     found = schema(*said, regime=Regime.RDFS)
-    assert found.above(A) == {A} and found.superproperties(P) == {(P, False, False)}
+    assert found.superclasses(A) == {A} and found.superproperties(P) == {(P, False, False)}
     assert not found.transitive and not found.alike
     owl = schema(*said)
-    assert owl.above(A) == {A, B} == owl.above(B)
+    assert owl.superclasses(A) == {A, B} == owl.superclasses(B)
     assert owl.superproperties(P) == {
         (p, turned, turned) for p in (P, Q) for turned in (False, True)
     }
@@ -97,7 +97,7 @@ def test_what_is_the_same_shares_all_that_is_said() -> None:
         (D, SAME, Literal("d")),
     )
     assert found.alike == ((A, B, C), (P, Q))
-    assert found.above(C) == {A, B, C, D}
+    assert found.superclasses(C) == {A, B, C, D}
     assert {typing.property for typing in found.typings[D]} == {P, Q}
     assert found.same_as(B) == (B, A, C) and found.same_as(D) == (D,)
 
@@ -108,7 +108,7 @@ def test_blank_nodes_lie_between_but_are_no_predicates() -> None:
     )
     assert (Q, False, False) in found.superproperties(P)
     assert found.subproperties(Q) == {(Q, False, False), (P, False, False)}
-    assert Blank("c") in found.above(A)
+    assert Blank("c") in found.superclasses(A)
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,11 @@ def test_a_newcomer_shares_what_nothing_meets_in_vain_in(group: str, tmp_path: P
 
 def test_what_is_dear_stays_so_until_it_is_much_less() -> None:
     dear = UnprofitableJoins()
-    dear.see({"3 0": [1000, 3500, 10, 500], "4 0": [10, 900, 1, 1]})
+    dear.observe({"3 0": [1000, 3500, 10, 500], "4 0": [10, 900, 1, 1]})
     assert dear.joins == {(3, 0)}, "of few pairs nothing is said"
-    dear.see({"3 0": [1000, 1500, 10, 500]})
+    dear.observe({"3 0": [1000, 1500, 10, 500]})
     assert dear.joins == {(3, 0)}
-    dear.see({"3 0": [1000, 1000, 10, 500]})
+    dear.observe({"3 0": [1000, 1000, 10, 500]})
     assert not dear.joins
 
 

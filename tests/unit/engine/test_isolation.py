@@ -163,7 +163,7 @@ def _raise(self: Any, error: Exception, intention: Any) -> None:
     raise error
 
 
-@pytest.mark.parametrize("method", ["add", "_noted"])
+@pytest.mark.parametrize("method", ["add", "_note_root"])
 def test_failure_of_planning_suspends_the_query_alone(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

@@ -103,12 +103,12 @@ class Bench:
 
     def node(self, step: type[Kind], number: int = 0) -> PlanNode[Kind]:
         """The node of this step; ``number`` if there are several."""
-        nodes = (self.plan.nodes[n].of(step) for n in self.plan.order)
+        nodes = (self.plan.nodes[n].as_step(step) for n in self.plan.order)
         return [node for node in nodes if node is not None][number]
 
     def join(self, kind: JoinKind) -> PlanNode[ReportJoin]:
         """The join of report rows of this kind."""
-        joins = (self.plan.nodes[n].of(ReportJoin) for n in self.plan.order)
+        joins = (self.plan.nodes[n].as_step(ReportJoin) for n in self.plan.order)
         return next(n for n in joins if n is not None and n.step.kind is kind)
 
     def frame(

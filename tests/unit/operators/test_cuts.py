@@ -35,7 +35,7 @@ def test_rows_between_two_borders_enter_and_leave_alike(
     found: list[Window], some: list[int]
 ) -> None:
     members = [Member(windows=(w,), streams=("s",), start=MIN) for w in found]
-    table = WindowTable.of(members, {"s": 0})
+    table = WindowTable.from_members(members, {"s": 0})
     times = np.array([MIN, *some, MAX], np.int64)
     entering, leaving = borders(table, np.ones(len(found), np.bool_), 0)
     enter, leave = cut(times, entering, ROOM), cut(times, leaving, ROOM)

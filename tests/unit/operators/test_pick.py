@@ -43,7 +43,7 @@ def plan_of(pairs: list[tuple[str, str]], gone: int) -> Plan:
 
 
 def node_of(plan: Plan) -> PlanNode[s.Pick]:
-    (node,) = [n for number in plan.order if (n := plan.nodes[number].of(s.Pick)) is not None]
+    (node,) = [n for number in plan.order if (n := plan.nodes[number].as_step(s.Pick)) is not None]
     return node
 
 

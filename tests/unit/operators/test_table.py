@@ -240,9 +240,11 @@ def test_a_step_cannot_do_without_inputs_that_it_has(plans: list[Plan]) -> None:
 
 def test_what_a_node_knows_is_worked_out_once_and_not_written(plans: list[Plan]) -> None:
     (node,) = [n for n in plans[10].nodes.values() if isinstance(n.step, s.Select)]
-    found = node.known(identities, 7)
-    assert node.known(identities, 7) is found
-    assert not np.array_equal(node.known(identities, 8), found), "another seed, other identities"
+    found = node.compute_once(identities, 7)
+    assert node.compute_once(identities, 7) is found
+    assert not np.array_equal(node.compute_once(identities, 8), found), (
+        "another seed, other identities"
+    )
     again: PlanNode[Any] = pickle.loads(pickle.dumps(node))
     assert set(vars(again)) == {field.name for field in fields(PlanNode)}
-    assert again.known(identities, 7).tolist() == found.tolist()
+    assert again.compute_once(identities, 7).tolist() == found.tolist()

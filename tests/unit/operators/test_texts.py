@@ -163,7 +163,7 @@ def listing(of: str, draw: random.Random) -> str:
 
 def picks_of(plan: Plan) -> Iterator[PlanNode[s.Pick]]:
     for number in plan.order:
-        if (node := plan.nodes[number].of(s.Pick)) is not None:
+        if (node := plan.nodes[number].as_step(s.Pick)) is not None:
             yield node
 
 
@@ -177,7 +177,7 @@ def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: TermLookup) -> B
     slow = pick(node, (rows,), OperatorContext.of_rows(pool))
     fast = route(node, consumer, frame, layout, pool, mixed=True)
     assert slow is not None and rows_of(slow) == rows_of(fast)
-    return node.known(finder_of, pool.seed).find_owners(rows, pool)[2]
+    return node.compute_once(finder_of, pool.seed).find_owners(rows, pool)[2]
 
 
 def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: TermLookup) -> Frame:

@@ -14,7 +14,7 @@ from levada.plan.optimizer.rules.entailment import entail_patterns
 
 GROUP = "WINDOW :w { ?s :p ?v . ?s :q ?x }"
 P, Q = Iri("http://e/p"), Iri("http://e/q")
-BELOW = Context(Schema.of([(P, SUB_PROPERTY, Q)], Regime.RDFS))
+BELOW = Context(Schema.from_triples([(P, SUB_PROPERTY, Q)], Regime.RDFS))
 
 
 def test_without_a_schema_patterns_are_what_they_say() -> None:

@@ -50,7 +50,7 @@ def test_what_is_told_is_known(seed: int) -> None:
     assert {(a, b): told.at(a, b) for a in range(10) for b in range(21)} == {
         (a, b): known.get((a, b)) for a in range(10) for b in range(21)
     }
-    members = MemberTable.of([Member((0,), query=f"q{i}") for i in range(21)])
+    members = MemberTable.from_members([Member((0,), query=f"q{i}") for i in range(21)])
     plan = cast(Plan, SimpleNamespace(nodes={a: SimpleNamespace(members=members) for a in [4]}))
     one = {at: counts for at, counts in known.items() if at[0] == 4}
     assert told_of(one).by_name(plan) == {f"q{op}": counts for (_, op), counts in one.items()}

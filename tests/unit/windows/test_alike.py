@@ -29,9 +29,9 @@ def test_watermarks_are_those_of_each(seed: int) -> None:
     first = member(rng, width)
     members = [first if seed % 2 else member(rng, width) for _ in range(size)]
     members = [one._replace(start=rng.randrange(9)) for one in members]
-    table = WindowTable.of(members, STREAMS)
+    table = WindowTable.from_members(members, STREAMS)
     same = len({(one.windows, tuple(map(STREAMS.get, one.streams))) for one in members}) == 1
-    assert table.alike == same and (table.one_stream or not same)
+    assert table.is_uniform == same and (table.has_one_stream or not same)
     streams = np.array([rng.randrange(100) for _ in STREAMS], np.int64)
     expected = [
         min((int(streams[STREAMS[s]]) for s in one.streams if s in STREAMS), default=MAX)
@@ -42,5 +42,5 @@ def test_watermarks_are_those_of_each(seed: int) -> None:
 
 
 def test_of_nobody() -> None:
-    table = WindowTable.of([], STREAMS)
-    assert table.alike and watermark(table, np.zeros(3, np.int64)).tolist() == []
+    table = WindowTable.from_members([], STREAMS)
+    assert table.is_uniform and watermark(table, np.zeros(3, np.int64)).tolist() == []

@@ -39,7 +39,7 @@ times = st.tuples(
 def test_rows_count_where_all_windows_say_so(
     first: Window, second: Window, rows: list[tuple[tuple[int, int, int], tuple[int, int, int]]]
 ) -> None:
-    table = WindowTable.of(
+    table = WindowTable.from_members(
         [Member(windows=(first, second), streams=("s", "t"), start=MIN)], {"s": 0, "t": 1}
     )
     layout = Layout((), (Span(True, True), Span(True, True)))
@@ -67,14 +67,14 @@ def test_a_watermark_is_the_least_of_the_streams() -> None:
         Member(windows=(Window(WindowKind.NOW),) * len(names), streams=names)
         for names in (("s",), ("s", "t"), ())
     ]
-    table = WindowTable.of(members, {"s": 0, "t": 1})
+    table = WindowTable.from_members(members, {"s": 0, "t": 1})
     assert watermark(table, np.array([70, 50])).tolist() == [70, 50, MAX]
 
 
 def test_a_quarter_of_the_longest_window() -> None:
     def of(*some: Window) -> int:
         return max_run_span(
-            WindowTable.of([Member(windows=some, streams=("s",) * len(some))], {"s": 0})
+            WindowTable.from_members([Member(windows=some, streams=("s",) * len(some))], {"s": 0})
         )
 
     assert of(Window(WindowKind.RANGE, 4000), Window(WindowKind.RANGE, 8000)) == 2000

@@ -92,4 +92,4 @@ class SampledStatistics:
 def _values(column: Words) -> Values:
     """The values of a column; rows without one join with none."""
     there = column[column != 0]
-    return Values.of(there if len(there) else column)
+    return Values.from_rows(there if len(there) else column)

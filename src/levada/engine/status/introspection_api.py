@@ -135,9 +135,9 @@ def _holder(watermarks: Mapping[str, int], plan: Plan) -> str | None:
     """The stream, of these from outside, that holds queries back most: the least of those that some
     query reads together. Who reads what queries make waits for whatever these read.
     """
-    read = [name for name in watermarks if name in plan.read]
+    read = [name for name in watermarks if name in plan.read_streams]
     held = set()
-    for streams in plan.together:
+    for streams in plan.stream_sets:
         made = any(map(is_derived, streams))
         own = [name for name in read if made or name in streams]
         if len(own) > 1:

@@ -360,7 +360,7 @@ def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     return {
         display_name(n): record
         for n, record in streams
-        if not is_derived(n) or (n in plan.made and n in plan.read)
+        if not is_derived(n) or (n in plan.made and n in plan.read_streams)
     }
 
 

@@ -225,7 +225,7 @@ def _filled(
 ) -> dict[str, TemplateInstance]:
     """The rows of the template: texts whose terms are others than each other and than the rest."""
     found: dict[str, TemplateInstance] = {}
-    fixed, several = template.fixed, len(holes)
+    fixed, several = template.fixed_terms, len(holes)
     for asked, constants in texts:
         terms = tuple([hole.term(constants.tokens) for hole in holes])
         if len({*terms}) == several and fixed.isdisjoint(terms):

@@ -75,7 +75,7 @@ class _Checker:
                 form.projection or (), set(variables_in_scope(where, modifiers, values))
             )
             if grouped:
-                self._grouped(form.projection or (), modifiers)
+                self._check_grouping(form.projection or (), modifiers)
 
     def _projection(self, projection: Iterable[ast.Projected], taken: set[str]) -> None:
         for item in projection:
@@ -93,7 +93,9 @@ class _Checker:
             )
         taken.add(variable.name)
 
-    def _grouped(self, projection: Iterable[ast.Projected], modifiers: ast.Modifiers) -> None:
+    def _check_grouping(
+        self, projection: Iterable[ast.Projected], modifiers: ast.Modifiers
+    ) -> None:
         known = {key.variable.name for key in modifiers.group_by if key.variable is not None}
         known |= {
             key.expression.name for key in modifiers.group_by if isinstance(key.expression, ast.Var)

@@ -97,12 +97,12 @@ def patterns_of(
         many = _build_many(nodes, chosen, seed)
         if many.table.n > MOST_COUNTED:
             return many
-    return _one_by_one(nodes, chosen, seed, wanted.every.rest)
+    return _one_by_one(nodes, chosen, seed, wanted.all_as_rest.rest)
 
 
 def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | None:
     """Whether the node is full, represents no terms, and has chosen members."""
-    match = node.of(s.Match)
+    match = node.as_step(s.Match)
     return match if match and node.is_full and not match.step.lifted and mask.any() else None
 
 
@@ -131,14 +131,14 @@ def _with_terms(
     lifted = {
         m.id: (m, c)
         for n, c in zip(nodes, chosen, strict=True)
-        if (m := n.of(s.Match)) is not None and m.step.lifted and c.any()
+        if (m := n.as_step(s.Match)) is not None and m.step.lifted and c.any()
     }
     rest = _one_by_one(nodes, chosen, seed, wanted.rest)
     if not lifted:
         return rest
     first, _ = next(iter(lifted.values()))
     follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in lifted.values()])
-    lasting = first.kept(
+    lasting = first.compute_once_at(
         f"terms {seed}",
         follows,
         lambda: _one_by_one(
@@ -170,7 +170,7 @@ def _one_by_one(
     matches: list[tuple[PlanNode[s.Match], Longs, Ints]] = []
     stars_: list[tuple[PlanNode[s.Star], Longs]] = []
     for node, mask in zip(nodes, chosen, strict=True):
-        match, star = node.of(s.Match), node.of(s.Star)
+        match, star = node.as_step(s.Match), node.as_step(s.Star)
         if not mask.any() or (match is None and star is None):
             continue
         legs = _legs(node.step)
@@ -197,7 +197,7 @@ def _one_by_one(
     ways = tuple(
         _ways(entailed, mask, index, seed)
         for node, mask in zip(nodes, chosen, strict=True)
-        if mask.any() and (entailed := node.of(s.Entailed)) is not None
+        if mask.any() and (entailed := node.as_step(s.Entailed)) is not None
     )
     if not index:
         return None
@@ -210,7 +210,7 @@ def _plain(node: PlanNode, mask: npt.NDArray[np.bool_]) -> bool:
     """Whether the patterns of a node follow from its members alone, one of each; or none is
     chosen.
     """
-    match = node.of(s.Match)
+    match = node.as_step(s.Match)
     return not mask.any() or (match is not None and not match.step.lifted)
 
 
@@ -219,9 +219,11 @@ def _build_many(
 ) -> Patterns:
     """The patterns of very many members of Match nodes."""
     node_members = [
-        (m, np.flatnonzero(c)) for n, c in zip(nodes, chosen, strict=True) if (m := n.of(s.Match))
+        (m, np.flatnonzero(c))
+        for n, c in zip(nodes, chosen, strict=True)
+        if (m := n.as_step(s.Match))
     ]
-    parts = [node.known(_records, seed)[members] for node, members in node_members]
+    parts = [node.compute_once(_records, seed)[members] for node, members in node_members]
     records, number = distinct_records(np.concatenate(parts))
     ends = np.cumsum([len(part) for part in parts])
     matches = []
@@ -247,7 +249,7 @@ def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str 
     relaxed pattern represents.
     """
     constants = [None if t is None else str(t) for t in node.members[member].constants]
-    match = node.of(s.Match)
+    match = node.as_step(s.Match)
     if match is None or not match.step.lifted:
         yield constants
         return

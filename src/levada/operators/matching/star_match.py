@@ -156,7 +156,7 @@ def _has_equal_bindings(step: s.Star, rows: Sequence[Longs], triples: Triples) -
     subject is shared).
     """
     keep: Bools | None = None
-    for first, others in step.shared():
+    for first, others in step.shared_slots():
         a = term_at(first, triples), rows[first[0]]
         for other in others:
             b = term_at(other, triples), rows[other[0]]

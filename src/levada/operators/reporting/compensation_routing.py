@@ -58,14 +58,14 @@ class CompensationRouter:
         ``ExcessError``.
         """
         consumer, after = edges
-        target = self.plan.nodes[after.node].of(s.RangedChanges)
-        picks = self.plan.nodes[consumer.node].of(s.Pick)
+        target = self.plan.nodes[after.node].as_step(s.RangedChanges)
+        picks = self.plan.nodes[consumer.node].as_step(s.Pick)
         if target is None or picks is None:
             return None
         families = families_of(target, sharing_demand_of(self.plan))
         rows = project_for_consumer(out, without_fan(consumer), node.layout)
         of = families.of_number[rows["op"]]
-        if node.of(s.Join) is not None:
+        if node.as_step(s.Join) is not None:
             self.met.add_output(node.id, rows, families.sizes[of])
         longest = families.longest[of[of >= 0]]
         taken = rows.where(of >= 0).with_(op=longest)
@@ -98,8 +98,8 @@ class CompensationRouter:
         """Returns and counts the rows of each pick, without the rows that no pick wants. Raises
         ``ExcessError``.
         """
-        mixed = picks.known(_has_mixed_windows, sharing_demand_of(self.plan))
-        met = None if node.of(s.Join) is None else self.met
+        mixed = picks.compute_once(_has_mixed_windows, sharing_demand_of(self.plan))
+        met = None if node.as_step(s.Join) is None else self.met
         picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
         if picks.layout.report:  # the report's input has been counted
             return picked
@@ -114,12 +114,12 @@ class CompensationRouter:
         """Returns and counts the rows for a report with picks above it; None if the consumer is not
         such a report. Raises ``ExcessError``.
         """
-        report = self.plan.nodes[consumer.node].of(s.Report)
+        report = self.plan.nodes[consumer.node].as_step(s.Report)
         if report is None or not is_picked(self.plan, report):
             return None
         readers = readers_of(report, sharing_demand_of(self.plan), self.pool.seed)
         report_rows, rows, picks = select_reported(consumer, out, node.layout, readers, self.pool)
-        if node.of(s.Join) is not None:
+        if node.as_step(s.Join) is not None:
             self.met.add_output(node.id, rows, picks)
         self._reports[report.id] = many = self._reports.get(report.id, 0) + report_rows.n
         if many > most_rows(report, self.limits):
@@ -131,8 +131,12 @@ class CompensationRouter:
         need.
         """
         target, shares = self.plan.nodes[consumer.node], sharing_demand_of(self.plan)
-        join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
-        if (static := target.of(s.RelaxedStatic)) is not None:
+        join, made, kept = (
+            target.as_step(s.Join),
+            target.as_step(s.Occur),
+            target.as_step(s.RelaxedStream),
+        )
+        if (static := target.as_step(s.RelaxedStatic)) is not None:
             return drop_unwanted(static, 0, frame, shares, self.pool)
         if join is not None and join.step.relaxed:
             if is_arranged(join.step, consumer.input):  # read where it is
@@ -151,4 +155,4 @@ class CompensationRouter:
 
 
 def _has_mixed_windows(node: PlanNode, shares: SharingDemand) -> bool:
-    return shares.mixed(node.id)
+    return shares.has_mixed_windows(node.id)

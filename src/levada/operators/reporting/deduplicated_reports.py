@@ -113,7 +113,7 @@ class Readers:
 
 def readers_of(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Readers:
     """Returns the readers of a report, computed once."""
-    return node.known(_readers, shares, seed)
+    return node.compute_once(_readers, shares, seed)
 
 
 def select_reported(
@@ -155,7 +155,7 @@ def _of_each(
     """
     every = concat([part for part in parts if part.n])
     for consumer in node.consumers:
-        picks = plan.nodes[consumer.node].of(s.Pick)
+        picks = plan.nodes[consumer.node].as_step(s.Pick)
         assert picks is not None, "picks alone read it"
         below = picks.members.inputs[0]
         schedules = replace(node.schedules, of_member=node.schedules.of_member[below])

@@ -104,7 +104,7 @@ class Calendar:
         """Returns the members that determine the due closes of all: only the first, if all members
         have its windows.
         """
-        return slice(0, 1) if self.table.alike else slice(None)
+        return slice(0, 1) if self.table.is_uniform else slice(None)
 
     def _next_close(self, j: int, x: Times) -> Times:
         """Returns the smallest close of window j after x, for each member or for the first ones."""
@@ -149,7 +149,7 @@ class Calendar:
         """
         schedules = self.node.schedules
         known = {stream: seen.ts for stream, seen in self.element_times.items()}
-        same: npt.NDArray[np.int64] = schedules.families.alike(known)[schedules.of_member]
+        same: npt.NDArray[np.int64] = schedules.families.first_equal(known)[schedules.of_member]
         return same
 
     @property

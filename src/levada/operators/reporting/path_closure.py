@@ -47,7 +47,7 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: OperatorContext) -> 
     terms = every.take(first)
     zero = np.zeros(terms.n, bool)
     zero[codes[2 * steps.n :]] = True
-    constants = node.known(identities, env.pool.seed)
+    constants = node.compute_once(identities, env.pool.seed)
     endpoints = [
         _is_endpoint(terms, constants, end) if step.given[end] else np.ones(terms.n, bool)
         for end in (0, 1)

@@ -79,7 +79,7 @@ def _join_sides(
     if len(partners) > 1 and len(i) > most_rows(node, env.limits):
         raise too_many(node, left["op"][i], env.limits)
     pool.spent.ask(node.id, len(i) * node.layout.width, lambda: left["op"][i])
-    if not step.kind.pairs:
+    if not step.kind.returns_pairs:
         return _decide_left_rows(node, step, left, i, pool)
     parts = [
         _pair(node, left, left_rows, _rows(right), j=j, out=step.out, fills=step.fills)
@@ -130,7 +130,7 @@ def _partners(
     distinct (lasting rows are distinct already).
     """
     step = node.step
-    if not step.kind.pairs and step.condition is None and not isinstance(right, Run):
+    if not step.kind.returns_pairs and step.condition is None and not isinstance(right, Run):
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
     i, j = _pairs(node, left, key, right, env.limits)

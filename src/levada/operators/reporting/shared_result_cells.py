@@ -66,7 +66,7 @@ def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
     """
     known: _Known = plan.facts.setdefault(_Known, _Known())
     if number not in known:
-        emit = plan.nodes[number].of(s.Emit)
+        emit = plan.nodes[number].as_step(s.Emit)
         if emit is None:
             known[number] = None
         else:
@@ -101,10 +101,10 @@ def route_shared_rows(
 
 
 def _find_cells(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
-    picks = plan.nodes[node.inputs[0]].of(s.Pick)
+    picks = plan.nodes[node.inputs[0]].as_step(s.Pick)
     if picks is None or picks.layout.windows or not _is_told(plan, picks):
         return None
-    finder = picks.known(finder_of, seed)
+    finder = picks.compute_once(finder_of, seed)
     index = finder.numbered
     if index is None or not index.is_decided.all():
         return None
@@ -132,10 +132,10 @@ def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | Non
     """
     alike, cells = find_shared_results(plan, node.id), cells_of(plan, node.id, seed)
     members = present[present < len(node.members)]
-    parts = [] if alike is None else [alike.of(members)]
+    parts = [] if alike is None else [alike.find_sharers(members)]
     if cells is not None and len(members) < len(present):
         cell_members = cells.of(present[len(members) :])
-        parts += [cell_members] if alike is None else [cell_members, alike.along(cell_members)]
+        parts += [cell_members] if alike is None else [cell_members, alike.extend_sharers(cell_members)]
     return concat(parts) if parts else None
 
 

@@ -49,7 +49,7 @@ def pick(node: PlanNode[s.Pick], inputs: Inputs, env: OperatorContext) -> Frame 
     step, (frame,) = node.step, inputs
     if frame is None:
         return None
-    known = node.known(identities, env.pool.seed)
+    known = node.compute_once(identities, env.pool.seed)
     keep = np.ones(frame.n, np.bool_)
     for key in step.keys:
         x, y = frame[col.x(key.slot)], frame[col.y(key.slot)]
@@ -113,7 +113,7 @@ def _reduce_times(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
 
 def match_picks(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
     """(row, member) of all picks that want rows of their input, whenever they count."""
-    row, member, sure = node.known(finder_of, pool.seed).find_owners(rows, pool)
+    row, member, sure = node.compute_once(finder_of, pool.seed).find_owners(rows, pool)
     condition, left = node.step.condition, _is_undecided(node, sure)
     if condition is not None and left.any():
         keep = ~left
@@ -135,7 +135,7 @@ def _is_undecided(node: PlanNode[s.Pick], sure: Bools) -> Bools:
     """The pairs of which keys and one interval, or one list, do not say all."""
     step = node.step
     if step.rest:
-        is_decided = len(step.rest) == 1 and not step.tests and node.known(_number) < 0
+        is_decided = len(step.rest) == 1 and not step.tests and node.compute_once(_number) < 0
         return ~sure if is_decided else np.ones(len(sure), np.bool_)
     if not step.tests:
         return np.zeros(len(sure), np.bool_)
@@ -168,7 +168,7 @@ def finder_of(node: PlanNode[s.Pick], seed: int) -> PredicateIndexReader:
     below = node.members.inputs[0][members]
     asked = IndexedMembers(members, below, members.astype(np.int64))
     step = node.step
-    number = node.known(_number)
+    number = node.compute_once(_number)
     axes = {test.range: RangeKey(test.slot, test.order) for test in step.tests}
     axis = axes.get(0) if number >= 0 else list_keys.axis_of(node, number)
     wants = entries(node, asked, range(len(step.keys)), number, seed)

@@ -142,7 +142,7 @@ def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = No
     return Scope(
         n=frame.n,
         columns=columns,
-        params=[gather(c, frame["op"].astype(np.int64)) for c in node.known(parameters)],
+        params=[gather(c, frame["op"].astype(np.int64)) for c in node.compute_once(parameters)],
         now=_report_time(frame, pool),
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
@@ -176,7 +176,7 @@ def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
     UUID and BNODE derive from it.
     """
     draw = _draw(node)
-    k, h = node.known(_name_seeds)[frame["op"]], zeros(frame.n)
+    k, h = node.compute_once(_name_seeds)[frame["op"]], zeros(frame.n)
     for i in draw[0] if draw else [i for i in range(width) if col.x(i) in frame]:
         k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
     k, h = with_report((k, h), frame)
@@ -215,7 +215,7 @@ def thresholds(
     variable, _ = step.condition.args
     assert isinstance(variable, Var), "a slot against a constant"
     i = int(variable.name)
-    values = gather(node.known(parameters)[0], members.astype(np.int64)).values()
+    values = gather(node.compute_once(parameters)[0], members.astype(np.int64)).values()
     d = value(frame, "d", i)
     if not _as_doubles((frame[col.kind(i)], d, value(frame, "m", i)), values[:3]):
         return None

@@ -91,21 +91,21 @@ def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bound
     place.
     """
     if number >= 0:
-        return node.known(bounds_of, number).at(members), np.arange(len(members))
-    points = node.known(points_of, -1 - number)
+        return node.compute_once(bounds_of, number).at(members), np.arange(len(members))
+    points = node.compute_once(points_of, -1 - number)
     assert points is not None, "a list that tells rows"
     return points.of(members)
 
 
 def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
     """Returns the number of the first list among these parts of the rest that an index can use."""
-    return next((-1 - i for i in parts if node.known(points_of, i) is not None), None)
+    return next((-1 - i for i in parts if node.compute_once(points_of, i) is not None), None)
 
 
 def axis_of(node: PlanNode[s.Pick], number: int) -> RangeKey:
     """Returns the axis of a list that an index uses."""
     i = -1 - number
-    predicate, points = parse_list(node.step.rest[i]), node.known(points_of, i)
+    predicate, points = parse_list(node.step.rest[i]), node.compute_once(points_of, i)
     assert predicate is not None and points is not None, "a list that tells rows"
     return RangeKey(predicate.slot, points.order)
 
@@ -127,7 +127,7 @@ def _points(node: PlanNode[s.Pick], predicate: ListPredicate, order: Order) -> P
     """In an order; of equal values of a member one, so that no row is its twice. All constants are
     read at once: each reading costs Polars' calls, however few they are.
     """
-    n, parts = len(node.members), [node.known(parameters)[i] for i in predicate.params]
+    n, parts = len(node.members), [node.compute_once(parameters)[i] for i in predicate.params]
     constants = from_texts(pl.concat([part.texts() for part in parts]))
     each = interval_bounds([(Function.EQUAL, constants)], order, constants.n)
     is_decided: Bools = np.logical_and.reduce(each.is_decided.reshape(-1, n), axis=0)

@@ -150,7 +150,7 @@ def number_forms(node: PlanNode, shares: SharingDemand) -> Iterator[tuple[int, S
     owner.
     """
     first = 0
-    for one in sorted(shares.standing.get(node.id, ()), key=lambda each: not each.pick.is_full):
+    for one in sorted(shares.shared_joins.get(node.id, ()), key=lambda each: not each.pick.is_full):
         yield first, one
         first += len(one.members)
 
@@ -192,7 +192,7 @@ def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> Predicat
     if not joined.pick.is_full:
         return build_reader()
     place = f"{joined.node} {forms[0].side} {tuple(forms[0].keys)} {axis} {seed}"
-    return joined.pick.kept(place, tuple([form.follows(axis) for form in forms]), build_reader)
+    return joined.pick.compute_once_at(place, tuple([form.follows(axis) for form in forms]), build_reader)
 
 
 def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> tuple[Longs, Longs]:
@@ -202,4 +202,4 @@ def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> 
         return finder.owner_bits(bits)
     place = f"{joined.node} {forms[0].side} {finder.keys} {finder.axis} masks"
     follows = finder, bits[: forms[-1].first + len(forms[-1].of.members)].tobytes()
-    return joined.pick.kept(place, follows, lambda: finder.owner_bits(bits))
+    return joined.pick.compute_once_at(place, follows, lambda: finder.owner_bits(bits))

@@ -78,7 +78,7 @@ def entries(
     node: PlanNode[s.Pick], asked: IndexedMembers, keys: Sequence[int], number: int, seed: int
 ) -> Entries:
     """Returns the wants of members of a pick, by these of its keys and a range or a list."""
-    known = node.known(identities, seed)
+    known = node.compute_once(identities, seed)
     bounds, whose = wanted_of(node, number, asked.members)
     if number < 0:
         asked = IndexedMembers(asked.members[whose], asked.op[whose], asked.owner[whose])
@@ -97,7 +97,7 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
     for key in node.step.keys:
         for i in key.params:
             if node.step.tuples and not key.source:
-                constants = node.known(parameters)[i]
+                constants = node.compute_once(parameters)[i]
                 by_parameter[i] = by_value(constants, seed, partial(identify, seed=seed))
                 continue
             texts = [str(constants[i]) for constants in node.members.each_constants()]

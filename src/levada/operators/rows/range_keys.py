@@ -136,7 +136,7 @@ def bounds_of(node: PlanNode[s.Pick], number: int) -> Bounds:
     """The interval of each member's range, and whether it says all."""
     tests = [test for test in node.step.tests if test.range == number]
     order = tests[0].order if tests else Order.VALUE
-    constants = node.known(parameters)
+    constants = node.compute_once(parameters)
     compared = [(test.function, constants[test.param]) for test in tests]
     return interval_bounds(compared, order, len(node.members))
 

@@ -108,7 +108,7 @@ def find_wanted(
     rows that are kept for several joins (``i`` is 1) are flagged as far as the kept columns decide.
     Raises ``ExcessError``.
     """
-    demand = node.known(_find_demand, i, shares, pool.seed)
+    demand = node.compute_once(_find_demand, i, shares, pool.seed)
     return demand.bits(rows, pool, all_of=False) != 0 if demand.sift else None
 
 
@@ -121,7 +121,7 @@ def expiry_times(
     """
     if not node.input_layouts[i].windows:
         return end
-    wanted = node.known(_find_demand, i, shares, pool.seed)
+    wanted = node.compute_once(_find_demand, i, shares, pool.seed)
     several = np.flatnonzero(wanted.mixed[rows["op"]])
     if not len(several):
         return end
@@ -145,7 +145,7 @@ def shared_expiry_times(
     """Returns the expiry times of rows that are kept for other joins, too; a row that no pick wants
     here has always expired. Raises ``ExcessError``.
     """
-    wanted = node.known(_find_demand, i, shares, pool.seed)
+    wanted = node.compute_once(_find_demand, i, shares, pool.seed)
     if wanted.sift and rows.n:
         end = np.where(wanted.bits(rows, pool, all_of=False) != 0, end, MIN)
     return expiry_times(node, i, rows, end, shares=shares, pool=pool)
@@ -153,7 +153,7 @@ def shared_expiry_times(
 
 def wants_less(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> bool:
     """Whether not all rows of input ``i`` are wanted, or not all as long."""
-    wanted = node.known(_find_demand, i, shares, seed)
+    wanted = node.compute_once(_find_demand, i, shares, seed)
     return wanted.sift or bool(wanted.mixed.any())
 
 
@@ -164,7 +164,7 @@ def blame(
     """Returns the error of the pick that wants most of these rows of input ``i``, which are too
     many.
     """
-    wanted = node.known(_find_demand, i, shares, pool.seed)
+    wanted = node.compute_once(_find_demand, i, shares, pool.seed)
     most = int(wanted.counts(rows, pool).argmax())
     error = most_of(node, np.bincount(rows["op"]), limits)
     error.node, error.member = owner_at(wanted.forms, most)
@@ -251,7 +251,7 @@ def _kinds(forms: Sequence[Form]) -> tuple[list[Windows], Longs]:
     numbers: dict[Windows, int] = {}
     parts = [np.empty(0, np.int64)]
     for form in forms:
-        kinds, of_member = form.of.pick.known(window_kinds)
+        kinds, of_member = form.of.pick.compute_once(window_kinds)
         places = form.of.sides[form.side].places
         here = [tuple([kind[place] for place in places]) for kind in kinds]
         number = np.array([numbers.setdefault(kind, len(numbers)) for kind in here], np.int64)

@@ -167,7 +167,10 @@ def _chain(
     horizon = env.horizons(node).now
     try:
         for size in range(2, len(order) + 1):
-            both, right = node.known(_pair_of, order[:size]), _side_of(sides[order[size - 1]])
+            both, right = (
+                node.compute_once(_pair_of, order[:size]),
+                _side_of(sides[order[size - 1]]),
+            )
             joins.append(_Joined(both, left, right, _key(node, order[:size])))
             if size < len(order):
                 old = lsm_runs.live_runs(env.state, joins[-1].key, horizon)
@@ -251,7 +254,7 @@ def _build_kept_joins(
     key, layout = f"{node.id}.{order[0]}", sides[order[0]].layout
     try:
         for size in range(2, len(order)):
-            both = node.known(_pair_of, order[:size])
+            both = node.compute_once(_pair_of, order[:size])
             right = sides[order[size - 1]]
             # all of it, in place of what the new rows of this epoch can meet
             old = lsm_runs.live_runs(env.state, f"{node.id}.{order[size - 1]}", horizons.now)

@@ -214,7 +214,9 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_r
         old = lsm_runs.live_runs(env.state, _side(node, at), horizons.now)
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
-    table = node.known(project, tuple([pair[at] for pair in step.windows]), len(layout.windows))
+    table = node.compute_once(
+        project, tuple([pair[at] for pair in step.windows]), len(layout.windows)
+    )
     start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = shared_input_filter.expiry_times(
@@ -239,7 +241,7 @@ def _probe_key(node: Join, frame: Frame, slots: Sequence[int], join_key: r.Key |
 
     ``join_key`` is the key of the join, if it is known.
     """
-    readers = node.known(_readers)
+    readers = node.compute_once(_readers)
     if join_key is not None and readers is None:
         return join_key
     return r.key_of(frame if readers is None else frame.with_(op=readers[frame["op"]]), slots)

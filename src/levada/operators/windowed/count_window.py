@@ -294,7 +294,7 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: OperatorContext) -> Fr
     step, (frame,) = node.step, inputs
     if frame is None:
         return None
-    constants = node.known(identities, env.pool.seed)
+    constants = node.compute_once(identities, env.pool.seed)
     keep = np.ones(frame.n, bool)
     first: dict[int, int] = {}
     for position, slot in enumerate(step.positions):

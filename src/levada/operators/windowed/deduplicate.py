@@ -77,7 +77,7 @@ def find_occurrences(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext
         state,
         side,
         lsm_runs.build_run(new),
-        node.known(_quarter),
+        node.compute_once(_quarter),
         horizon=horizons.next,
         alive=node.alive,
     )

@@ -65,7 +65,7 @@ def recent_in_pieces(
     if frame is None:
         return
     fresh = in_sequences(node, frame, env.pool, node.step.keys)
-    count = node.known(_counts, node.step.window)[fresh.rows["op"]]
+    count = node.compute_once(_counts, node.step.window)[fresh.rows["op"]]
     known = _known_rows(node, env.state, fresh)
     low = np.maximum(known.first[known.new], known.last[known.new] - count + 1)
     many = known.last[known.new] - low + 1
@@ -128,7 +128,7 @@ def _pairs(node: PlanNode[s.Recent], new: Frame, i: Longs, rows: Frame, j: Longs
 
 def _remember(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> None:
     """Keeps the new rows that later ones can meet."""
-    counts, alive = node.known(_counts, node.step.window), node.alive
+    counts, alive = node.compute_once(_counts, node.step.window), node.alive
 
     def latest(rows: Frame) -> Frame:
         """The last rows of each key; pieces are put together from the oldest on."""

@@ -74,7 +74,7 @@ def arranged_of(
     node: Node, env: OperatorContext, i: int, frame: Frame | None, horizons: lsm_runs.Horizons
 ) -> Arranged:
     """One input: its occurrences if it is raw, its runs."""
-    ways, slots = node.known(ways_of, i), dict(node.step.shared[i])
+    ways, slots = node.compute_once(ways_of, i), dict(node.step.shared[i])
     old = [
         lsm_runs.live_runs(env.state, key_of(node, i, a), horizons.now) for a in range(len(ways))
     ]

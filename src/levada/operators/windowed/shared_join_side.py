@@ -171,7 +171,7 @@ def _wanted_pairs(node: Join, matches: Iterator[Pairs], env: OperatorContext) ->
     if (
         not node.step.relaxed
         or shares is None
-        or not node.known(_restricts_rows, shares, env.pool.seed)
+        or not node.compute_once(_restricts_rows, shares, env.pool.seed)
     ):
         return matches
     return (_while_wanted(node, pairs, shares, env.pool) for pairs in matches)
@@ -265,7 +265,7 @@ def _key(node: Join, frame: Frame, slots: Sequence[int]) -> r.Key:
 def _windows(node: Join, at: int) -> WindowTable:
     """Returns the windows of a join's side."""
     columns = tuple([pair[at] for pair in node.step.windows])
-    return node.known(project, columns, len(node.input_layouts[at].windows))
+    return node.compute_once(project, columns, len(node.input_layouts[at].windows))
 
 
 def _side(node: Join, at: int) -> str:

@@ -78,7 +78,7 @@ def lasting_run(
     step = node.step
     key = f"{node.id}.lasting"
     if frame is not None and frame.n:
-        if not step.kind.pairs and step.condition is None:  # each is met once
+        if not step.kind.returns_pairs and step.condition is None:  # each is met once
             seen = (*step.right, *(at for _, at in step.fills))
             frame = frame.take(group(*r.key_of(frame, seen))[1])
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)

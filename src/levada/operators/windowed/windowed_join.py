@@ -145,7 +145,7 @@ def _side(
         frame, kept = as_set(frame, key, whole_key, old)
         key, whole = pick(key, kept), pick(whole_key, kept)[1]
     columns = tuple([(left, right)[i] for left, right in step.windows])
-    table = node.known(project, columns, len(layout.windows))
+    table = node.compute_once(project, columns, len(layout.windows))
     start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = shared_input_filter.expiry_times(
@@ -153,7 +153,7 @@ def _side(
         )
     frame = shown_columns(frame, node, step, i)
     rows = lsm_runs.keyed(frame, key, start, end, whole)
-    ends = node.known(_ends_of, columns, len(layout.windows))
+    ends = node.compute_once(_ends_of, columns, len(layout.windows))
     both = None
     if rows.n and col.UNTIL in rows and longest(node) >= MAX:
         at = f"{node.id}.{i}"
@@ -182,7 +182,7 @@ def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) ->
 
 def longest(node: PlanNode[s.Join]) -> int:
     """A quarter of the longest window."""
-    return node.known(_quarter)
+    return node.compute_once(_quarter)
 
 
 def _quarter(node: PlanNode[s.Join]) -> int:
@@ -212,7 +212,7 @@ def project(node: PlanNode, columns: tuple[int, ...], width: int) -> WindowTable
 
 
 def _ends_of(node: PlanNode, columns: tuple[int, ...], width: int) -> tuple[str, ...]:
-    return by_weight(node.known(project, columns, width))
+    return by_weight(node.compute_once(project, columns, width))
 
 
 def probe_runs(

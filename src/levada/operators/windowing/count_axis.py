@@ -30,7 +30,7 @@ LAST = 1
 
 def has_numbers(table: WindowTable) -> bool:
     """Whether the rows of these members have numbers."""
-    return table.by_number
+    return table.has_numbers
 
 
 def reach(frame: Frame, table: WindowTable) -> tuple[Longs, Longs]:

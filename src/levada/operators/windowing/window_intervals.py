@@ -91,8 +91,8 @@ def exact_interval(
 def watermark(table: WindowTable, streams: Times) -> Times:
     """W of each member: the least over the streams of its windows (MAX without windows)."""
     members = table.stream.shape[1]
-    if table.one_stream and members:
-        stream_numbers = table.each_stream if len(streams) else ()
+    if table.has_one_stream and members:
+        stream_numbers = table.streams_of_first if len(streams) else ()
         return np.full(
             members, min([int(streams[i]) for i in stream_numbers], default=MAX), np.int64
         )

@@ -105,8 +105,8 @@ class Installer(Steps):
                 bases = [base_of(child) for child in op.inputs]
                 below = [self.number(base, common, on_new) for base in bases]
                 self.level, self.timing = outer
-                form, member = self._formed(op, [common.known[n].form for n in below], common)
-                parameters = (self._as_read(op, member), *below)
+                form, member = self._form_over(op, [common.known[n].form for n in below], common)
+                parameters = (self._versioned_member(op, member), *below)
             number = self.numbers[id(op)] = common.number(form, parameters)
             on_new(op, Numbered(number, form, member), Place(self.level, self.timing))
         return self.numbers[id(op)]
@@ -119,11 +119,11 @@ class Installer(Steps):
             outer = self._go_below(op)
             below = [self._form(base_of(child), common) for child in op.inputs]
             self.level, self.timing = outer
-            form, member = self._formed(op, below, common)
-            self.forms[id(op)] = common.form((form, self._as_read(op, member)), form.once)
+            form, member = self._form_over(op, below, common)
+            self.forms[id(op)] = common.form((form, self._versioned_member(op, member)), form.once)
         return self.forms[id(op)]
 
-    def _formed(
+    def _form_over(
         self, op: Op, below: list[Form], common: CommonSubexpressions
     ) -> tuple[Form, Member]:
         """The form of an operator over inputs of these forms, and what its member has."""
@@ -154,9 +154,9 @@ class Installer(Steps):
         below = [(self.signature(base), *reading_of_edge(op, i)) for i, base in enumerate(bases)]
         self.level, self.timing = outer
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
-        return step, self._as_read(op, member), op.stage, op.weighted, tuple(below)
+        return step, self._versioned_member(op, member), op.stage, op.weighted, tuple(below)
 
-    def _as_read(self, op: Op, member: Member) -> Member:
+    def _versioned_member(self, op: Op, member: Member) -> Member:
         """A member as far as it is another: of static data that stay, by the version of the files,
         whatever version of the plan reads them.
         """
@@ -180,21 +180,21 @@ class Installer(Steps):
         self.below = lambda base, _: below(base)
         try:
             if isinstance(op.spec, p.Applied):
-                installed = self._applied(op, needs)
+                installed = self._install_applied(op, needs)
                 return installed, installed.shape
-            shape, member, names = self._shaped(op, needs, input_reads)
+            shape, member, names = self._build_shape(op, needs, input_reads)
             return Installed(*self.intern(shape, member), names), shape
         finally:
             self.below = None
 
-    def _recorded(self, op: Op, needs: Needs) -> Installed:
+    def _record(self, op: Op, needs: Needs) -> Installed:
         """Takes an operator and all below it down."""
         key = (id(op), tuple(sorted(needs.items())))
         if key not in self.done:
             self.done[key] = self._install(op, needs)
         return self.done[key]
 
-    def _applied(self, op: Op, needs: Needs) -> Installed:
+    def _install_applied(self, op: Op, needs: Needs) -> Installed:
         """What was recorded of the tree below where the same of it was read, with other terms.
 
         All identities are read of it: below they are compared anyway, and so fewer shapes do for
@@ -209,7 +209,7 @@ class Installer(Steps):
             outer = self.intern, self.below
             template = self.template[key] = Template()
             self.intern, self.done, self.below = template.intern, {}, None
-            template.names = self._recorded(tree, wants).names
+            template.names = self._record(tree, wants).names
             self.intern, self.below = outer
         template = self.template[key]
         shown = dict(zip(tree.variables, op.variables, strict=True))
@@ -219,14 +219,14 @@ class Installer(Steps):
         )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
-        shape, member, names = self._shaped(op, needs, collect_reads(op, needs))
+        shape, member, names = self._build_shape(op, needs, collect_reads(op, needs))
         return Installed(*self.intern(shape, member), names)
 
-    def _shaped(
+    def _build_shape(
         self, op: Op, needs: Needs, input_reads: Sequence[Read]
     ) -> tuple[Shape, Member, tuple[str, ...]]:
         inputs, edges, ins = [], [], []
-        outer, below = self._go_below(op), self.below or self._recorded
+        outer, below = self._go_below(op), self.below or self._record
         for i, read in enumerate(input_reads):
             installed = below(read.base, read.wants)
             edges.append(edge_of(op, i, read, installed))
@@ -258,7 +258,7 @@ class Installer(Steps):
         if isinstance(op.spec, p.SubqueryWindow):
             self.level = op.spec.level
         elif isinstance(op.spec, p.StaticSubplan):
-            self.level, self.timing = (), self.timing.windowless(op.spec.reread_graphs)
+            self.level, self.timing = (), self.timing.without_windows(op.spec.reread_graphs)
         return outer
 
 

@@ -54,7 +54,7 @@ class Timing:
     show_empty: bool
     reread_graphs: tuple[str | None, ...] = ()
 
-    def windowless(self, reread_graphs: tuple[str | None, ...]) -> Timing:
+    def without_windows(self, reread_graphs: tuple[str | None, ...]) -> Timing:
         """The times of a part that reads no window: it is answered as a query without windows."""
         return Timing(
             replace(self.query, windows=(), reports=Reporting()), self.start, True, reread_graphs
@@ -74,20 +74,22 @@ class Timing:
         return len(self.query.windows)
 
     def places(self, level: tuple[int, ...], carried: tuple[int, ...]) -> tuple[int, ...]:
-        """Where the windows of rows stand in the table of a level's reports (``of_reports``)."""
-        behind = len(self._over(level)) + len(self._clock)
+        """Returns where the windows of rows are in the table of a level's reports
+        (``member_of_reports``).
+        """
+        behind = len(self._windows_over(level)) + len(self._clock)
         windows = map(window_of, carried)
         return tuple(behind if w == self._static else level.index(w) for w in windows)
 
-    def of_rows(self, windows: tuple[int, ...]) -> Member:
+    def member_of_rows(self, windows: tuple[int, ...]) -> Member:
         """The windows whose times rows carry."""
-        return self._member(self._over(tuple(map(window_of, windows))))
+        return self._member(self._windows_over(tuple(map(window_of, windows))))
 
-    def of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> Member:
+    def member_of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> Member:
         """What decides the reports of a level: its windows, the clock; behind them ``static``, if
         its rows have its times.
         """
-        member = self._member(self._over(level))
+        member = self._member(self._windows_over(level))
         behind = (*self._clock, *([STATIC.window] if self._static in carried else []))
         return member._replace(
             windows=member.windows + behind,
@@ -99,31 +101,33 @@ class Timing:
 
     def snapshot_kinds(self, level: tuple[int, ...], reports: Reporting) -> tuple[WindowKind, ...]:
         """The kinds of a level's windows, and of its clock behind them."""
-        return tuple(w.kind for w in self._deciding(level, reports))
+        return tuple(w.kind for w in self._reporting_windows(level, reports))
 
-    def of_snapshot(
+    def member_of_snapshot(
         self, level: tuple[int, ...], reports: Reporting, *, show_empty: bool
     ) -> Member:
         """What decides the reports of a level kept by changes: its windows, its clock; behind these
         what only holds them back.
         """
-        on = self._over(level)
+        on = self._windows_over(level)
         beneath = on[len(level) :]
-        clock = [StreamWindow("", "", w) for w in self._deciding(level, reports)[len(level) :]]
+        clock = [
+            StreamWindow("", "", w) for w in self._reporting_windows(level, reports)[len(level) :]
+        ]
         return self._member([*on[: len(level)], *clock, *beneath])._replace(show_empty=show_empty)
 
-    def _deciding(self, level: tuple[int, ...], reports: Reporting) -> list[Window]:
+    def _reporting_windows(self, level: tuple[int, ...], reports: Reporting) -> list[Window]:
         return [self.query.windows[w].window for w in level] + [
             w for w in (reports.clock,) if w is not None
         ]
 
-    def _over(self, windows: tuple[int, ...]) -> list[StreamWindow]:
+    def _windows_over(self, windows: tuple[int, ...]) -> list[StreamWindow]:
         """Windows with their streams; behind them those beneath, whose streams hold these back."""
-        on = [self._on(w, windows) for w in windows]
+        on = [self._window_on(w, windows) for w in windows]
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]
 
-    def _on(self, w: int, windows: tuple[int, ...]) -> StreamWindow:
+    def _window_on(self, w: int, windows: tuple[int, ...]) -> StreamWindow:
         """A window, ``static``, or that of the numbers of a window (``numbers_of``), before which
         the window itself says nothing of numbers.
         """

@@ -251,7 +251,7 @@ def _report_join_needs(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
     )
     if condition is not None and random(condition):
         return [merge(whole, key_needs) for whole in _needs_of_every_variable(op, out)]
-    right = merge(out, key_needs) if spec.kind.pairs else key_needs
+    right = merge(out, key_needs) if spec.kind.returns_pairs else key_needs
     if isinstance(rows.spec, p.Arrange):
         right = _arrangement_needs(rows, rows.spec, shared, right)
     return [merge(out, key_needs), right]

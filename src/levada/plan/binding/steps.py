@@ -80,7 +80,7 @@ class Steps:
         reread_graphs: Collection[str | None] = (),
         apart: bool = False,
     ) -> None:
-        read = Analysis().of(query.pattern)
+        read = Analysis().properties_of(query.pattern)
         by_changes = read.derived  # of these the outermost operator knows the policy, and no other
         self.show_empty = show_empty and not by_changes
         timed_query = replace(query, reports=Reporting()) if by_changes else query
@@ -117,7 +117,7 @@ class Steps:
         """The windows of rows. ``timed``: a query's start is another's; ``loose``: see there."""
         key = windows, timed, loose
         if key not in self.rows:
-            member = self.timing.of_rows(windows)
+            member = self.timing.member_of_rows(windows)
             member = member if timed else member._replace(start=MIN)
             self.rows[key] = (
                 member._replace(windows=with_widest_windows(member.windows)) if loose else member
@@ -125,9 +125,9 @@ class Steps:
         return self.rows[key]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
-        return self.timing.of_reports(self.level, carried or ())
+        return self.timing.member_of_reports(self.level, carried or ())
 
-    def _drawing(self, *expressions: Expression) -> str:
+    def _drawing_query(self, *expressions: Expression) -> str:
         """The query that random expressions belong to: its values are its own."""
         return self.name if any(map(random, expressions)) else ""
 
@@ -138,11 +138,11 @@ class Steps:
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
-                return self._first(spec, op.variables, names)
+                return self._leaf_step(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(slots_of(keys, ins[0]), bag), self._windows(op)
             case p.Numbered() | p.Instants() | p.Narrow() | p.Recent():
-                return self._by_number(op, spec, names, ins[0]), self._windows(op)
+                return self._numbered_step(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
             case p.SubqueryWindow(_, _, weighted):
@@ -157,7 +157,7 @@ class Steps:
                 return s.Select(slots, kept_slots), Member(constants=constants)
             case p.Filter(condition, draw):
                 lifted, terms = parameterize_expression(condition, ins[0])
-                member = Member(constants=terms, query=self._drawing(condition))
+                member = Member(constants=terms, query=self._drawing_query(condition))
                 kept_ = slots_of(names, ins[0])
                 return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Pick():
@@ -168,7 +168,7 @@ class Steps:
             case p.Extend(expression, draw):
                 lifted, terms = parameterize_expression(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                drawing = self._drawing(expression)
+                drawing = self._drawing_query(expression)
                 member = self._windows(op)._replace(constants=terms, query=drawing)
                 return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
@@ -183,17 +183,17 @@ class Steps:
                 return s.Hold(), self._windows(op)
             case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
                 family = spec.family if isinstance(spec, p.Join) else ""
-                return self._join(op, spec, names, ins), self._windows(op, family)
+                return self._join_step(op, spec, names, ins), self._windows(op, family)
             case p.Arrange():
-                return self._arranged(op, spec, names, ins[0])
+                return self._arrange_step(op, spec, names, ins[0])
             case p.Emit():
-                return self._emit(op)
+                return self._emit_step(op)
             case p.Rename() | p.Applied():
                 raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
             case _:
-                return self._above(op, spec, names, ins)
+                return self._report_step(op, spec, names, ins)
 
-    def _arranged(
+    def _arrange_step(
         self, op: Op, spec: p.Arrange, names: tuple[str, ...], ins: tuple[str, ...]
     ) -> tuple[s.Step, Member]:
         by, kept = (tuple(map(ins.index, columns)) for columns in (spec.keys, names))
@@ -208,13 +208,13 @@ class Steps:
             keeping = s.RelaxedStatic
         return keeping(by, kept), Member(since=self.data)  # by which it is found again
 
-    def _emit(self, op: Op) -> tuple[s.Step, Member]:
+    def _emit_step(self, op: Op) -> tuple[s.Step, Member]:
         member = self._schedule() if self.show_empty else Member()
         kinds = self.kinds if self.show_empty else ()
         emit = s.Emit(op.inputs[0].weighted, self.show_empty, kinds)
         return emit, member._replace(query=self.name)
 
-    def _first(
+    def _leaf_step(
         self, spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...]
     ) -> tuple[s.Step, Member]:
         """A first operator; its member is the query's own if it shares nothing."""
@@ -224,7 +224,7 @@ class Steps:
             owner = f"+{self.site}"  # no query has such a name
         return step, member._replace(query=owner) if owner else member
 
-    def _by_number(
+    def _numbered_step(
         self, op: Op, spec: _ByNumber, names: tuple[str, ...], ins: tuple[str, ...]
     ) -> s.Step:
         """The steps of what goes by the numbers of rows."""
@@ -236,9 +236,9 @@ class Steps:
             case p.Narrow():
                 return s.Narrow()
             case p.Recent():
-                return self._recent(op, spec, names, ins)
+                return self._recent_step(op, spec, names, ins)
 
-    def _recent(
+    def _recent_step(
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]
     ) -> s.Recent:
         assert op.windows is not None, "event times"
@@ -246,7 +246,7 @@ class Steps:
         out = tuple([columns[op.variables.index(v)] for v in names])
         return s.Recent(tuple(map(ins.index, spec.keys)), out, op.windows.index(spec.window))
 
-    def _join(
+    def _join_step(
         self,
         op: Op,
         spec: p.Join | p.MultiwayJoin | p.LinkedJoin,
@@ -285,7 +285,7 @@ class Steps:
         sides, out, fills = key_sides(spec.keys, names, ins)
         return s.Join(*sides, out, fills, pairs, raw, sign, relaxed, at)
 
-    def _above(
+    def _report_step(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> tuple[s.Step, Member]:
         """The steps of the border and above it."""
@@ -299,7 +299,7 @@ class Steps:
             case p.Deltas(enumerated):
                 return s.Deltas(self.kinds, rows or (), enumerated), self._schedule(carried)
             case p.Running() | p.Multiplicity() | p.Net() | p.Snapshot() | p.Standing():
-                return self._by_changes(op, spec, names, ins)
+                return self._change_step(op, spec, names, ins)
             case p.RExcept():
                 return s.RExcept(), Member()
             case p.Panes(keys, aggregates, enumerated):
@@ -315,7 +315,7 @@ class Steps:
                     self.kinds, enumerated, slots, folded, kept, self.tuples, apart
                 ), self._schedule()
             case p.ReportJoin(kind, keys, _, condition, lasting):
-                seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
+                seen = names if kind.returns_pairs else tuple(v for v in names if v in ins[0])
                 lifted, member = self._condition(op, condition, ins)
                 if isinstance(right := op.inputs[1].spec, p.Arrange):
                     sides, out, fills = arranged_sides(right.keys, seen, ins, 1)
@@ -329,7 +329,7 @@ class Steps:
                 constants: list[Const] = []
                 lifted_keys = tuple((resolve_slots(lift(e, constants), ins[0]), d) for e, d in keys)
                 terms = tuple(c.term for c in constants)
-                member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
+                member = Member(constants=terms, query=self._drawing_query(*(e for e, _ in keys)))
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
             case p.Changes(output, enumerated, ranged):
                 member = self._schedule(carried)
@@ -340,7 +340,7 @@ class Steps:
             case _:
                 assert_never(spec)
 
-    def _by_changes(
+    def _change_step(
         self, op: Op, spec: _ByChanges, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> tuple[s.Step, Member]:
         """The steps of what is kept by changes."""
@@ -358,7 +358,7 @@ class Steps:
             case p.Net(output):
                 return s.Net(output), Member()
             case p.Snapshot(output, windows, reports, enumerated, show_empty):
-                member = self.timing.of_snapshot(windows, reports, show_empty=show_empty)
+                member = self.timing.member_of_snapshot(windows, reports, show_empty=show_empty)
                 member = member._replace(query=self.name if show_empty else "")
                 kinds = self.timing.snapshot_kinds(windows, reports)
                 return s.Snapshot(
@@ -380,7 +380,7 @@ class Steps:
         if condition is None:
             return None, member
         lifted, terms = parameterize_expression(condition, (*ins[0], *ins[1]))
-        return lifted, member._replace(constants=terms, query=self._drawing(condition))
+        return lifted, member._replace(constants=terms, query=self._drawing_query(condition))
 
     def _aggregates(
         self,

@@ -93,7 +93,7 @@ class _Writer:
     def _levels(self, root: object) -> Iterable[list[_Group]]:
         """The value, what it refers to, and so on. A value on several levels is on the deepest."""
         waiting: Iterable[Any] = [root]
-        while level := self._grouped(waiting):
+        while level := self._group_by_class(waiting):
             yield level
             waiting = chain.from_iterable(
                 column.children(values)
@@ -101,7 +101,7 @@ class _Writer:
                 for column, values in zip(group.fields.columns, group.columns, strict=True)
             )
 
-    def _grouped(self, values: Iterable[Any]) -> list[_Group]:
+    def _group_by_class(self, values: Iterable[Any]) -> list[_Group]:
         distinct = {id(value): value for value in values}
         groups: dict[type, list[Any]] = {}
         for value in distinct.values():
@@ -115,7 +115,7 @@ class _Writer:
     def _add(self, group: _Group) -> None:
         """Writes those of these values that have not been written."""
         fields = group.fields
-        new = self._numbered(fields, group.values)
+        new = self._assign_numbers(fields, group.values)
         if not new:
             return
         if len(new) < len(group.values):
@@ -127,7 +127,7 @@ class _Writer:
         tag = self.tags.setdefault(fields.tag, (len(self.tags), fields.names))[0]
         self.blocks.append((tag, len(new), held))
 
-    def _numbered(self, fields: Fields, values: list[Any]) -> list[Any]:
+    def _assign_numbers(self, fields: Fields, values: list[Any]) -> list[Any]:
         """Numbers values; those that are new."""
         numbers, new = self._numbers, []
         equal = self._equal.setdefault(type(values[0]), {}) if fields.shared else None

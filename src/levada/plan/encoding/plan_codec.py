@@ -134,7 +134,7 @@ def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
     if isinstance(content, PlanChange):
         base = (load or read_plan)(previous_path(path, content.base))
         try:
-            return content.after(base)
+            return content.apply_to(base)
         except (LookupError, StopIteration, ValueError) as error:
             raise unreadable(path, "it is of another plan") from error
     if not isinstance(content, Plan):

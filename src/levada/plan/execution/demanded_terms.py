@@ -30,7 +30,7 @@ class DemandedTerms(NamedTuple):
     rest: Terms
 
     @property
-    def every(self) -> DemandedTerms:
+    def all_as_rest(self) -> DemandedTerms:
         """The same, all of them as ``rest``."""
         merged = {at: {**terms, **self.rest.get(at, {})} for at, terms in self.lasting.items()}
         return DemandedTerms({}, {**self.rest, **merged})
@@ -41,7 +41,7 @@ NOTHING = DemandedTerms({}, {})
 
 def collect_wanted_terms(plan: Plan) -> DemandedTerms:
     """Those that some living pick wants."""
-    picks = [pick for node in plan.nodes.values() if (pick := node.of(s.Pick)) is not None]
+    picks = [pick for node in plan.nodes.values() if (pick := node.as_step(s.Pick)) is not None]
     lasting = _terms_of_full_nodes(plan, [pick for pick in picks if pick.is_full])
     others = [pick for pick in picks if not pick.is_full] if lasting else picks
     rest: dict[At, dict[tuple[Term, ...], None]] = {}
@@ -56,7 +56,7 @@ def collect_new_terms(plan: Plan) -> DemandedTerms:
     """Those of picks that no epoch had before this version."""
     terms_by_member: dict[At, dict[tuple[Term, ...], None]] = {}
     for node in plan.nodes.values():
-        if (pick := node.of(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
+        if (pick := node.as_step(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
             for at, terms in _iterate_terms(plan, pick, np.flatnonzero(new)):
                 terms_by_member.setdefault(at, {})[terms] = None
     return DemandedTerms({}, terms_by_member)
@@ -64,7 +64,7 @@ def collect_new_terms(plan: Plan) -> DemandedTerms:
 
 def terms_of_pick(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:
     """What a pick wants of the patterns below it, of which one may stand at several places."""
-    pick = plan.nodes[number].of(s.Pick)
+    pick = plan.nodes[number].as_step(s.Pick)
     assert pick is not None, "a pick"
     terms_by_member: dict[At, list[tuple[Term, ...]]] = {}
     for at, terms in _iterate_terms(plan, pick, np.array([member])):
@@ -86,7 +86,7 @@ def _terms_of_full_nodes(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
         for pick in full
     ]
     follows = tuple([(pick.members, each) for pick, each in zip(full, reached, strict=True)])
-    return full[0].kept("terms", follows, lambda: _merge_terms(plan, full))
+    return full[0].compute_once_at("terms", follows, lambda: _merge_terms(plan, full))
 
 
 def _merge_terms(plan: Plan, picks: Sequence[PlanNode[s.Pick]]) -> Terms:

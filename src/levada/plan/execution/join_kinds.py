@@ -25,7 +25,7 @@ class JoinKind(StrEnum):
     MARK = "mark"
 
     @property
-    def pairs(self) -> bool:
+    def returns_pairs(self) -> bool:
         """Whether the right rows are in the result, and do not merely decide on the left ones."""
         return self in (JoinKind.INNER, JoinKind.LEFT)
 

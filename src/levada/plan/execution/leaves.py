@@ -80,7 +80,7 @@ class Star(Traits):
                     places.setdefault(slot, []).append((leg, positions.index(slot)))
         return places
 
-    def shared(self) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
+    def shared_slots(self) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
         """For each slot of several legs, but for the common subject: its first place, and the
         others.
         """

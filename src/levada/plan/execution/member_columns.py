@@ -66,7 +66,7 @@ class MemberColumns:
         """The number of a member that is new."""
         at = len(self.alive)
         if at == _FEW:
-            self._open()
+            self._open_columns()
         if self._few is None:
             self._append(member, at)
         else:
@@ -81,11 +81,11 @@ class MemberColumns:
             self._put(at)
         return at
 
-    def leave(self, at: int) -> None:
+    def remove(self, at: int) -> None:
         """One is no more there; its place stays."""
         self.alive[at] = 0
 
-    def living(self) -> list[int]:
+    def living_numbers(self) -> list[int]:
         """The numbers of those that are there, ascending."""
         return np.flatnonzero(self.mask()).tolist()
 
@@ -95,12 +95,12 @@ class MemberColumns:
 
     def table(self, at: Sequence[int]) -> MemberTable:
         """These members, sealed."""
-        self._open()
+        self._open_columns()
         places = np.asarray(at, np.int64)
         below = [np.array(column, np.int32)[places] for column in self._inputs]
         inputs = np.array(below, np.int32).reshape(len(below), len(places))
         whole = len(places) == len(self) and bool((places == np.arange(len(self))).all())
-        columns = [column.taken(None if whole else places.tolist()) for column in self._columns]
+        columns = [column.take(None if whole else places.tolist()) for column in self._columns]
         width = self._width if self._splits else 1
         constants, others = columns[:width], columns[width:]
         if self._splits:
@@ -109,15 +109,15 @@ class MemberColumns:
 
     def kinds(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """What each of those that are there has in these fields, in order of their numbers."""
-        self._open()
+        self._open_columns()
         first = self._width if self._splits else 1
         place = {name: first + i for i, name in enumerate(_NAMES)}
-        living = None if all(self.alive) else self.living()
-        columns = [self._columns[place[name]].taken(living) for name in names]
+        living = None if all(self.alive) else self.living_numbers()
+        columns = [self._columns[place[name]].take(living) for name in names]
         size = len(self) if living is None else len(living)
         return zip(*[c if len(c) == size else repeat(c[0], size) for c in columns], strict=True)
 
-    def _open(self) -> None:
+    def _open_columns(self) -> None:
         """Columns for the few, if there are none yet."""
         if not self._few:
             return
@@ -182,7 +182,7 @@ class _Column:
         elif value != self._one or type(value) is not type(self._one):
             self._held = [*repeat(self._one, at), value]
 
-    def taken(self, at: Sequence[int] | None) -> Sequence[Any]:
+    def take(self, at: Sequence[int] | None) -> Sequence[Any]:
         """Those at these places (None: all), or one for all."""
         if self._held is None:
             return (self._one,)

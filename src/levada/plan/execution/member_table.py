@@ -5,7 +5,7 @@ which all are the same is one value; inputs are numbers in arrays, constants a c
 place. So a member costs some bytes where it differs, and no object of its own.
 
     >>> from levada.plan.execution.shapes import Member
-    >>> table = MemberTable.of([Member((i,), query=f"q{i}") for i in (4, 2)])
+    >>> table = MemberTable.from_members([Member((i,), query=f"q{i}") for i in (4, 2)])
     >>> table[1].inputs, table[1].query, len(table), len(table.start)
     ((2,), 'q2', 2, 1)
 """
@@ -62,7 +62,7 @@ class MemberTable(Sequence[Member]):
             raise ValueError("members with a column of others")
 
     @staticmethod
-    def of(members: Sequence[Member]) -> MemberTable:
+    def from_members(members: Sequence[Member]) -> MemberTable:
         """The table of these members, one at least."""
         lists: list[list[Any]] = [list(column) for column in zip(*members, strict=True)]
         inputs = np.array(lists[INPUTS], np.int32).reshape(len(members), -1)

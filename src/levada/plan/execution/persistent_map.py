@@ -34,8 +34,8 @@ class _Base(dict[str, V], Generic[V]):
 class PersistentMap(Mapping[str, V], Generic[V]):
     """A version. ``gone``: keys of the base that it has not, or has anew.
 
-    >>> first = PersistentMap.of({"a": 1, "b": 2})
-    >>> dict(first.after({"c": 3}, ["a"])), dict(first)
+    >>> first = PersistentMap.from_entries({"a": 1, "b": 2})
+    >>> dict(first.with_changes({"c": 3}, ["a"])), dict(first)
     ({'b': 2, 'c': 3}, {'a': 1, 'b': 2})
     """
 
@@ -45,13 +45,13 @@ class PersistentMap(Mapping[str, V], Generic[V]):
         self._base, self._new, self._gone = base, new, gone
 
     @staticmethod
-    def of(entries: Mapping[str, V]) -> PersistentMap[V]:
+    def from_entries(entries: Mapping[str, V]) -> PersistentMap[V]:
         """These entries, which are copied unless they are a version."""
         if isinstance(entries, PersistentMap):
             return entries
         return PersistentMap(_Base(entries), {}, frozenset())
 
-    def after(self, came: Mapping[str, V], went: Collection[str]) -> PersistentMap[V]:
+    def with_changes(self, came: Mapping[str, V], went: Collection[str]) -> PersistentMap[V]:
         """The next version. Raises ``LookupError`` if one that went is not here."""
         new, gone = dict(self._new), set(self._gone)
         for key in went:
@@ -64,7 +64,7 @@ class PersistentMap(Mapping[str, V], Generic[V]):
         gone.update([key for key in came if key in self._base])
         successor = PersistentMap(self._base, new, frozenset(gone))
         if (len(new) + len(gone)) * SHARE > len(self._base) + FEW:
-            return PersistentMap.of(dict(successor))
+            return PersistentMap.from_entries(dict(successor))
         return successor
 
     def kinds(self, of: Callable[[V], K]) -> Collection[K]:
@@ -98,7 +98,7 @@ class PersistentMap(Mapping[str, V], Generic[V]):
         """Its values, without a look-up for each."""
         return _Values(self)
 
-    def every(self) -> Iterator[V]:
+    def values_in_order(self) -> Iterator[V]:
         """Its values, in the order of the keys."""
         gone, base = self._gone, self._base
         if gone:
@@ -114,4 +114,4 @@ class _Values(ValuesView[V]):
         self._of = of
 
     def __iter__(self) -> Iterator[V]:
-        return self._of.every()
+        return self._of.values_in_order()

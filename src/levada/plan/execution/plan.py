@@ -1,9 +1,10 @@
-"""The sealed plan: a version of the topology as workers have it, arrays for dictionaries.
+"""The sealed plan: a version of the topology as workers read it, with arrays instead of
+dictionaries.
 
-It is written once per version and never changes; the topology that it comes from is the driver's.
-What is worked out from a node alone (parameter tables, identities of constants) is kept with it, by
-whoever needs it first (``PlanNode.known``): it lives as long as the plan in a worker's memory, and
-is not written.
+A version of the plan is written once and never changes. The driver keeps the topology from which it
+is made. Facts that follow from a node alone, such as parameter tables and identities of constants,
+are computed once and kept with the node (``PlanNode.compute_once``). They live as long as the plan
+in a worker's memory and are not written.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _FORMERS = attrgetter("manner.formers")
 
 @dataclass(frozen=True)
 class FanOut:
-    """From a producer's members to a consumer's: consumers of member i are
+    """Maps a producer's members to a consumer's: the consumers of member i are
     ``members[offsets[i]:offsets[i + 1]]``.
     """
 
@@ -65,7 +66,7 @@ class FanOut:
 
 @dataclass(frozen=True)
 class Consumer:
-    """An edge as the producer sees it."""
+    """An edge from a producer to one input of a node."""
 
     node: int
     input: int
@@ -76,10 +77,10 @@ class Consumer:
 
 @dataclass(frozen=True)
 class PlanNode(Generic[S_co]):
-    """A node as workers see it. ``fresh``: members that no epoch had before this version.
+    """A node of the sealed plan. ``fresh``: members that no epoch had before this version.
 
-    ``newest``: the latest start of a query that reads a member; what came before it is nothing to
-    that query, so an earlier coming hides no later one from it.
+    ``newest``: the latest start of a query that reads a member. Elements from before that start do
+    not count for the query, so an earlier occurrence does not hide a later one from it.
     """
 
     id: int
@@ -98,24 +99,29 @@ class PlanNode(Generic[S_co]):
     # of each member, the number that decides its partition where all its rows are together; else -1
     home: Longs
 
-    def of(self, kind: type[Kind]) -> PlanNode[Kind] | None:
-        """This node, if its step is of this kind."""
+    def as_step(self, kind: type[Kind]) -> PlanNode[Kind] | None:
+        """Returns this node if its step is of this kind, else None."""
         return cast("PlanNode[Kind]", self) if isinstance(self.step, kind) else None
 
-    def known(self, make: Callable[[PlanNode[S_co], *Parts], Fact], *args: *Parts) -> Fact:
-        """``make(self, *args)``, worked out once: what follows from the node alone and these
-        (hashable) arguments.
+    def compute_once(self, make: Callable[[PlanNode[S_co], *Parts], Fact], *args: *Parts) -> Fact:
+        """Returns ``make(self, *args)`` and keeps the result with the node.
+
+        The result must follow from the node and the (hashable) arguments alone.
         """
         key = (make, args)
         if key not in self._known:
             self._known[key] = make(self, *args)
         return cast(Fact, self._known[key])
 
-    def kept(self, place: str, follows: tuple[Any, ...], make: Callable[[], Fact]) -> Fact:
-        """``make()``, worked out once for all versions of the plan in which this node has the same
-        members, and all else that it ``follows`` from is equal; the last one at each ``place``.
+    def compute_once_at(
+        self, place: str, follows: tuple[Any, ...], make: Callable[[], Fact]
+    ) -> Fact:
+        """Returns ``make()`` and keeps the last result for each ``place``.
+
+        The result is computed once for all versions of the plan in which this node has the same
+        members and all other values that it ``follows`` from are equal.
         """
-        key = (PlanNode.kept, (place,))
+        key = (PlanNode.compute_once_at, (place,))
         entry = self._known.get(key)
         if entry is None or entry[0] != follows:
             entry = self._known[key] = follows, make()
@@ -123,7 +129,7 @@ class PlanNode(Generic[S_co]):
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no new members in a version to come."""
+        """Whether later versions add no members to the node."""
         return len(self.alive) >= FULL
 
     @cached_property
@@ -131,12 +137,13 @@ class PlanNode(Generic[S_co]):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is known besides follows from them."""
+        """Returns the fields alone; computed facts follow from them."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def same_members(self, other: PlanNode) -> bool:
-        """Whether another version of the node has the same members, so that ``revised`` makes this
-        one of it.
+        """Whether another version of the node has the same members.
+
+        ``revise`` then makes this version from the other one.
         """
         return (
             self.members is other.members
@@ -144,26 +151,28 @@ class PlanNode(Generic[S_co]):
             and self.schedules is other.schedules
         )
 
-    def revised(
+    def revise(
         self, consumers: tuple[Consumer, ...], fresh: npt.NDArray[np.bool_], newest: Longs
     ) -> PlanNode[S_co]:
-        """The same node in another version of the plan; what is known of it alone stays known."""
+        """Returns the node in another version of the plan, with the facts that follow from it."""
         node = replace(self, consumers=consumers, fresh=fresh, newest=newest)
         node._known.update(self._known)
         node.forget()
         return node
 
     def forget(self) -> None:
-        """Forgets what is known of it and of a version of the plan."""
+        """Drops the facts that depend on a version of the plan."""
         for key in [k for k in self._known if not all(isinstance(a, int | str) for a in k[1])]:
             self._known.pop(key, None)
 
-    def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
-        """The members that an epoch gives all their static rows and constants, and so the answer of
-        a query without windows.
+    def members_read_whole(
+        self, first: bool, replaced: Collection[str | None]
+    ) -> npt.NDArray[np.bool_]:
+        """Returns the members that receive all their static rows and constants in an epoch.
 
-        ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the
-        static graphs that it replaces.
+        A query without windows is answered from these rows. ``first``: the epoch is the first of
+        its plan, so its new members are among them. ``replaced``: the static graphs that the epoch
+        replaces.
         """
         new = self.fresh if first else np.zeros(len(self.members), np.bool_)
         if replaced:
@@ -176,10 +185,13 @@ class PlanNode(Generic[S_co]):
 
 @frozen
 class QuerySettings:
-    """What very many queries have in common; ``clock``: what says in place of its windows when a
-    query reports. ``until``: the last instant at which it does. ``formers``: the Emits (node,
-    member) that it had before others took their place, each behind the first plan version that has
-    it no more. ``order``: how conjunctions are joined (``plan/lowering/join_order.order_of``).
+    """Settings that many queries share.
+
+    ``clock``: the window that decides the reports in place of the query's windows. ``since``: the
+    first plan version that has the query. ``until``: the last instant at which the query reports.
+    ``formers``: the former Emits of the query as (version, node, member); that plan version is the
+    first one without the Emit. ``order``: the join orders of its conjunctions
+    (``plan/lowering/join_order.order_of``).
     """
 
     form: Form
@@ -199,8 +211,10 @@ class QuerySettings:
 
 @frozen
 class QueryPlan:
-    """What emission, sinks and status must know of a query: its name, the last of its operators,
-    and its ``manner``, which queries that came together share.
+    """The facts about a query that emission, sinks and status need.
+
+    ``node`` and ``member`` are its Emit, the last of its operators. ``manner``: settings that
+    queries which were added together share.
     """
 
     name: str
@@ -210,12 +224,12 @@ class QueryPlan:
 
     @property
     def form(self) -> Form:
-        """The form of its results."""
+        """The form of the results."""
         return self.manner.form
 
     @property
     def output(self) -> Output:
-        """What it reports of them."""
+        """The relation-to-stream operator of its reports."""
         return self.manner.output
 
     @property
@@ -230,51 +244,51 @@ class QueryPlan:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams that it reads."""
+        """The streams that the query reads."""
         return self.manner.streams
 
     @property
     def start(self) -> int:
-        """Elements before it do not count."""
+        """The start of the query; earlier elements do not count."""
         return self.manner.start
 
     @property
     def empty_reports(self) -> bool:
-        """Whether it reports what is empty, too."""
+        """Whether the query also writes empty reports."""
         return self.manner.empty_reports
 
     @property
     def windows(self) -> tuple[StreamWindow, ...]:
-        """Its windows."""
+        """The windows of the query."""
         return self.manner.windows
 
     @property
     def clock(self) -> Window | None:
-        """What says in place of these when it reports."""
+        """The window that decides the reports in place of the query's windows."""
         return self.manner.clock
 
     @property
     def since(self) -> int:
-        """The first plan version that has it."""
+        """The first plan version that has the query."""
         return self.manner.since
 
     @property
     def until(self) -> int:
-        """The last instant at which it reports."""
+        """The last instant at which the query reports."""
         return self.manner.until
 
     @property
-    def each(self) -> tuple[QueryPlan, ...]:
-        """The query by each Emit that it has had, the present one first."""
+    def with_former_emits(self) -> tuple[QueryPlan, ...]:
+        """The query with each Emit that it has had, the current one first."""
         formers = self.manner.formers
         return (self, *(replace(self, node=node, member=member) for _, node, member in formers))
 
-    def at(self, version: int) -> QueryPlan:
-        """The query as a plan version has it, by its Emit there.
+    def at_version(self, version: int) -> QueryPlan:
+        """Returns the query with the Emit that it has in a plan version.
 
         >>> formers = ((5, 7, 1),)
         >>> manner = QuerySettings(Form.ASK, Output.RSTREAM, (), (), (), 0, False, formers=formers)
-        >>> [QueryPlan("q", 9, 0, manner).at(version).node for version in (4, 5)]
+        >>> [QueryPlan("q", 9, 0, manner).at_version(version).node for version in (4, 5)]
         [7, 9]
         """
         for until, node, member in self.manner.formers:
@@ -283,7 +297,7 @@ class QueryPlan:
         return self
 
     def with_emit(self, node: int, member: int, version: int, order: str) -> QueryPlan:
-        """The query from a plan version on in which it has another Emit."""
+        """Returns the query with another Emit from a plan version on."""
         formers = (*self.manner.formers, (version, self.node, self.member))
         manner = replace(self.manner, formers=formers, order=order)
         return QueryPlan(self.name, node, member, manner)
@@ -305,72 +319,75 @@ class Plan:
     muted: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", PersistentMap.of(self.queries))
+        object.__setattr__(self, "queries", PersistentMap.from_entries(self.queries))
 
     @cached_property
     def facts(self) -> dict[type, Any]:
-        """What has been worked out of the whole plan, by its type; it is not written."""
+        """Facts that were computed from the whole plan, by type; they are not written."""
         return {}
 
     @cached_property
-    def read(self) -> frozenset[str]:
+    def read_streams(self) -> frozenset[str]:
         """The streams that queries read."""
-        return frozenset(stream for streams in self.together for stream in streams)
+        return frozenset(stream for streams in self.stream_sets for stream in streams)
 
     @property
-    def together(self) -> Collection[tuple[str, ...]]:
-        """The streams of each query, once for all that have the same."""
-        return self._layered.kinds(_STREAMS)
+    def stream_sets(self) -> Collection[tuple[str, ...]]:
+        """The distinct sets of streams that queries read."""
+        return self._query_map.kinds(_STREAMS)
 
     @property
     def forms(self) -> Collection[Form]:
-        """The forms of results that queries have, each once."""
-        return self._layered.kinds(_FORM)
+        """The distinct result forms of the queries."""
+        return self._query_map.kinds(_FORM)
 
     @cached_property
-    def switched(self) -> tuple[QueryPlan, ...]:
-        """The queries that have had other Emits."""
-        if not any(self._layered.kinds(_FORMERS)):
+    def switched_queries(self) -> tuple[QueryPlan, ...]:
+        """The queries that have former Emits."""
+        if not any(self._query_map.kinds(_FORMERS)):
             return ()
         return tuple([query for query in self.queries.values() if query.manner.formers])
 
     @cached_property
     def first_end(self) -> int:
-        """The first instant after which a query reports no more."""
-        return min(self._layered.kinds(_UNTIL), default=MAX)
+        """The earliest last report instant of all queries."""
+        return min(self._query_map.kinds(_UNTIL), default=MAX)
 
     @property
-    def _layered(self) -> PersistentMap[QueryPlan]:
+    def _query_map(self) -> PersistentMap[QueryPlan]:
         assert isinstance(self.queries, PersistentMap), "since it was made"
         return self.queries
 
     def queries_after(
         self, came: Mapping[str, QueryPlan], gone: Collection[str]
     ) -> Mapping[str, QueryPlan]:
-        """The queries of the next version: without those that are gone, and with those that came.
-        Raises ``LookupError`` if one that is gone is not here.
+        """Returns the queries of the next version: without ``gone``, with those that ``came``.
+
+        Raises ``LookupError`` if a removed query does not exist.
         """
-        return self._layered.after(came, gone)
+        return self._query_map.with_changes(came, gone)
 
     @cached_property
-    def heard(self) -> Longs:
-        """The numbers of the streams that queries read: no other has rows that are kept."""
-        return np.array([i for i, name in enumerate(self.streams) if name in self.read], np.int64)
+    def read_stream_numbers(self) -> Longs:
+        """The numbers of the streams that queries read; rows of other streams are not kept."""
+        return np.array(
+            [i for i, name in enumerate(self.streams) if name in self.read_streams], np.int64
+        )
 
 
 def home_number(node: int, op: Longs) -> Longs:
-    """A number per (node, member) that decides the home of the member; fits an int32."""
+    """Returns the number of each (node, member) that decides its home; it fits an int32."""
     number: Longs = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
     return number
 
 
 def gather_up(plan: Plan, amounts: Mapping[int, Doubles], *, divided: bool = False) -> Charges:
-    """Adds to the ``amounts`` of each member those of all members that it reads, by node; a node
-    without any is left out.
+    """Adds to the amount of each member the amounts of all members that it reads, by node.
 
-    ``divided``: a member's amount is divided equally among the members that read it, so the last
-    operators of all queries have as much as there was. Else each of them has all of it, and what it
-    reads in two ways twice. Cost: a pass over all members, in arrays.
+    Nodes without an amount are left out. ``divided``: a member's amount is divided equally among
+    its readers, so the total at the last operators equals the total of ``amounts``. Otherwise each
+    reader gets the whole amount, and twice if it reads the member in two ways. Cost: a pass over
+    all members, in arrays.
     """
     totals: dict[int, Doubles] = {}
     readers = _readers(plan) if divided else {}
@@ -388,7 +405,7 @@ def gather_up(plan: Plan, amounts: Mapping[int, Doubles], *, divided: bool = Fal
 
 
 def _readers(plan: Plan) -> Mapping[int, Doubles]:
-    """How many living members read each member, by node; 1 of those that none reads."""
+    """Counts the living members that read each member, by node; at least 1."""
     counts = {number: np.zeros(len(node.members)) for number, node in plan.nodes.items()}
     for node in plan.nodes.values():
         for below, members in zip(node.inputs, node.members.inputs, strict=True):

@@ -34,14 +34,14 @@ class Revised:
     kept: tuple[int, ...]
     consumers: tuple[Consumer, ...]
 
-    def of(self, node: PlanNode) -> PlanNode:
+    def apply_to(self, node: PlanNode) -> PlanNode:
         """The node, revised. Raises ``LookupError`` if it is another one's."""
         new = iter(self.consumers)
         consumers = tuple([node.consumers[at] if at >= 0 else next(new) for at in self.kept])
         fresh = np.zeros(len(node.members), np.bool_)
         fresh[self.fresh] = True
         newest = node.newest if self.newest is None else self.newest
-        return node.revised(consumers, fresh, newest)
+        return node.revise(consumers, fresh, newest)
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class PlanChange:
     made: Mapping[str, str]
     muted: tuple[tuple[int, int], ...] = ()
 
-    def after(self, base: Plan) -> Plan:
+    def apply_to(self, base: Plan) -> Plan:
         """The version, of the one before. Raises ``LookupError`` if that is another one."""
         there = {*self.order}
         nodes = {n: node for n, node in base.nodes.items() if n in there} | dict(self.nodes)
         for number, revised in self.revised.items():
-            nodes[number] = revised.of(base.nodes[number])
+            nodes[number] = revised.apply_to(base.nodes[number])
         for number in there - self.nodes.keys() - self.revised.keys():
             nodes[number].forget()
         queries = base.queries_after(self.queries, self.gone)

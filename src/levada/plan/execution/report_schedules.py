@@ -47,7 +47,7 @@ class Families:
     count: int
 
     @staticmethod
-    def of(schedules: Sequence[Schedule]) -> Families:
+    def from_schedules(schedules: Sequence[Schedule]) -> Families:
         """The families of these schedules, which are numbered as they stand."""
         numbers_by_family: dict[Schedule, list[int]] = {}
         for number, schedule in enumerate(schedules):
@@ -56,7 +56,7 @@ class Families:
         parts = [(schedules[n[0]], np.array(n), starts[n]) for n in numbers_by_family.values()]
         return Families(tuple(parts), len(schedules))
 
-    def alike(self, times: Mapping[int, Longs]) -> Longs:
+    def first_equal(self, times: Mapping[int, Longs]) -> Longs:
         """For each schedule the first that says the same; ``times`` are the known ones of each
         stream, ascending.
         """
@@ -75,7 +75,9 @@ class Schedules:
     of_member: Ints
 
     @staticmethod
-    def of(members: Sequence[Member], places: Longs, streams: Mapping[str, int]) -> Schedules:
+    def from_members(
+        members: Sequence[Member], places: Longs, streams: Mapping[str, int]
+    ) -> Schedules:
         """The schedules of these members, each at its place; empty places have the first's."""
         index: dict[Schedule, int] = {}
         keys = [_schedule(m, streams) for m in members]
@@ -85,7 +87,7 @@ class Schedules:
     @cached_property
     def families(self) -> Families:
         """The distinct schedules by what they differ in."""
-        return Families.of(self.distinct)
+        return Families.from_schedules(self.distinct)
 
 
 def _schedule(m: Member, streams: Mapping[str, int]) -> Schedule:

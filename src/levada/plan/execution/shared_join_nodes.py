@@ -57,7 +57,7 @@ class SharedJoinNode:
 
     def kinds(self) -> tuple[list[tuple[Window, ...]], Longs]:
         """The windows of its picks, for each of its own members once; and which members."""
-        kinds, of_member = self.pick.known(window_kinds)
+        kinds, of_member = self.pick.compute_once(window_kinds)
         codes = np.unique(self.node_members * len(kinds) + of_member[self.members])
         members, kind = np.divmod(codes, len(kinds))
         return [kinds[each] for each in kind.tolist()], members
@@ -78,7 +78,7 @@ def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoin
     waiting = [(way, *_follow_input(plan, pick, 0, members, every))]
     while waiting:
         way, node, node_members, slots = waiting.pop()
-        if (join := node.of(s.Join)) is not None and join.step.relaxed:
+        if (join := node.as_step(s.Join)) is not None and join.step.relaxed:
             sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
             yield SharedJoinNode(pick, node.id, members, node_members, sides, join.step.places)
             for i, side in enumerate(sides):
@@ -92,7 +92,7 @@ def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoin
                     )
                     below, there, known = _follow_input(plan, below, 0, there, known)
                 waiting.append((side.way, below, there, known))
-        elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
+        elif (made := node.as_step(s.Occur)) is not None and made.step.relaxed:
             side = Side(slots, (*way, 0), made.step.places)
             yield SharedJoinNode(pick, node.id, members, node_members, (side,), side.places)
         elif isinstance(node.step, s.Report):  # of whose rows there are picks

@@ -1,12 +1,13 @@
-"""Queries with the same results have them once.
+"""Sends the results of equal queries once.
 
-Equal queries, and such as differ in how their results are shown alone (names of columns, templates,
-outputs), read one member of an operator; each has a member of an Emit. Along that edge would go a
-copy for each of them. It is one copy, of the *first* of these members (``SharedResults.fan``); who
-wants the results of another finds them there, by what stands beside the rows (CQELS Cloud, C56:
-results go as far as they are alike, and expand where somebody wants them).
+Equal queries read one member of an operator. Queries that differ only in the presentation of their
+results (column names, templates, outputs) do so too. Each query has a member of an Emit, so the
+edge to the Emit would carry one copy of the rows for each query. Instead it carries one copy, for
+the *first* of these members (``SharedResults.fan``). The other members find their results there
+(CQELS Cloud, C56: results go as far as they are alike, and expand where they are wanted).
 
-An Emit that is muted has no results. Queries that end share with those that end at that instant.
+A muted Emit has no results. A query that ends shares results with queries that end at the same
+instant.
 """
 
 from __future__ import annotations
@@ -25,25 +26,31 @@ from levada.plan.execution.plan import FanOut, Plan, PlanNode
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SharedResults:
-    """Of an Emit: the edge to the members that have rows, and in order of ``firsts`` those that
-    have the same.
+    """The members of an Emit that share results.
+
+    ``fan``: the edge to the members that receive rows. ``members[i]`` has the same results as
+    ``firsts[i]``, which ascend.
     """
 
     fan: FanOut
     firsts: Ints
     members: Ints
 
-    def of(self, present: Ints) -> Frame:
-        """Who else has the rows of the members that are ``present`` (ascending): ``op``, and
-        ``first``, whose they are.
+    def find_sharers(self, present: Ints) -> Frame:
+        """Returns the members (``op``) that share the rows of the ``present`` members (``first``).
+
+        ``present`` ascends.
         """
         at = np.searchsorted(self.firsts, present)
         counts = np.searchsorted(self.firsts, present, "right") - at
         op = self.members[ranges(at.astype(np.int64), counts)]
         return Frame({"op": op, "first": np.repeat(present, counts)}, len(op))
 
-    def along(self, same: Frame) -> Frame:
-        """Who else has what first members (``op``) have of others' (``first``), likewise."""
+    def extend_sharers(self, same: Frame) -> Frame:
+        """Returns the members that share the rows which first members (``op``) have of others.
+
+        ``first`` stays the member that the rows belong to.
+        """
         at = np.searchsorted(self.firsts, same["op"])
         counts = np.searchsorted(self.firsts, same["op"], "right") - at
         op = self.members[ranges(at.astype(np.int64), counts)]
@@ -51,22 +58,23 @@ class SharedResults:
 
 
 class _Known(dict[int, SharedResults | None]):
-    """By the number of the node."""
+    """Shared results by the number of the node."""
 
 
 def find_shared_results(plan: Plan, number: int) -> SharedResults | None:
-    """The members of an Emit that have the rows of others; None where each has its own, and of all
-    other nodes. Found once for a plan.
+    """Returns the members of an Emit that share results, computed once for a plan.
+
+    None: the members share no results, or the node is not an Emit.
     """
     known: _Known = plan.facts.setdefault(_Known, _Known())
     if number not in known:
-        emit = plan.nodes[number].of(s.Emit)
+        emit = plan.nodes[number].as_step(s.Emit)
         known[number] = None if emit is None else _find_results(plan, emit)
     return known[number]
 
 
 def drop_muted_members(plan: Plan, number: int, fan: FanOut) -> FanOut:
-    """The edge to an Emit without its members that are muted."""
+    """Removes the muted members of an Emit from the edge to it."""
     muted = [member for node, member in plan.muted if node == number]
     if not muted:
         return fan
@@ -78,8 +86,9 @@ def drop_muted_members(plan: Plan, number: int, fan: FanOut) -> FanOut:
 
 
 def add_shared_rows(rows: Frame, same: Frame, members: int) -> Frame:
-    """Rows by ``op``, also those that others have the ``same`` of (``SharedResults.of``); none that
-    are no member's own, of which there are so many.
+    """Adds copies of rows for the members that share them (``SharedResults.find_sharers``).
+
+    The result is ordered by ``op``. Rows whose ``op`` is not below ``members`` are dropped from it.
 
     >>> rows = Frame({"op": np.array([2, 1, 2], np.int32), "r": np.array([5, 6, 7])}, 3)
     >>> same = Frame({"op": np.array([3], np.int32), "first": np.array([2], np.int32)}, 1)
@@ -121,7 +130,7 @@ def _find_results(plan: Plan, node: PlanNode[s.Emit]) -> SharedResults | None:
 
 
 def _ends(plan: Plan, node: PlanNode, member: Ints) -> Longs:
-    """The last instant at which each member's query reports."""
+    """Returns the last instant at which each member's query reports."""
     if plan.first_end == MAX:
         return np.full(len(member), MAX, np.int64)
     names = map(node.members.query_at, member.tolist())

@@ -68,22 +68,22 @@ class SharingDemand:
     plan: Plan
 
     @cached_property
-    def standing(self) -> Mapping[int, tuple[SharedJoinNode, ...]]:
+    def shared_joins(self) -> Mapping[int, tuple[SharedJoinNode, ...]]:
         """Below which picks each relaxed join or set stands, and where."""
         nodes_by_join: dict[int, list[SharedJoinNode]] = {}
         for node in self.plan.nodes.values():
-            if (pick := node.of(s.Pick)) is not None:
+            if (pick := node.as_step(s.Pick)) is not None:
                 for one in find_shared_joins(self.plan, pick):
                     nodes_by_join.setdefault(one.node, []).append(one)
         return {number: tuple(each) for number, each in nodes_by_join.items()}
 
     @cached_property
-    def above(self) -> Mapping[At, tuple[tuple[Window, ...], ...]]:
+    def windows_above(self) -> Mapping[At, tuple[tuple[Window, ...], ...]]:
         """The windows that picks above each member of a relaxed join have in the place of its own:
         each kind once.
         """
         kinds_by_member: dict[At, dict[tuple[Window, ...], None]] = {}
-        every = [one for each in self.standing.values() for one in each if one.places]
+        every = [one for each in self.shared_joins.values() for one in each if one.places]
         for one in every:
             kinds, members = one.kinds()
             shown = [tuple([kind[place] for place in one.places]) for kind in kinds]
@@ -92,16 +92,16 @@ class SharingDemand:
         return {at: tuple(kinds) for at, kinds in kinds_by_member.items()}
 
     @cached_property
-    def wanted(self) -> DemandedTerms:
+    def wanted_terms(self) -> DemandedTerms:
         """The terms that relaxed patterns stand for: those that some living pick wants."""
         return collect_wanted_terms(self.plan)
 
     @cached_property
-    def coming(self) -> DemandedTerms:
+    def new_terms(self) -> DemandedTerms:
         """The same of picks that no epoch had before this version."""
         return collect_new_terms(self.plan)
 
-    def mixed(self, pick: int) -> bool:
+    def has_mixed_windows(self, pick: int) -> bool:
         """Whether a node's picks are of joins whose picks have several windows."""
         node = self.plan.nodes[pick]
         (below,) = node.inputs
@@ -115,7 +115,7 @@ class SharingDemand:
 
     def windows(self, node: int, member: int, window: int) -> dict[Window, None]:
         """What the picks above a relaxed join have in the place of one of its windows."""
-        return dict.fromkeys([kind[window] for kind in self.above.get((node, member), ())])
+        return dict.fromkeys([kind[window] for kind in self.windows_above.get((node, member), ())])
 
 
 def sharing_demand_of(plan: Plan) -> SharingDemand:
@@ -132,7 +132,9 @@ def widen_windows(plan: Plan) -> Plan:
     loose = [node for node in plan.nodes.values() if is_loose(node.step)]
     wide: dict[int, PlanNode] = {node.id: _widen_node(node, shares) for node in loose}
     wide |= _widen_numbering(plan)
-    sets = {n for n, node in plan.nodes.items() if (occur := node.of(s.Occur)) and occur.step.wide}
+    sets = {
+        n for n, node in plan.nodes.items() if (occur := node.as_step(s.Occur)) and occur.step.wide
+    }
     wide |= _widen_sets(plan, sets)
     wide |= _mark_patterns_to_reread(plan, shares)
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
@@ -144,7 +146,7 @@ def is_loose(step: object) -> bool:
 
 
 def _widen_node(node: PlanNode, shares: SharingDemand) -> PlanNode:
-    table = node.windows.copied()
+    table = node.windows.copy()
     for member in np.flatnonzero(node.alive).tolist():
         for j, window in enumerate(node.members.windows_at(member)[: len(node.layout.windows)]):
             demanded_windows = shares.windows(node.id, member, j)
@@ -156,7 +158,7 @@ def _widen_node(node: PlanNode, shares: SharingDemand) -> PlanNode:
 def _mark_patterns_to_reread(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
     """The static patterns of which picks that are new want rows, as new ones."""
     renewed: dict[int, PlanNode] = {}
-    for number, each in shares.standing.items():
+    for number, each in shares.shared_joins.items():
         for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
             node, members = plan.nodes[number], one.node_members[one.pick.fresh[one.members]]
             while node.inputs:
@@ -165,7 +167,7 @@ def _mark_patterns_to_reread(plan: Plan, shares: SharingDemand) -> dict[int, Pla
             if len(members):
                 fresh = renewed.get(node.id, node).fresh.copy()
                 fresh[members] = True
-                renewed[node.id] = node.revised(node.consumers, fresh, node.newest)
+                renewed[node.id] = node.revise(node.consumers, fresh, node.newest)
     return renewed
 
 
@@ -175,11 +177,11 @@ def _widen_numbering(plan: Plan) -> dict[int, PlanNode]:
     """
     tables: dict[int, WindowTable] = {}
     for node in plan.nodes.values():
-        if (narrow := node.of(s.Narrow)) is not None:
+        if (narrow := node.as_step(s.Narrow)) is not None:
             instants = plan.nodes[node.inputs[1]]
             (below,) = instants.inputs
             if below not in tables:
-                tables[below] = plan.nodes[below].windows.copied()
+                tables[below] = plan.nodes[below].windows.copy()
             at = instants.members.inputs[0][node.members.inputs[1][narrow.alive]]
             np.maximum.at(tables[below].range[-1], at, narrow.windows.range[-1][narrow.alive])
     return {number: replace(plan.nodes[number], windows=table) for number, table in tables.items()}
@@ -199,7 +201,7 @@ def _widen_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
                 windows_by_set[node.inputs[0]].setdefault(below, {})[windows[row]] = None
     wide: dict[int, PlanNode] = {}
     for number, by_member in windows_by_set.items():
-        table = plan.nodes[number].windows.copied()
+        table = plan.nodes[number].windows.copy()
         for member, own_windows in by_member.items():
             table.put(0, member, longest_window(own_windows))
         wide[number] = replace(plan.nodes[number], windows=table)

@@ -77,7 +77,7 @@ class Form(NamedTuple):
     ranges: tuple[tuple[int, Order], ...]
 
     @staticmethod
-    def of(reader: Reader) -> Form | None:
+    def from_reader(reader: Reader) -> Form | None:
         """That of a reader's pick; None if it has none."""
         if reader.pick is None:
             return None
@@ -122,7 +122,7 @@ def _find_readers(plan: Plan, node: PlanNode) -> Iterator[Readers]:
     for reader in _iterate_group_bys(plan, node):
         if _is_on_grid(reader.panes):
             slots = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
-            by_keys.setdefault((tuple(sorted(slots)), Form.of(reader)), []).append(reader)
+            by_keys.setdefault((tuple(sorted(slots)), Form.from_reader(reader)), []).append(reader)
     for (keys, form), some in by_keys.items():
         counts = np.stack([_counts(reader) for reader in some])
         if not (counts.sum(axis=0) > 1).any():
@@ -139,14 +139,14 @@ def _iterate_group_bys(plan: Plan, node: PlanNode) -> Iterator[Reader]:
     """The GROUP BYs over a node."""
     for consumer in node.consumers:
         target = plan.nodes[consumer.node]
-        if (panes := target.of(s.Panes)) is not None:
+        if (panes := target.as_step(s.Panes)) is not None:
             yield Reader(panes, (consumer,))
-        elif (pick := target.of(s.Pick)) is not None:
+        elif (pick := target.as_step(s.Pick)) is not None:
             if pick.step.rest:
                 continue  # no index tells whose rows are whose
             some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
-                if (panes := plan.nodes[after.node].of(s.Panes)) is not None:
+                if (panes := plan.nodes[after.node].as_step(s.Panes)) is not None:
                     yield Reader(panes, (consumer, _edge_behind_pick(after, pick.step.kept)), some)
 
 
@@ -180,7 +180,7 @@ def _keeps_slices(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     """
     panes = reader.panes
     grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
-    if not grouped or node.of(s.Pick) is not None or not (counts > 1).any():
+    if not grouped or node.as_step(s.Pick) is not None or not (counts > 1).any():
         return False
     if reader.pick is None:
         return True

@@ -31,7 +31,7 @@ class WindowTable:
     start: Longs  # per window and member: elements before it do not count
 
     @staticmethod
-    def of(members: Sequence[Member], streams: Mapping[str, int]) -> WindowTable:
+    def from_members(members: Sequence[Member], streams: Mapping[str, int]) -> WindowTable:
         """The table of these members."""
         width = max((len(m.windows) for m in members), default=0)
         shape = (width, len(members))
@@ -48,24 +48,24 @@ class WindowTable:
         return WindowTable(kind, range_, step, t0, has_t0, to, stream, start)
 
     @cached_property
-    def one_stream(self) -> bool:
+    def has_one_stream(self) -> bool:
         """Whether each window is of one stream for all members. The table must be whole."""
         return bool((self.stream == self.stream[:, :1]).all())
 
     @cached_property
-    def each_stream(self) -> tuple[int, ...]:
+    def streams_of_first(self) -> tuple[int, ...]:
         """The streams of the first member's windows. The table must be whole."""
         return tuple([i for i in self.stream[:, 0].tolist() if i >= 0])
 
     @cached_property
-    def alike(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all members have the same windows of the same streams, starts apart: what is said
         of one is said of all. The table must be whole.
         """
         return all(bool((column == column[:, :1]).all()) for column in self._columns[:-1])
 
     @cached_property
-    def by_number(self) -> bool:
+    def has_numbers(self) -> bool:
         """Whether rows have numbers: behind the window of the times is one of them for all members.
         The table must be whole.
         """
@@ -86,7 +86,7 @@ class WindowTable:
         """The table of these members, in this order."""
         return WindowTable(*(column.take(members, axis=1) for column in self._columns))
 
-    def copied(self) -> WindowTable:
+    def copy(self) -> WindowTable:
         """A copy."""
         return WindowTable(*(column.copy() for column in self._columns))
 

@@ -46,7 +46,7 @@ def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[
     """All alternatives of a pattern, itself first; ``static``: the graph's schema triples count.
 
     >>> from levada.plan.logical.ontology_schema import SUB_PROPERTY
-    >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
+    >>> schema = Schema.from_triples([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
     >>> pattern = TriplePattern(Var("x"), Iri("e:q"), Var("y"))
     >>> [str(a.pattern.predicate) for a in alternatives(pattern, schema, static=False)]
     ['<e:q>', '<e:p>']
@@ -82,7 +82,7 @@ def _property_alternatives(p: Term, turned: bool) -> _Head:
 
 def _any_property_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     """With a variable for the predicate: all that follows from any property, and from any class."""
-    for p in sorted(schema.entailing(), key=str):
+    for p in sorted(schema.entailing_properties(), key=str):
         for q, turned, resource in sorted(schema.superproperties(p), key=str):
             if isinstance(q, Iri) and (q, turned) != (p, False):
                 yield from _unify(goal, (_S, p, _O), _property_alternatives(q, turned), resource)
@@ -100,8 +100,10 @@ def _classify(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var,
     """Explicit triples by which their subject or object is of a class (``wanted``, or any) beside
     what they say.
     """
-    for d in sorted(schema.classes if wanted is None else schema.below(wanted) - {wanted}, key=str):
-        for c in sorted(schema.above(d) - {d}, key=str) if wanted is None else (wanted,):
+    for d in sorted(
+        schema.classes if wanted is None else schema.subclasses(wanted) - {wanted}, key=str
+    ):
+        for c in sorted(schema.superclasses(d) - {d}, key=str) if wanted is None else (wanted,):
             yield (_S, TYPE, d), _S, c, False
     for c in sorted(schema.typings, key=str) if wanted is None else (wanted,):
         for p, of_object, resource in schema.typings.get(c, ()):

@@ -108,14 +108,15 @@ class Schema:
     _closures: dict[tuple[str, Term], frozenset[Term]] = field(default_factory=dict)
 
     @staticmethod
-    def of(statements: Iterable[Statement], regime: Regime) -> Schema:
+    def from_triples(statements: Iterable[Statement], regime: Regime) -> Schema:
         """The schema of an ontology's triples under a regime; others than those of
         ``predicates_of`` do not count.
 
         Raises ``UsageError`` where the ontology says something of the schema's own vocabulary.
 
         >>> a, b = Iri("e:A"), Iri("e:B")
-        >>> Schema.of([(a, SUB_CLASS, b), (b, SUB_CLASS, a)], Regime.RDFS).above(a) == {a, b}
+        >>> schema = Schema.from_triples([(a, SUB_CLASS, b), (b, SUB_CLASS, a)], Regime.RDFS)
+        >>> schema.superclasses(a) == {a, b}
         True
         """
         said: dict[Term, list[tuple[Term, Term]]] = defaultdict(list)
@@ -163,15 +164,15 @@ class Schema:
                     hint=f"Say of each property that it is a {kind}.",
                 )
 
-    def above(self, c: Term) -> frozenset[Term]:
+    def superclasses(self, c: Term) -> frozenset[Term]:
         """The classes that an instance of ``c`` is an instance of, ``c`` among them."""
-        return self._reached("above", c, self.classes)
+        return self._closure("above", c, self.classes)
 
-    def below(self, c: Term) -> frozenset[Term]:
+    def subclasses(self, c: Term) -> frozenset[Term]:
         """The classes whose instances are instances of ``c``, ``c`` among them."""
-        return self._reached("below", c, self._lower)
+        return self._closure("below", c, self._lower)
 
-    def _reached(
+    def _closure(
         self, word: str, c: Term, edges: Mapping[Term, frozenset[Term]]
     ) -> frozenset[Term]:
         if (word, c) not in self._closures:
@@ -193,7 +194,7 @@ class Schema:
             (q, (p, turned)) for p, turns in self.properties.items() for q, turned in turns
         )
 
-    def entailing(self) -> frozenset[Term]:
+    def entailing_properties(self) -> frozenset[Term]:
         """The properties from whose triples others follow by the property alone; they are IRIs."""
         terms = {*self.properties, *self.domains, *self.ranges}
         return frozenset(p for p in terms if isinstance(p, Iri))
@@ -210,12 +211,12 @@ class Schema:
     def typings(self) -> dict[Term, tuple[Typing, ...]]:
         """By class: the properties whose use says that something is an instance of it."""
         typings_by_class: dict[Term, list[Typing]] = defaultdict(list)
-        for p in sorted(self.entailing(), key=str):
-            for c, turned, resource in sorted(self._typed(p), key=str):
+        for p in sorted(self.entailing_properties(), key=str):
+            for c, turned, resource in sorted(self._types_from(p), key=str):
                 typings_by_class[c].append(Typing(p, turned, resource))
         return {c: tuple(typings) for c, typings in typings_by_class.items()}
 
-    def _typed(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
+    def _types_from(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
         """The classes that follow from a triple of ``p``: whether of its object, and whether only
         if that is no literal.
         """
@@ -225,7 +226,7 @@ class Schema:
             (resource if no_literal else plain).update(subject.get(q, ()))
             objects |= other.get(q, frozenset())
         plain, resource, objects = (
-            {d for c in cs for d in self.above(c)} for cs in (plain, resource, objects)
+            {d for c in cs for d in self.superclasses(c)} for cs in (plain, resource, objects)
         )
         yield from ((c, False, False) for c in plain)
         yield from ((c, False, True) for c in resource - plain)

@@ -76,7 +76,7 @@ class Properties:
 class Analysis:
     """The properties of the parts of a query; ``now``: its windows that hold what is of an instant.
 
-    >>> Analysis().of(a.Union(a.Unit(), a.Bgp(a.InWindow(0), ()))).free
+    >>> Analysis().properties_of(a.Union(a.Unit(), a.Bgp(a.InWindow(0), ()))).free
     True
     """
 
@@ -87,15 +87,18 @@ class Analysis:
         ] = {}  # by identity, which the node keeps
 
     @staticmethod
-    def over(windows: Sequence[StreamWindow]) -> Analysis:
+    def with_windows(windows: Sequence[StreamWindow]) -> Analysis:
         """An analysis of what reads these windows."""
         return Analysis([i for i, w in enumerate(windows) if w.window.kind is WindowKind.NOW])
 
-    def of(self, node: a.Node) -> Properties:
+    def properties_of(self, node: a.Node) -> Properties:
         """What is true of this part."""
         entry = self._entries.get(id(node))
         if entry is None:
-            entry = node, self._properties(node, [self.of(child) for child in children(node)])
+            entry = (
+                node,
+                self._properties(node, [self.properties_of(child) for child in children(node)]),
+            )
             self._entries[id(node)] = entry
         return entry[1]
 

@@ -52,7 +52,7 @@ class QueryOptions:
     region: str = ""
 
     @property
-    def ends(self) -> bool:
+    def has_end(self) -> bool:
         """Whether it says when the query leaves."""
         return self.until is not None or self.lifetime is not None
 

@@ -70,12 +70,12 @@ class Template:
     others: tuple[Term, ...]
     wording: Wording
 
-    def filled(self, terms: tuple[Term, ...]) -> a.Query:
+    def fill(self, terms: tuple[Term, ...]) -> a.Query:
         """The meaning over these terms, in the order of the marks."""
         return substitute(self.query, dict(zip(self.marks, terms, strict=True)))
 
     @cached_property
-    def fixed(self) -> frozenset[Term]:
+    def fixed_terms(self) -> frozenset[Term]:
         """The terms that are the same in all."""
         return frozenset(terms_in(self.query)) - {*self.marks}
 

@@ -138,7 +138,7 @@ class _Joined:
         if isinstance(tree, int):
             return self.parts[tree]
         left, right = map(self._unit, tree)
-        return self._joined(tree, left, right, self.parts)
+        return self._join_rows(tree, left, right, self.parts)
 
     def join(self, order: _Order) -> None:
         """Joins what is next, in front of all that is left."""
@@ -147,9 +147,9 @@ class _Joined:
         left, right = order.take(i), order.take(j)
         self._newest -= 1
         self.trees[self._newest] = tree
-        order.add(self._newest, self._joined(tree, left, right, [*order.parts.values()]))
+        order.add(self._newest, self._join_rows(tree, left, right, [*order.parts.values()]))
 
-    def _joined(self, tree: Tree, left: Op, right: Op, others: Sequence[Op]) -> Op:
+    def _join_rows(self, tree: Tree, left: Op, right: Op, others: Sequence[Op]) -> Op:
         joined = _join_pair(left, right, self.joins)
         whole = _filter_rows(joined, self.pending, [joined, *others])
         if len(self.parts) <= MANY:

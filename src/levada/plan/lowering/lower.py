@@ -105,7 +105,7 @@ class _Lowering:
     ) -> None:
         self.q = query
         self.leaves = leaves
-        self.shared = Shared(Analysis.over(query.windows), joins=joins, orders=orders)
+        self.shared = Shared(Analysis.with_windows(query.windows), joins=joins, orders=orders)
 
     def query(self, show_empty: bool) -> Lowered:
         """The whole query; ``show_empty``: with empty reports."""
@@ -123,10 +123,10 @@ class _Lowering:
         return Lowered(build_reports.emit(self._level(at, q.variables)), at.enumerated, show_empty)
 
     def _at(self, asked: LevelQuery) -> Level:
-        return level_of(asked, self.shared.analysis.of(asked.pattern), self.q.windows)
+        return level_of(asked, self.shared.analysis.properties_of(asked.pattern), self.q.windows)
 
     def _within(self, at: Level) -> PatternLowering:
-        return PatternLowering(self.q, at, self.leaves, self.shared, self._derived)
+        return PatternLowering(self.q, at, self.leaves, self.shared, self._lower_subquery)
 
     def _level(self, at: Level, names: Sequence[str]) -> Op:
         """The report rows of a level."""
@@ -145,7 +145,7 @@ class _Lowering:
             )
         if at.mode is Mode.CHANGES and body.windows is None:
             return build_incremental.net(body, asked.output)
-        free = self.shared.analysis.of(asked.pattern).free
+        free = self.shared.analysis.properties_of(asked.pattern).free
         free = free or body.by_changes
         if asked.output is Output.RSTREAM or asked.reports.nonempty or free:
             body = inner.report(body)
@@ -157,7 +157,7 @@ class _Lowering:
                 body = replace(build_reports.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
-    def _derived(self, node: a.SubQuery, outer: Level) -> Op:
+    def _lower_subquery(self, node: a.SubQuery, outer: Level) -> Op:
         """A query within the query: its level by itself, then its rows as content of the window."""
         at = self._at(LevelQuery(self.q.form, node.child, node.output, node.level, a.Reporting()))
         # a stream's elements are told apart by whole rows, and so are a relation's changes where

@@ -81,11 +81,11 @@ class PatternLowering:
             case a.Recent():
                 return self._recent(node)
             case a.Came():
-                return self.leaves.came(node)
+                return self.leaves.occurrences(node)
             case a.Bgp(source, patterns):
                 return self.shared.join(self.leaves.bgp(source, patterns))
             case a.Entailed():
-                return self.leaves.entailed(node, node.source)
+                return self.leaves.entailed_pattern(node, node.source)
             case a.Join(left, right):
                 return self._join((left, right))
             case a.Conjunction(parts, conditions):
@@ -153,7 +153,7 @@ class PatternLowering:
         """A query within the query as a window of this level."""
         rows, index = self.derived(node, self.at), node.source.index
         if self.q.windows[index].window.kind is WindowKind.COUNT:
-            rows = self.leaves.last(rows, index, node.partition)
+            rows = self.leaves.count_window_changes(rows, index, node.partition)
         names, sources = tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
         return build_incremental.rename_to_level(rows, names, sources)
 
@@ -196,11 +196,11 @@ class PatternLowering:
         """
         one, other = self.node(left), self.node(right)
         if not self.at.windows or other.windows != () or one.windows == ():
-            return self._met(one, other)
+            return self._meet_sides(one, other)
         late = condition is not None and per_report(condition)
         return self.report(one) if late or one.by_changes else one, other
 
-    def _met(self, one: Op, other: Op) -> tuple[Op, Op]:
+    def _meet_sides(self, one: Op, other: Op) -> tuple[Op, Op]:
         """Two parts as report rows, where they meet."""
         keys = join_keys(one, other)[2]
         raised = tuple(build.occur(op, keys if keys != HOME else ()) for op in (one, other))
@@ -274,7 +274,7 @@ class PatternLowering:
         early = [c for c in conditions if moving and set(variables(c)) <= always]
         if moving:
             reported = [self.report(self.shared.join(moving, early)), *reported]
-        whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])
+        whole = self._join_report_rows(reported, [n for n in paths if isinstance(n, a.Closure)])
         for group in connected_groups(static):
             whole = build_reports.rjoin(whole, join_all(group))
         for condition in conditions:
@@ -285,7 +285,7 @@ class PatternLowering:
         """Whether this is paths over a window, which are searched when the others are known."""
         if not self.at.windows or not isinstance(node, a.Closure):
             return False
-        return self.shared.analysis.of(node).reads_window
+        return self.shared.analysis.properties_of(node).reads_window
 
     def _is_static(self, op: Op) -> bool:
         return bool(self.at.windows) and op.windows == () and not isinstance(op.spec, p.Constant)
@@ -296,7 +296,7 @@ class PatternLowering:
             return self.leaves.bgp(node.source, node.patterns)
         return [self.node(node)]
 
-    def _reported(self, reported: Sequence[Op], paths: Sequence[a.Closure]) -> Op:
+    def _join_report_rows(self, reported: Sequence[Op], paths: Sequence[a.Closure]) -> Op:
         """Report rows, and paths that are searched from what these bind."""
         whole: Op | None = None
         for op in reported:
@@ -334,7 +334,7 @@ class PatternLowering:
     def group(self, rows: Op, part: a.Node, asked: Grouped, *, adds_up: bool = True) -> Op:
         """GROUP BY of the rows of a part; ``adds_up``: so do its aggregates."""
         keys, specs, names = asked
-        if self.at.mode is Mode.CHANGES or (adds_up and self._follows(rows, part)):
+        if self.at.mode is Mode.CHANGES or (adds_up and self._is_kept_by_changes(rows, part)):
             on_rows = self.at.mode is Mode.CHANGES and self._properties.over_tuples
             marks = self.nonempty_by() if on_rows and not keys else ()
             rows = self._deltas(rows, keys)
@@ -346,16 +346,16 @@ class PatternLowering:
         return build_reports.group(rows, keys, specs, names, self.at.enumerated, windows=windows)
 
     def _distinct(self, rows: Op, part: a.Node) -> Op:
-        if self.at.mode is Mode.CHANGES or self._follows(rows, part):
+        if self.at.mode is Mode.CHANGES or self._is_kept_by_changes(rows, part):
             return build_incremental.distinct(self._deltas(rows, rows.variables))
         return build_reports.distinct(self.report(rows, rows.variables))
 
-    def _follows(self, rows: Op, part: a.Node) -> bool:
+    def _is_kept_by_changes(self, rows: Op, part: a.Node) -> bool:
         """Whether what compares the rows of a part is best told from changes, and can be: each has
         instants at which it comes and goes.
         """
         timed = rows.windows is not None or rows.by_changes
-        return self.at.turning and timed and not self.shared.analysis.of(part).free
+        return self.at.turning and timed and not self.shared.analysis.properties_of(part).free
 
     def _deltas(self, rows: Op, keys: tuple[str, ...]) -> Op:
         """Rows as changes, in a level of which replaced data show at the next report."""
@@ -364,7 +364,7 @@ class PatternLowering:
     @property
     def _properties(self) -> Properties:
         """What is true of this level."""
-        return self.shared.analysis.of(self.at.asked.pattern)
+        return self.shared.analysis.properties_of(self.at.asked.pattern)
 
 
 def _in_order(node: a.Node) -> bool:

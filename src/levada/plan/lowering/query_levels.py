@@ -59,7 +59,7 @@ class LevelQuery:
     changing: bool = False
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether nothing is asked of its reports but what changes make of them."""
         return not self.show_empty and self.reports == a.Reporting()
 
@@ -85,7 +85,7 @@ def level_of(asked: LevelQuery, properties: Properties, windows: Sequence[Stream
     """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
     level_windows = [windows[w] for w in asked.windows]
     mode = mode_of(asked, properties, level_windows)
-    whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.plain)
+    whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.is_plain)
     changed = asked.show_empty or needs_latest(asked, level_windows)
     reported = mode is Mode.REPORTS and needs_list(asked, properties, level_windows)
     turning = mode is Mode.REPORTS and _reports_on_change(asked, properties, level_windows)
@@ -101,11 +101,11 @@ def mode_of(
     on_close = all(w.window.kind.on_close for w in level_windows)
     if not properties.over_tuples:
         return Mode.REPORTS if on_close else _mode_over_triples(asked, properties)
-    if asked.plain and asked.output is Output.RSTREAM and properties.momentary:
+    if asked.is_plain and asked.output is Output.RSTREAM and properties.momentary:
         return Mode.INSTANT
     if properties.derived:
         return Mode.CHANGES
-    if not asked.plain or asked.output is Output.RSTREAM:
+    if not asked.is_plain or asked.output is Output.RSTREAM:
         return Mode.REPORTS
     if not (on_close or properties.monotone):
         return Mode.REPORTS if properties.not_by_changes else Mode.CHANGES
@@ -118,7 +118,7 @@ def _mode_over_triples(asked: LevelQuery, properties: Properties) -> Mode:
     A replacement of static data shows at the next report, which only those know who know all
     elements.
     """
-    differences = asked.plain and not asked.changing and asked.output is not Output.RSTREAM
+    differences = asked.is_plain and not asked.changing and asked.output is not Output.RSTREAM
     by_changes = differences and properties.kept_by_changes and not properties.free
     return Mode.CHANGES if by_changes else Mode.REPORTS
 

@@ -62,7 +62,7 @@ class Leaves:
     replaceable: frozenset[str | None] = frozenset()
     forms: dict[tuple[a.Source, TriplePattern], Op] = field(default_factory=dict)
 
-    def last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
+    def count_window_changes(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
         """The changes of a count window over these rows."""
         count = self.q.windows[window].window.count
         return build.count_window(rows, window, count, partition, bag=True)
@@ -88,7 +88,9 @@ class Leaves:
         rows = _scan_op(
             on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types
         )
-        last = self.last(rows, source.index, tuple(dict(whole)[c] for c in partition))
+        last = self.count_window_changes(
+            rows, source.index, tuple(dict(whole)[c] for c in partition)
+        )
         return build.rename(last, [v for _, v in used])
 
     def every_row(self, scan: a.Scan, columns: Collection[str]) -> tuple[Op, Callable[[str], str]]:
@@ -137,12 +139,12 @@ class Leaves:
         )
         return in_sessions(rows, source.index, on.window.kind, bag=unique)
 
-    def entailed(self, node: a.Entailed, source: a.Source) -> Op:
+    def entailed_pattern(self, node: a.Entailed, source: a.Source) -> Op:
         """A pattern by its alternatives. Several triples may entail one match, also of a stream in
         which no triple repeats.
         """
         if isinstance(source, a.InMerge):
-            return merge([self.entailed(node, part) for part in parts_of(source)])
+            return merge([self.entailed_pattern(node, part) for part in parts_of(source)])
         if isinstance(source, a.InGraph):
             return build.entail(node, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]
@@ -152,7 +154,7 @@ class Leaves:
         rows = build.entail(node, on.stream, (), source.index, raw=not on.window.kind.by_session)
         return in_sessions(rows, source.index, on.window.kind, bag=False)
 
-    def came(self, node: a.Came) -> Op:
+    def occurrences(self, node: a.Came) -> Op:
         """The comings of triples, told apart by their times: an earlier one of an equal triple is
         another row.
         """

@@ -43,12 +43,12 @@ class EqualQueryMerger:
     fresh: dict[str, None] = field(default_factory=dict)
     _first: dict[int, str] = field(default_factory=dict)
 
-    def come(self, topology: Topology) -> None:
+    def note_queries(self, topology: Topology) -> None:
         """Notes the queries that the next version has and the last one had not."""
         free = max(KNOWN - len(self.fresh), 0)
         self.fresh |= dict.fromkeys(islice(topology._sealer.came, free))
 
-    def look(
+    def find_pairs(
         self, topology: Topology, why_not: Callable[[str], str], room: int
     ) -> Iterator[tuple[str, str]]:
         """(query, the one that it goes over to), at most ``room``; ``why_not``: what keeps a query

@@ -45,7 +45,7 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Runni
         topology._count(node, member, -1)
         return None
     for each in joins:
-        topology.orders.meet(each)
+        topology.orders.offer(each)
     order = query_plan.manner.order
     switch = PlanMigration(name, node, member, start, until, topology.version + 1, order)
     topology.switches[name] = switch
@@ -60,7 +60,7 @@ def _install_newcomer(
     orders = Orders(units_of(query_plan.manner.order))
     lowered, installer = lower_again(topology, name, query, start, orders)
     installer.site = _site(topology, (query_plan.node, query_plan.member))
-    root = topology._wide(installer, lowered)
+    root = topology._with_wide_sets(installer, lowered)
     planned = _plan_newcomer(topology, Newcomer(name, installer, root, orders, lambda _: root))
     batch, roots = Batch(topology._common, topology.version + 1), {name: planned}
     topology.sides.ask(batch, {name: installer}, roots)
@@ -77,8 +77,8 @@ def _plan_newcomer(topology: Topology, one: Newcomer) -> Op:
     topology.relaxations.forget(one.name)
     topology._families.forget(one.name)
     topology.sides.forget(topology._common, one.name)
-    noted = topology._noted(one)
-    return with_arrangements(topology.relaxations.relaxed(one.name, noted, topology._refused))
+    noted = topology._note_root(one)
+    return with_arrangements(topology.relaxations.relax(one.name, noted, topology._why_refused))
 
 
 def _site(topology: Topology, last: At) -> str:

@@ -52,12 +52,14 @@ class Reoptimizer:
     _reported: set[str] = field(default_factory=set)
     _next: int = 0
 
-    def went(self, name: str) -> None:
+    def note_migration(self, name: str) -> None:
         """A query has gone over, or should have."""
         self.times[name] = self.times.get(name, 0) + 1
         self._until[name] = self.looks + (1 << min(self.times[name], PATIENCE))
 
-    def look(self, topology: Topology, why_not: Callable[[str], str]) -> Iterator[ReorderProposal]:
+    def propose(
+        self, topology: Topology, why_not: Callable[[str], str]
+    ) -> Iterator[ReorderProposal]:
         """The queries that are to go over now; ``why_not``: what keeps one from it, if anything."""
         self.looks += 1
         there = topology.orders.standing
@@ -71,7 +73,7 @@ class Reoptimizer:
             if name not in topology.switches and topology.queries[name].since <= topology.version
         ]
         if topology.orders.forced is not None:
-            yield from self._forced(topology, waiting, why_not)
+            yield from self._propose_forced(topology, waiting, why_not)
             return
         at = self._next % len(waiting) if waiting else 0
         asked = [*waiting[at:], *waiting[:at]][:MOST]
@@ -79,9 +81,9 @@ class Reoptimizer:
         looked: set[At | None] = set()
         for name in asked:
             if name not in topology.switches and self._until.get(name, 0) <= self.looks:
-                yield from self._of(topology, name, why_not, looked)
+                yield from self._propose_for(topology, name, why_not, looked)
 
-    def _of(
+    def _propose_for(
         self,
         topology: Topology,
         name: str,
@@ -106,7 +108,9 @@ class Reoptimizer:
             if (improvement := find_better_order(topology.orders, followed, gone)) is None:
                 continue
             if why:
-                self._tell(topology, name, why, show_order(followed.conjunction, improvement.tree))
+                self._record_obstacle(
+                    topology, name, why, show_order(followed.conjunction, improvement.tree)
+                )
                 return
             for other in names:
                 for conjunction in topology.orders.standing[other]:
@@ -119,14 +123,14 @@ class Reoptimizer:
                         yield ReorderProposal(other, units, order, each.cost, each.current_cost)
             return
 
-    def _tell(self, topology: Topology, name: str, why: str, order: str) -> None:
+    def _record_obstacle(self, topology: Topology, name: str, why: str, order: str) -> None:
         """A better order that cannot be gone over to."""
         if name not in self._reported:
             self._reported.add(name)
             message = f"{name} would add less by {order}, and keeps its order: {why}"
-            topology.journal.tell(topology.version + 1, message)
+            topology.journal.record(topology.version + 1, message)
 
-    def _forced(
+    def _propose_forced(
         self, topology: Topology, names: Sequence[str], why_not: Callable[[str], str]
     ) -> Iterator[ReorderProposal]:
         """As who forces orders says."""

@@ -75,7 +75,7 @@ def begin(
         for each in locate_conjunctions(orders.conjunctions, installer, root, root)
     ]
     for each in joins:
-        topology.orders.meet(each)
+        topology.orders.offer(each)
     switch = PlanMigration(
         name,
         node,

@@ -205,7 +205,7 @@ class ReportJoin(t.Traits):
     @property
     def puts_together(self) -> bool:
         """Whether right rows are in the result; those that only decide fill nothing."""
-        return self.kind.pairs
+        return self.kind.returns_pairs
 
 
 @frozen

@@ -85,11 +85,11 @@ class Batch:
         if number not in self._wanted:
             return False
         wanted = self._wanted[number]
-        there = self.common.known[number].covering(wanted, self.version)
+        there = self.common.known[number].find_covering(wanted, self.version)
         if there is not None:
             self._made[number] = there
             return False
-        wanted = self._wanted[number] = self.common.known[number].widened(wanted)
+        wanted = self._wanted[number] = self.common.known[number].widen(wanted)
         asked = self._asked[number]
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:
@@ -116,7 +116,7 @@ class Batch:
             return InstalledOperator(*installer.intern(shape, member), places, self.version)
 
         def made_below(base: Op) -> Installed:
-            return self._made[installer.numbers[id(base)]].named(base.variables)
+            return self._made[installer.numbers[id(base)]].with_variables(base.variables)
 
         needs = _needs(op, key)
         input_reads = self._input_reads.pop(number, None) or collect_reads(op, needs)

@@ -70,7 +70,7 @@ class InstalledOperator(NamedTuple):
         slots = dict(zip(self.places, self.shape.layout.slots, strict=True))
         return all(at in slots and _has(slots[at], facets) for at, facets in wanted.items())
 
-    def named(self, variables: tuple[str, ...]) -> Installed:
+    def with_variables(self, variables: tuple[str, ...]) -> Installed:
         """It as an operator of these variables."""
         return Installed(
             self.shape, self.member, tuple([variables[place] for place in self.places])
@@ -88,7 +88,7 @@ class Known:
     made: list[InstalledOperator] = field(default_factory=list)
     held: int = 0
 
-    def covering(self, wanted: Mapping[int, Facet], version: int) -> InstalledOperator | None:
+    def find_covering(self, wanted: Mapping[int, Facet], version: int) -> InstalledOperator | None:
         """What a query of this plan version may read, if anything."""
         for made in self.made:
             stays = self.form.keeps or not self.form.once
@@ -96,7 +96,7 @@ class Known:
                 return made
         return None
 
-    def widened(self, wanted: Mapping[int, Facet]) -> dict[int, Facet]:
+    def widen(self, wanted: Mapping[int, Facet]) -> dict[int, Facet]:
         """What is to be installed for a newcomer that wants this: of what is kept for whoever comes
         also what others have of it, so that there are not many that have a part each.
         """

@@ -51,10 +51,10 @@ class Families:
     _alike: dict[Key, dict[str, _Family]] = field(default_factory=dict)
     _of: dict[str, list[tuple[Key, str]]] = field(default_factory=dict)
 
-    def contained(self, name: str, installer: Installer, root: Op) -> Op:
+    def replace_blocks(self, name: str, installer: Installer, root: Op) -> Op:
         """A query that comes, each of its blocks as a pick of its family's."""
         by: dict[int, Op] = {}
-        for block in blocks(root, installer.timing.of_rows, static=False):
+        for block in blocks(root, installer.timing.member_of_rows, static=False):
             if not is_time_join(block.join):
                 continue
             key = installer.signature(block.relaxed)
@@ -68,7 +68,7 @@ class Families:
             alike[leader].users += 1
             self._of.setdefault(name, []).append((key, leader))
             contained_block = replace(block, relaxed=_mark_family(block.relaxed, leader))
-            by[id(block.join)] = contained_block.picked()
+            by[id(block.join)] = contained_block.pick()
         return replace_operators(root, by, {}) if by else root
 
     def forget(self, name: str) -> None:

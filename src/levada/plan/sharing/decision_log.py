@@ -53,34 +53,34 @@ class Journal:
     kept: Kept = field(default_factory=Kept)
     new: bool = False
 
-    def tell(self, version: int, what: str) -> None:
+    def record(self, version: int, what: str) -> None:
         """What the plan of this version has changed."""
         self.kept.log = [*self.kept.log, (version, what)][-MOST:]
         self.new = True
 
-    def came(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
+    def record_choice(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
         """What was chosen for a query."""
         if apart:
             self.kept.apart = _keep_latest(self.kept.apart, query, apart)
-            self.tell(version, f"{query} has a join of its own: {apart}")
+            self.record(version, f"{query} has a join of its own: {apart}")
         if chosen is not None:
             site = Site(
                 chosen.region, chosen.site, [asdict(c) for c in chosen.candidates],
                 dict(chosen.masked),
             )  # fmt: skip
             self.kept.sites = _keep_latest(self.kept.sites, query, site)
-            self.tell(version, f"{query} stands in {chosen.site or 'all regions'}")
+            self.record(version, f"{query} stands in {chosen.site or 'all regions'}")
 
-    def ordered(self, version: int, query: str, orders: Sequence[Order]) -> None:
+    def record_orders(self, version: int, query: str, orders: Sequence[Order]) -> None:
         """Which orders of a query's joins were looked at; told where its own was not taken."""
         considered = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
         self.kept.orders = _keep_latest(self.kept.orders, query, considered)
         self.new = True
         for one in considered if len(considered) > 1 else ():
             if one.chosen:
-                self.tell(version, f"{query} joins {one.order}, as that adds least")
+                self.record(version, f"{query} joins {one.order}, as that adds least")
 
-    def left(self, query: str) -> None:
+    def remove_query(self, query: str) -> None:
         """A query that has gone."""
         kept = (self.kept.apart, self.kept.sites, self.kept.orders)
         self.new = self.new or any(query in entries for entries in kept)

@@ -102,7 +102,7 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
     query_keys = [key for key, _ in relaxations.of(name)]
     ranked = []
     for _, block in relaxations.of(name):
-        if not block.joined:
+        if not block.is_join:
             continue
         mine = Counter(parts(block))
         for other, (theirs, queries) in _joins_of_others(relaxations).items():
@@ -122,7 +122,7 @@ def _joins_of_others(
     joins: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
         for key, block in relaxations.of(name):
-            if not block.joined:
+            if not block.is_join:
                 continue
             part_counts, queries = joins.get(key) or (Counter(parts(block)), ())
             joins[key] = part_counts, (*queries, name)

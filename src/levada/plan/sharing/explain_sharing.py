@@ -186,7 +186,7 @@ def _why(topology: Topology, query: str, root: Op) -> str:
         for name in relaxations.names
         if name != query and any((k, b.wants) in query_wants for k, b in relaxations.of(name))
     ]
-    joined = any(block.joined for _, block in relaxations.of(query))
+    joined = any(block.is_join for _, block in relaxations.of(query))
     alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
     return equal.format(", ".join(alike)) if alike else alone
 

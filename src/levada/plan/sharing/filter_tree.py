@@ -118,7 +118,7 @@ def _common_parts(parts: Iterable[str], common: Counter[str]) -> Iterator[str]:
 def _steps(key: Key, block: Block) -> Iterator[tuple[object, tuple[str, ...]]]:
     streams = tuple(dict.fromkeys(map(display_name, _streams(block.relaxed)))) or ("static data",)
     yield streams, streams
-    what = "join of" if block.joined else "rows grouped of"
+    what = "join of" if block.is_join else "rows grouped of"
     yield key, (what, *parts(block))
     wants = block.wants
     yield (wants.terms, wants.tests, wants.rest), tuple(_conditions(wants)) or (ALL,)

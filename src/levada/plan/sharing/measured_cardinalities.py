@@ -20,11 +20,11 @@ class Flows:
 
     counts: dict[At, tuple[int, int]] = field(default_factory=dict)
 
-    def see(self, flows: Mapping[str, Sequence[int]]) -> None:
+    def observe(self, flows: Mapping[str, Sequence[int]]) -> None:
         """What a manifest says.
 
         >>> flows = Flows()
-        >>> flows.see({"7 0": [50, 1000], "8 3": [1, 10]})
+        >>> flows.observe({"7 0": [50, 1000], "8 3": [1, 10]})
         >>> flows.rate((7, 0)), flows.rate((8, 3))
         (0.05, None)
         """

@@ -77,7 +77,7 @@ class Lifted:
     source: tuple[int, ...] = ()
     rest: Expression | None = None
 
-    def go_by(self, names: Mapping[str, str]) -> None:
+    def rename_variables(self, names: Mapping[str, str]) -> None:
         """Its variables have other names from here on."""
         self.name = names.get(self.name, self.name)
         if self.rest is not None:
@@ -112,7 +112,7 @@ class Parameterizer:
             case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)
             case p.Select(pattern, ()) if self.joined and not op.weighted:
-                return self._selected(op, op.spec, pattern)
+                return self._select_all(op, op.spec, pattern)
             case p.Rename(sources):
                 return self._rename(op, sources, way)
             case p.Filter(_, None):
@@ -161,7 +161,7 @@ class Parameterizer:
         names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
         return replace(op, spec=relaxed, variables=names)
 
-    def _selected(self, op: Op, spec: p.Select, pattern: TriplePattern) -> Op:
+    def _select_all(self, op: Op, spec: p.Select, pattern: TriplePattern) -> Op:
         """The same over all triples of a stream, of which those that nobody wants go no further."""
         places = list(pattern.positions)
         for at in _ENDS:
@@ -183,10 +183,10 @@ class Parameterizer:
         """A projection, which keeps all that is below it; it is no step of the way."""
         first = len(self.lifted)
         child = self.lift(op.inputs[0], way)
-        hidden = {v: self._hidden(v) for v in child.variables if v not in sources}
+        hidden = {v: self._hidden_name(v) for v in child.variables if v not in sources}
         shown = dict(zip(reversed(sources), reversed(op.variables), strict=True))
         for one in self.lifted[first:]:
-            one.go_by(hidden | shown)
+            one.rename_variables(hidden | shown)
         if child is op.inputs[0] and not hidden:
             return op
         typed = op.typed | {name for source, name in hidden.items() if source in child.typed}
@@ -194,7 +194,7 @@ class Parameterizer:
         spec = p.Rename((*sources, *hidden))
         return replace(op, spec=spec, inputs=(child,), variables=names, typed=typed)
 
-    def _hidden(self, name: str) -> str:
+    def _hidden_name(self, name: str) -> str:
         """The name above of a variable that a projection does not have: no query has such a one,
         nor has a scan, whose own hidden columns are no more the same on two sides than others.
         """
@@ -243,7 +243,7 @@ class Parameterizer:
         at = static_side(op) if self.static else -1
         at = at if at >= 0 and _is_static_pattern(op.inputs[at]) else -1
         inputs = tuple([
-            self._of_static(child, spec, (*way, i)) if i == at else self.lift(child, (*way, i))
+            self._lift_static(child, spec, (*way, i)) if i == at else self.lift(child, (*way, i))
             for i, child in enumerate(op.inputs)
         ])  # fmt: skip
         assert op.windows is not None, "event times"
@@ -257,7 +257,7 @@ class Parameterizer:
         lifted = at >= 0 and inputs[at] is not op.inputs[at]
         return with_relaxed_static(relaxed, at) if lifted else relaxed
 
-    def _of_static(self, op: Op, join: p.Join, way: tuple[int, ...]) -> Op:
+    def _lift_static(self, op: Op, join: p.Join, way: tuple[int, ...]) -> Op:
         """The static side of a join; what is said of its keys stays, since those are told by
         identity alone where they are kept.
         """

@@ -32,7 +32,7 @@ class Newcomer:
     ordered: Callable[[Orders], Op]
 
     @property
-    def asked(self) -> Asked:
+    def order_request(self) -> Asked:
         """As who asks for an order."""
         return Asked(self.name, self.installer, self.orders.conjunctions)
 
@@ -68,8 +68,8 @@ def order_queries(
     newcomers: Sequence[Newcomer], known: RunningSubjoins
 ) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
     """The queries, each in its order; what is told of those that were looked at."""
-    chosen = known.choose([one.asked for one in newcomers])
-    known.settle()
+    chosen = known.choose([one.order_request for one in newcomers])
+    known.commit_choices()
     ordered: list[Newcomer] = []
     considered: dict[str, tuple[Order, ...]] = {}
     for one in newcomers:

@@ -101,11 +101,11 @@ class Block:
     counted: ByNumber | None = None
 
     @property
-    def joined(self) -> bool:
+    def is_join(self) -> bool:
         """Whether it is a join, and not what a GROUP BY reads."""
         return self.counted is not None or is_time_join(self.join)
 
-    def picked(self) -> Op:
+    def pick(self) -> Op:
         """The rows of the join, out of the relaxed one."""
         exact_join = self.join if self.counted is None else self.counted.join
         spec, windows = p.Pick(self.keys, self.tests, self.rest), self.relaxed.windows
@@ -121,7 +121,7 @@ class Block:
         """Of each leaf of a join the place of its window among those that are wanted; () if each
         has its own, in order, or where rows cannot have times of each leaf.
         """
-        loose = self.joined and all(window.kind in LOOSE for window in self.wants.windows)
+        loose = self.is_join and all(window.kind in LOOSE for window in self.wants.windows)
         by_leaf_times = with_leaf_times(self.relaxed) if loose and self.counted is None else None
         if by_leaf_times is None:
             return ()

@@ -92,10 +92,10 @@ class Relaxations:
 
     def note(self, name: str, installer: Installer, root: Op) -> None:
         """A query that comes."""
-        windows = installer.timing.of_rows
-        registered = [self._noted(installer, block) for block in blocks(root, windows)]
+        windows = installer.timing.member_of_rows
+        registered = [self._register(installer, block) for block in blocks(root, windows)]
         within = [
-            self._noted(installer, inner, above)
+            self._register(installer, inner, above)
             for one in registered
             for above, inner in sub_blocks(one.block.join, windows)
         ]
@@ -111,22 +111,22 @@ class Relaxations:
         registered = []
         for there, block, _ in others._of.get(like, ()):
             by_leaf = None if there.by_leaf is None else there.by_leaf.key
-            alike = self._alike(there.key, by_leaf, there.places)
+            alike = self._form_of(there.key, by_leaf, there.places)
             instance = replace(block, wants=substitute(block.wants, terms))
             registered.append(_count_block(RegisteredBlock(alike, instance)))
         if registered:
             self._of[name] = registered
 
-    def _noted(self, installer: Installer, block: Block, above: int = 0) -> RegisteredBlock:
+    def _register(self, installer: Installer, block: Block, above: int = 0) -> RegisteredBlock:
         key = installer.signature(block.relaxed)
         alike = self.alike.get(key)
         if alike is None or not alike.block_count:
             leaves = block.leaves
             other = installer.signature(block.with_leaf_times().relaxed) if leaves else None
-            alike = self._alike(key, other, leaves)
+            alike = self._form_of(key, other, leaves)
         return _count_block(RegisteredBlock(alike, block, above))
 
-    def _alike(self, key: Key, by_leaf: Key | None, places: tuple[int, ...]) -> Alike:
+    def _form_of(self, key: Key, by_leaf: Key | None, places: tuple[int, ...]) -> Alike:
         """What blocks of a form have in common; ``by_leaf``: the form with times of each leaf, if
         it is another.
         """
@@ -161,7 +161,7 @@ class Relaxations:
         elif alike.last == name:
             alike.last = ""
 
-    def relaxed(self, name: str, root: Op, refused: Refused) -> Op:
+    def relax(self, name: str, root: Op, refused: Refused) -> Op:
         """A query with those of its blocks relaxed of which others want other rows, and of one that
         is not, those within it; what runs as it is has no need of that. ``refused``: why a newcomer
         is to have its own ("": it is not), by what the last query has that has it relaxed, and what
@@ -173,12 +173,12 @@ class Relaxations:
             join = id(one.block.join)
             if one.above in whole:
                 whole.add(join)
-            elif (block := self._taken(name, one, refused)) is not None:
-                by[join] = block.picked()
+            elif (block := self._take_block(name, one, refused)) is not None:
+                by[join] = block.pick()
                 whole.add(join)
         return replace_operators(root, by, {}, late=True) if by else root
 
-    def _taken(self, name: str, one: RegisteredBlock, refused: Refused) -> Block | None:
+    def _take_block(self, name: str, one: RegisteredBlock, refused: Refused) -> Block | None:
         """A block as a query picks it; None: it has it as it is."""
         block_form, block = one.alike, one.block
         alike = (

@@ -131,10 +131,12 @@ class Sides:
             for name, by_height in joins.items():
                 for planned, of in by_height.get(height, ()):
                     op, installer = rebuild_tree(planned, by[name]), installers[name]
-                    join = self._noted(batch.common, name, _key_sides(batch, installer, op, of))
+                    join = self._register_join(
+                        batch.common, name, _key_sides(batch, installer, op, of)
+                    )
                     level.append((name, _Found(installer, planned, op, join)))
             for name, one in level:
-                at = self._decided(batch, one)
+                at = self._decide_side(batch, one)
                 op = one.op if at == OWN else read_arrangement(one.op, at, one.side(at))
                 if op is not one.planned:
                     by[name][id(one.planned)] = op
@@ -152,7 +154,7 @@ class Sides:
                 continue
             del self._joins[join.both]
             if join.at == OWN:
-                self._own_no_more(join)
+                self._release_sides(join)
             elif join.at is not None:
                 _decrement(self._reading, join.side(join.at))
             for side in join.others():
@@ -170,17 +172,17 @@ class Sides:
             if join.at == OWN and not join.others().isdisjoint(self._reading)
         ]
         for join in joins:
-            self._own_no_more(join)
+            self._release_sides(join)
             join.at = None
         return bool(joins)
 
-    def _own_no_more(self, join: _Join) -> None:
+    def _release_sides(self, join: _Join) -> None:
         for side in join.others():
             del self._owning[side][join]
             if not self._owning[side]:
                 del self._owning[side]
 
-    def _noted(self, common: CommonSubexpressions, name: str, both: _Both) -> _Join:
+    def _register_join(self, common: CommonSubexpressions, name: str, both: _Both) -> _Join:
         """A join of a query that comes."""
         join = self._joins.get(both)
         if join is None:
@@ -193,7 +195,7 @@ class Sides:
         self._of.setdefault(name, {})[join] = None
         return join
 
-    def _decided(self, batch: Batch, one: _Found) -> int:
+    def _decide_side(self, batch: Batch, one: _Found) -> int:
         """The side that a join reads where it is kept; ``OWN``: it has both."""
         join = one.join
         if join.at is None:
@@ -206,10 +208,10 @@ class Sides:
                 for side in join.others():
                     self._owning.setdefault(side, {})[join] = None
             else:
-                self._reads(join.side(join.at))
+                self._count_reader(join.side(join.at))
         return join.at
 
-    def _reads(self, side: _Side) -> None:
+    def _count_reader(self, side: _Side) -> None:
         """One more join reads a side where it is kept."""
         if side not in self._reading:
             for join in self._owning.get(side, ()):

@@ -29,11 +29,11 @@ class SharedStateEstimates:
     _before: dict[At, int] = field(default_factory=dict)
     _at: int | None = None
 
-    def see(self, met: Mapping[str, Sequence[int]], at: int) -> None:
+    def observe(self, met: Mapping[str, Sequence[int]], at: int) -> None:
         """What has been counted up to this event time.
 
         >>> rates = SharedStateEstimates()
-        >>> rates.see({}, 1000), rates.see({"7 0": [100, 900, 30, 100]}, 3000), rates.rows
+        >>> rates.observe({}, 1000), rates.observe({"7 0": [100, 900, 30, 100]}, 3000), rates.rows
         (None, None, {(7, 0): 0.05})
         """
         counted_rows = {_at(place): counts[GIVEN] for place, counts in met.items()}

@@ -76,7 +76,7 @@ def _arrange(join: Op, at: int, rows: Op) -> Op:
     spec = join.spec
     assert isinstance(spec, p.Join | p.ReportJoin), "a join has a key"
     keys = tuple([v for v in rows.variables if v in spec.keys])
-    asks = isinstance(spec, p.ReportJoin) and not spec.kind.pairs and spec.condition is None
+    asks = isinstance(spec, p.ReportJoin) and not spec.kind.returns_pairs and spec.condition is None
     keeping = p.ArrangeDistinct if asks else p.Arrange
     return _keeping(keeping(keys), join, at, rows)
 

@@ -78,14 +78,16 @@ def add_rows(
     """
     template = rows[0][1].template
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
-    asked = bool(region) or topology.sites.used or bool(topology.share_limit)  # of each by itself
+    asked = (
+        bool(region) or topology.sites.has_regions or bool(topology.share_limit)
+    )  # of each by itself
     alone = asked or len(rows) == 1
     planned = None if alone else _plan_template(topology, rows, start, empty_reports)
     if planned is not None:
         planned.query = _with(planned.query, until=until)
     for name, row in rows:
         if planned is None:
-            one(name, template.filled(row.terms), start)
+            one(name, template.fill(row.terms), start)
         else:
             planned.install(topology, name, row.terms)
     if planned is not None:
@@ -97,7 +99,7 @@ def expect_rows(
 ) -> None:
     """Says that rows of a template are to come with other queries: before any of these is added."""
     template = rows[0][1].template
-    if len(rows) > 1 and topology.choosing:
+    if len(rows) > 1 and topology.is_choosing_orders:
         beside = _trial_topology(topology, topology.sharing)
         # both, since what has no mark is every row's
         beside.add(_template_name(template), template.query, start)
@@ -122,7 +124,7 @@ def _differing_queries(
                 (template.marks, template.others),
                 (template.others, template.marks),
             ):
-                yield template.filled((*marks[:i], other[i], *marks[i + 1 :]))
+                yield template.fill((*marks[:i], other[i], *marks[i + 1 :]))
 
 
 def _with(query: QueryPlan, **said: Any) -> QueryPlan:
@@ -142,7 +144,7 @@ def _plan_template(
     contains = topology.sharing is Sharing.CONTAINMENT
     sharing = Sharing.EXACT if contains else topology.sharing
     beside = _trial_topology(topology, sharing)
-    chosen = topology.orders.chosen(_template_name(template))
+    chosen = topology.orders.chosen_units(_template_name(template))
     beside.orders.forced = lambda _, number, __: chosen.get(number, ())
     for name, query in ((MARK, template.query), (TWIN, template.twin)):
         beside.add(name, query, start, empty_reports=empty_reports)
@@ -159,7 +161,7 @@ def _plan_template(
     planned = beside.queries[MARK]
     joins = [
         (each, {mask: places[at] for mask, at in each.places.items() if at in places})
-        for each in beside.orders.followed(MARK)
+        for each in beside.orders.new_conjunctions(MARK)
     ]
     kept = dict(_existing_arrangements(topology, operators))
     return _Planned(operators, shapes, planned, template.marks, beside.relaxations, joins, kept)
@@ -280,7 +282,7 @@ class _Planned:
                 for mask, place in places.items()
                 if place in self.shared
             }
-            topology.orders.meet(replace(each, places=there))
+            topology.orders.offer(replace(each, places=there))
 
     def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
         """The shape of an operator over the nodes that its inputs are in."""

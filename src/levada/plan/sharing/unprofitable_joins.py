@@ -43,7 +43,7 @@ class UnprofitableJoins:
 
     joins: set[At] = field(default_factory=set)
 
-    def see(self, met: Mapping[str, Sequence[int]]) -> None:
+    def observe(self, met: Mapping[str, Sequence[int]]) -> None:
         """What has been measured of late."""
         unprofitable: set[At] = set()
         for place, counts in met.items():
@@ -53,7 +53,7 @@ class UnprofitableJoins:
                 unprofitable.add((node, member))
         self.joins = unprofitable
 
-    def reads(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
+    def is_read_by(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
         """Whether a query picks from one."""
         return bool(self.joins) and any(join in self.joins for join in joins_of_picks(query, nodes))
 

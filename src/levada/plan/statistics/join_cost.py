@@ -75,7 +75,7 @@ class Problem:
         names = dict.fromkeys(v for part in self.parts for v in part.values)
         return {v: tuple([i for i, p in enumerate(self.parts) if v in p.values]) for v in names}
 
-    def agreeing(self, some: Collection[int]) -> float:
+    def agreement_share(self, some: Collection[int]) -> float:
         """The share of the combinations of rows of some parts that agree on what they share."""
         return prod(
             self.agreements[v, having[0], other]
@@ -93,13 +93,13 @@ class Problem:
             for i, j in combinations(of, 2)
         }
 
-    def kept(self, some: Collection[int]) -> float:
+    def kept_rows(self, some: Collection[int]) -> float:
         """Rows of the join of some parts that count at an instant."""
-        return prod(self.parts[i].kept for i in some) * self.agreeing(some)
+        return prod(self.parts[i].kept for i in some) * self.agreement_share(some)
 
-    def new(self, some: Collection[int]) -> float:
+    def new_rows(self, some: Collection[int]) -> float:
         """Rows of the join of some parts that are new in a second."""
-        share = self.agreeing(some)
+        share = self.agreement_share(some)
         return sum(
             self.parts[i].new * share * prod(self.parts[j].kept for j in some if j != i)
             for i in some
@@ -178,13 +178,13 @@ def _binary_costs(problem: Problem, two: BinaryJoin) -> Iterator[Cost]:
     skew = problem.skew(two.placed, some)
     for side, moved in zip((two.left, two.right), two.moved, strict=True):
         side_parts, share = parts_of(side), _share(side)
-        new, width = problem.new(side_parts) * share, problem.width(side_parts)
+        new, width = problem.new_rows(side_parts) * share, problem.width(side_parts)
         if not isinstance(side, int):
             yield from _binary_costs(problem, side)
         if moved:
             yield exchange_cost(new, width, skew)
-        yield work_cost((STORE + PROBE) * new, skew, problem.kept(side_parts) * share * width)
-    yield work_cost(MAKE * problem.new(some) * _share(two), skew)
+        yield work_cost((STORE + PROBE) * new, skew, problem.kept_rows(side_parts) * share * width)
+    yield work_cost(MAKE * problem.new_rows(some) * _share(two), skew)
 
 
 def cost_of_one_step(problem: Problem, hub: str) -> Cost:
@@ -206,7 +206,7 @@ def cost_of_one_step(problem: Problem, hub: str) -> Cost:
         cost += work_cost(STORE * part.new * ways * copies, each, state)
         cost += work_cost(_probes(problem, i, hub_parts, star=star), skew)
     return cost + work_cost(
-        MAKE * problem.new(range(len(problem.parts))) * _share(problem.two), skew
+        MAKE * problem.new_rows(range(len(problem.parts))) * _share(problem.two), skew
     )
 
 
@@ -231,7 +231,7 @@ def _probes(problem: Problem, i: int, hub_parts: set[int], *, star: bool) -> flo
         made = {
             j: problem.parts[i].new
             * prod(problem.parts[k].kept for k in (*some[1:], j))
-            * problem.agreeing((*some, j))
+            * problem.agreement_share((*some, j))
             for j in others
         }
         j = min(made, key=lambda j: (made[j], j))

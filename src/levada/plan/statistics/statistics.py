@@ -29,7 +29,7 @@ class Values:
     """The values of a variable. ``heaviest``: the share of the rows that has the heaviest one.
     ``seen``, ``shares``: hashes that were seen, in order, and their shares.
 
-    >>> Values.of(np.array([7, 7, 9, 7], np.uint64))
+    >>> Values.from_rows(np.array([7, 7, 9, 7], np.uint64))
     3 of 4 rows have one of 2 values
     """
 
@@ -48,7 +48,7 @@ class Values:
         return f"{some:.0f} of {many} rows have one of {self.distinct:.0f} values"
 
     @staticmethod
-    def of(hashes: Words) -> Values:
+    def from_rows(hashes: Words) -> Values:
         """The values of some rows, at least one."""
         seen, counts = np.unique(hashes, return_counts=True)
         shares = counts / len(hashes)
@@ -89,7 +89,7 @@ def agreement_probability(one: Values, other: Values) -> float:
     >>> agreement_probability(Values.even(10), Values.even(1000))
     0.001
     >>> some, others = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
-    >>> agreement_probability(Values.of(some), Values.of(others))
+    >>> agreement_probability(Values.from_rows(some), Values.from_rows(others))
     0.25
     """
     if one.rows and other.rows:

@@ -36,7 +36,7 @@ class _Columns:
     born: Longs
 
     @staticmethod
-    def of(node: CatalogNode) -> _Columns:
+    def from_node(node: CatalogNode) -> _Columns:
         """Those of a node."""
         table = node.members.table()
         windows = np.array([bool(member_windows) for member_windows in table.windows], np.bool_)
@@ -65,7 +65,7 @@ class ExecutionPlanBuilder:
         """All nodes, sealed; ``had``: the last plan version that an epoch has had."""
         changed = {n for n, node in nodes.items() if node.members.changed or n not in self._sealed}
         self._columns = {n: self._columns[n] for n in nodes if n not in changed} | {
-            n: _Columns.of(nodes[n]) for n in changed
+            n: _Columns.from_node(nodes[n]) for n in changed
         }
         consumers = self._consumers(nodes, changed)
         newest = self._newest(nodes, order)
@@ -76,7 +76,7 @@ class ExecutionPlanBuilder:
             if n in changed:
                 home = self._home(n, nodes[n], plan_nodes)
                 plan_nodes[n] = _build_node(n, nodes[n], numbers, home)
-                plan_nodes[n] = plan_nodes[n].revised(consumers[n], fresh, newest[n])
+                plan_nodes[n] = plan_nodes[n].revise(consumers[n], fresh, newest[n])
             else:
                 plan_nodes[n] = _reuse_node(self._sealed[n], consumers[n], fresh, newest[n])
         for n in changed:
@@ -90,7 +90,7 @@ class ExecutionPlanBuilder:
             return dict(there)
         return self._last.queries_after({name: there[name] for name in self.came}, self._left)
 
-    def settled(self, plan: Plan) -> Plan:
+    def settle(self, plan: Plan) -> Plan:
         """A plan whose relaxed joins have been widened, with those of the last version that are so
         wide already.
         """
@@ -103,7 +103,7 @@ class ExecutionPlanBuilder:
                 kept[n] = _reuse_node(old, node.consumers, node.fresh, node.newest)
         return replace(plan, nodes={**plan.nodes, **kept}) if kept else plan
 
-    def leave(self, name: str) -> None:
+    def remove_query(self, name: str) -> None:
         """A query goes."""
         before = self._last is not None and name in self._last.queries
         if self.came.pop(name, name) is not None or before:  # else no version had it
@@ -135,7 +135,7 @@ class ExecutionPlanBuilder:
 
     def _fan(self, number: int, node: CatalogNode, i: int, producers: int) -> FanOut:
         """CSR from the producer's members to this node's, the living ones only."""
-        living = np.array(node.members.living(), np.int64)
+        living = np.array(node.members.living_numbers(), np.int64)
         sources = self._columns[number].below[i][living]
         order = np.argsort(sources, kind="stable")
         offsets = np.zeros(producers + 1, np.int32)
@@ -172,7 +172,7 @@ def _build_node(
     living, kinds = node.members.kinds(*_TIMED)
     rows = node.members.places
     places = np.zeros(rows, np.int64)
-    places[node.members.living()] = kinds
+    places[node.members.living_numbers()] = kinds
     return PlanNode(
         number,
         node.shape.step,
@@ -183,8 +183,8 @@ def _build_node(
         (),
         node.members.table(),
         node.members.alive(),
-        WindowTable.of(living, streams).at(places),
-        Schedules.of(living, places, streams),
+        WindowTable.from_members(living, streams).at(places),
+        Schedules.from_members(living, places, streams),
         np.zeros(rows, np.bool_),
         np.full(rows, MIN, np.int64),
         home,
@@ -200,7 +200,7 @@ def _reuse_node(
     )
     if same and np.array_equal(fresh, old.fresh) and np.array_equal(newest, old.newest):
         return old
-    return old.revised(consumers, fresh, newest)
+    return old.revise(consumers, fresh, newest)
 
 
 def _same(node: PlanNode, old: PlanNode) -> bool:

@@ -168,8 +168,8 @@ def _keep(number: int, node: CatalogNode) -> KeptNode:
         tuple(edge for _, edge in shape.inputs),
         shape.layout,
         shape.generation,
-        members.those_there(),
-        np.array(members.living(), np.int64),
+        members.living_members(),
+        np.array(members.living_numbers(), np.int64),
         np.array(members.born, np.int64),
     )
 

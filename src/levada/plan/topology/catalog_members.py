@@ -1,13 +1,14 @@
 """The members of a node of the catalog, in the order of their numbers.
 
-A number is never used again, because rows of state refer to it: what is gone leaves an empty place.
-In a sealed plan an empty place looks like some living member and is not ``alive``, so that tables
-by member have no holes; it costs a few bytes of arrays. A node that has too many of them is
-``spent``: what comes takes a new node of the same shape, the old one goes with its last member, and
-so does its state. So what a plan costs follows from the queries that are there, however many have
-been. A node with many members of earlier versions is spent, too: a version of the plan is written
-by the nodes whose members are others (``plan/execution``), and so a query that comes to very
-many costs a small node.
+A number is never used again, because rows of state refer to it. A removed member leaves an empty
+place. In a sealed plan an empty place has the values of some living member and is not ``alive``, so
+tables by member have no holes. An empty place costs a few bytes of arrays.
+
+A node with too many empty places is spent (``is_spent``). New members then go to a new node of the
+same shape. The old node and its state are removed with its last member. So the size of a plan
+follows from the current queries, not from the number of former ones. A node with many members of
+earlier versions is spent, too. A version of the plan contains only nodes whose members changed
+(``plan/execution``), so a query that joins very many others costs one small node.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ SHARE = 4  # nor so many for each living member
 
 
 class Members:
-    """A table of members; ``uses``: how often each is used; ``born``: the plan version of each;
-    ``changed``: since the last version that was sealed.
+    """A table of members. ``uses``: the number of uses of each. ``born``: the plan version that
+    added each. ``changed``: whether members changed since the last sealed version.
     """
 
     __slots__ = ("_held", "_there", "born", "changed", "uses")
@@ -51,12 +52,12 @@ class Members:
 
     @property
     def index(self) -> Mapping[Member, int]:
-        """Those that are there with their numbers, ascending."""
+        """The living members with their numbers, ascending."""
         return _Index(self._held, self._there)
 
     @property
     def places(self) -> int:
-        """How many places there are, empty ones among them."""
+        """The number of places, with empty ones."""
         return len(self._held)
 
     @property
@@ -79,7 +80,7 @@ class Members:
     def drop(self, at: int) -> None:
         """Leaves a place empty."""
         assert self._held.alive[at], "a member goes once"
-        self._held.leave(at)
+        self._held.remove(at)
         self._there -= 1
         self.changed = True
 
@@ -90,7 +91,7 @@ class Members:
     def __bool__(self) -> bool:
         return self._there > 0
 
-    def spent(self, version: int) -> bool:
+    def is_spent(self, version: int) -> bool:
         """Whether new members of this plan version had better go to a new node: too many are gone,
         or so many are there that each version would say them all again.
         """
@@ -98,15 +99,15 @@ class Members:
             return True
         return self.places - self._there >= max(EMPTY, SHARE * self._there)
 
-    def living(self) -> list[int]:
+    def living_numbers(self) -> list[int]:
         """The numbers of those that are there, ascending."""
-        return self._held.living()
+        return self._held.living_numbers()
 
     def kinds(self, *fields: str) -> tuple[list[Member], list[int]]:
         """Those that are there by these fields: one of each kind, and the kind of each."""
         index: dict[object, int] = {}
         of = [index.setdefault(key, len(index)) for key in self._held.kinds(fields)]
-        living, firsts = self.living(), dict[int, int]()
+        living, firsts = self.living_numbers(), dict[int, int]()
         for at, kind in zip(living, of, strict=True):
             firsts.setdefault(kind, at)
         return [self._held[at] for at in firsts.values()], of
@@ -116,9 +117,9 @@ class Members:
         there = self.alive()
         return self._held.table(np.where(there, np.arange(len(there)), there.argmax()).tolist())
 
-    def those_there(self) -> MemberTable:
+    def living_members(self) -> MemberTable:
         """The members that are there."""
-        return self._held.table(self.living())
+        return self._held.table(self.living_numbers())
 
     def alive(self) -> Bools:
         """Which places are not empty."""

@@ -20,7 +20,7 @@ def count_uses(topology: Topology) -> None:
     uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.nodes.items()}
     for node in topology.nodes.values():
         for i, below in enumerate(node.inputs):
-            np.add.at(uses[below], node.members.those_there().inputs[i], 1)
+            np.add.at(uses[below], node.members.living_members().inputs[i], 1)
     for query in topology.queries.values():
         uses[query.node][query.member] += 1
     for switch in topology.switches.values():
@@ -41,7 +41,7 @@ def drop_queries(topology: Topology, names: Collection[str]) -> None:
     for number in reversed(topology.order()):
         node = topology.nodes[number]
         members = node.members
-        for at in members.living():
+        for at in members.living_numbers():
             if not members.uses[at]:
                 for below, used in zip(node.inputs, members[at].inputs, strict=True):
                     topology.nodes[below].members.uses[used] -= 1

@@ -119,8 +119,8 @@ class Topology:
             lower, query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable,
             joins=self.joins, measures=self.measures,
         )  # fmt: skip
-        lowered = lowering(orders=orders if self.choosing else None)
-        self._tell(name, lowered)
+        lowered = lowering(orders=orders if self.is_choosing_orders else None)
+        self._record_strategies(name, lowered)
         reread_graphs = (
             () if query.windows else self.replaceable & graphs_read(query, query.pattern)
         )
@@ -137,22 +137,22 @@ class Topology:
         )
 
         def ordered(orders: Orders) -> Op:
-            return self._wide(installer, lowering(orders=orders).root)
+            return self._with_wide_sets(installer, lowering(orders=orders).root)
 
-        root = self._wide(installer, lowered.root)
+        root = self._with_wide_sets(installer, lowered.root)
         self._place(name, installer, root, region)
         self._newcomers.append(Newcomer(name, installer, root, orders, ordered))
         manner = settings_of(query, start, empty_reports, self.version + 1, until)
         self.queries[name] = QueryPlan(name, -1, -1, manner)
 
     @property
-    def choosing(self) -> bool:
+    def is_choosing_orders(self) -> bool:
         """Whether the order of joins is chosen by what others join."""
         return self.sharing is not Sharing.OFF and self.joins is JoinForm.BINARY
 
-    def _wide(self, installer: Installer, root: Op) -> Op:
+    def _with_wide_sets(self, installer: Installer, root: Op) -> Op:
         relaxes = self.sharing is Sharing.RELAX
-        return with_wide_sets(root, installer.timing.of_rows) if relaxes else root
+        return with_wide_sets(root, installer.timing.member_of_rows) if relaxes else root
 
     def plan_by(self, planning: Planning) -> None:
         """How queries are planned that come from now on."""
@@ -163,7 +163,7 @@ class Topology:
 
     def _place(self, name: str, installer: Installer, root: Op, region: str) -> None:
         """Chooses where a query's operators stand."""
-        if not (region or self.sites.used) or self.sharing is Sharing.OFF:
+        if not (region or self.sites.has_regions) or self.sharing is Sharing.OFF:
             return
         alike = self.sharing is not Sharing.EXACT
         marks = marks_of(installer, root, alike=alike)
@@ -175,13 +175,13 @@ class Topology:
         """Fits the queries in that have been added since: reuses what is there, makes what is not.
         Holds at the next ``seal``.
         """
-        newcomers, self._newcomers = self._in_order(), []
-        roots = {one.name: self._noted(one) for one in newcomers}
+        newcomers, self._newcomers = self._order_newcomers(), []
+        roots = {one.name: self._note_root(one) for one in newcomers}
         orders = {one.name: one.orders for one in newcomers}
         for one in newcomers:
-            relaxed = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            relaxed = self.relaxations.relax(one.name, roots[one.name], self._why_refused)
             roots[one.name] = with_arrangements(relaxed)
-            self._note(one.name)
+            self._record_choices(one.name)
         self.sides.ask(self._batch, {one.name: one.installer for one in newcomers}, roots)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
@@ -198,12 +198,12 @@ class Topology:
             ):
                 self.orders.follow(with_places(each, self._common, self.index))
 
-    def _in_order(self) -> list[Newcomer]:
+    def _order_newcomers(self) -> list[Newcomer]:
         """The queries that come, each with the order of its joins that adds least."""
         self.orders.lifted = self.sharing is Sharing.RELAX
         ordered, considered = order_queries(self._newcomers, self.orders)
         for name, orders in considered.items():
-            self.journal.ordered(self.version + 1, name, orders)
+            self.journal.record_orders(self.version + 1, name, orders)
         return ordered
 
     def expect(self, beside: Topology) -> None:
@@ -212,37 +212,37 @@ class Topology:
         """
         self.orders.lifted = self.sharing is Sharing.RELAX
         for one in beside._newcomers:
-            self.orders.expect(one.asked)
+            self.orders.expect(one.order_request)
 
-    def _noted(self, one: Newcomer) -> Op:
+    def _note_root(self, one: Newcomer) -> Op:
         """The last operator of a query that comes, whose joins others may share."""
         if self.sharing is Sharing.RELAX:
             self.relaxations.note(one.name, one.installer, one.root)
         elif self.sharing is Sharing.CONTAINMENT:
-            return self._families.contained(one.name, one.installer, one.root)
+            return self._families.replace_blocks(one.name, one.installer, one.root)
         return one.root
 
-    def _tell(self, query: str, lowered: Lowered) -> None:
+    def _record_strategies(self, query: str, lowered: Lowered) -> None:
         """Notes which forms the joins of a query have been given."""
         for sentence in sentences(lowered.wanted):
-            self.journal.tell(self.version + 1, f"{query}: {sentence}")
+            self.journal.record(self.version + 1, f"{query}: {sentence}")
 
-    def _note(self, query: str) -> None:
+    def _record_choices(self, query: str) -> None:
         """Notes what has been chosen for a query that comes."""
         why, version = self.relaxations.apart.get(query, ""), self.version + 1
-        self.journal.came(version, query, why, self.sites.chosen.get(query))
+        self.journal.record_choice(version, query, why, self.sites.chosen.get(query))
         if partners := self.relaxations.partners(query):
             message = f"{query} takes its part of a join of {partners + 1} queries"
-            self.journal.tell(version, message)
+            self.journal.record(version, message)
 
-    def _refused(self, name: str, wants: Iterable[BlockDemand], newcomer: BlockDemand) -> str:
+    def _why_refused(self, name: str, wants: Iterable[BlockDemand], newcomer: BlockDemand) -> str:
         """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
         does.
         """
         query = self.queries.get(name)
         if query is None:
             return ""
-        if self.dear.reads(query, self.nodes):
+        if self.dear.is_read_by(query, self.nodes):
             return DEAR
         joins = joins_of_picks(query, self.nodes) if self.share_limit else ()
         return explain_refusal(self.rates, joins, wants, newcomer, self.share_limit)
@@ -262,7 +262,7 @@ class Topology:
         """
         self.install()
         query = self.queries.pop(name)
-        self._sealer.leave(name)
+        self._sealer.remove_query(name)
         if (switch := self.switches.pop(name, None)) is not None:
             self._count(switch.node, switch.member, -1)
         self.orders.forget(name)
@@ -270,8 +270,8 @@ class Topology:
             message = (
                 f"{name} leaves a join of {partners + 1} queries, which keeps what others want"
             )
-            self.journal.tell(self.version + 1, message)
-        self.journal.left(name)
+            self.journal.record(self.version + 1, message)
+        self.journal.remove_query(name)
         self.relaxations.forget(name)
         self.sites.forget(name)
         self._families.forget(name)
@@ -300,13 +300,13 @@ class Topology:
             self.streams = (*self.streams, stream)
         return stream
 
-    def come(self, stream: str, facts: StreamFacts) -> None:
+    def add_stream(self, stream: str, facts: StreamFacts) -> None:
         """A stream from outside, behind all that there have been."""
         assert stream not in self.facts, "of two streams of a name the first has left"
         self.facts[stream] = facts
         self.streams = (*self.streams, stream)
 
-    def leave(self, stream: str) -> None:
+    def remove_stream(self, stream: str) -> None:
         """Takes a stream from outside away, which no query reads any more. Its number stays, since
         state refers to numbers; another stream of its name gets another one.
         """
@@ -329,7 +329,7 @@ class Topology:
             if at >= 0:
                 return self.nodes[number].shape, at
         node = self.nodes[alike[-1]] if alike else None
-        if node is None or node.members.spent(self.version + 1):
+        if node is None or node.members.is_spent(self.version + 1):
             node = self._node(shape)
         return node.shape, node.members.add(member, self.version + 1)
 
@@ -394,7 +394,7 @@ class Topology:
             dict(self.made),
             tuple([(one.node, one.member) for one in self.switches.values()]),
         )
-        plan = self._sealer.settled(widen_windows(plan))
+        plan = self._sealer.settle(widen_windows(plan))
         self.change = self._sealer.change(plan)
         return plan
 

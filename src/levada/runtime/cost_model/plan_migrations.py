@@ -68,7 +68,7 @@ class PlanMigrations:
         return bool(_ready(topology, last)) or self._may_look(topology, last)
 
     def _may_look(self, topology: Topology, last: Manifest) -> bool:
-        if not self.every or not topology.choosing:
+        if not self.every or not topology.is_choosing_orders:
             return False
         there = topology.orders.standing or topology.sides.late
         if not (there or self._before or self.converging.fresh):
@@ -90,7 +90,7 @@ class PlanMigrations:
             told = "gone over to its new order" if anew else "become one with an equal"
             if begun is not None and not anew:
                 told = "gone over to what others keep"
-            topology.journal.tell(topology.version + 1, f"{name} has {told}")
+            topology.journal.record(topology.version + 1, f"{name} has {told}")
             if begun is None and not anew:
                 continue
             topology.orders.forget(name)
@@ -98,7 +98,7 @@ class PlanMigrations:
                 self._before.append(name)  # a run before has begun it
             else:
                 for each in begun.joins:
-                    topology.orders.stand(each)
+                    topology.orders.record_query(each)
         return done
 
     def begin(
@@ -108,9 +108,9 @@ class PlanMigrations:
         went.
         """
         self._begun = {name: b for name, b in self._begun.items() if name in topology.switches}
-        if not self.every or not topology.choosing:
+        if not self.every or not topology.is_choosing_orders:
             return []
-        self.converging.come(topology)
+        self.converging.note_queries(topology)
         if last is None or last.behind or last.ended:
             return []
         if not (changed or self._may_look(topology, last)):
@@ -128,7 +128,7 @@ class PlanMigrations:
 
         begun = [
             one.name
-            for one in self.looks.look(topology, why)
+            for one in self.looks.propose(topology, why)
             if self._begin(topology, last, one, known[one.name])
         ]
         begun += self._plan_anew(topology, last, why, known)
@@ -155,19 +155,19 @@ class PlanMigrations:
             if begun is not None:
                 self._begun[name] = begun
                 told = f"{name} begins to go over to what others keep of its joins"
-                topology.journal.tell(topology.version + 1, told)
+                topology.journal.record(topology.version + 1, told)
                 found.append(name)
         return found
 
     def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
         """The queries that begin to go over to what equal ones have."""
         found = []
-        for name, first in self.converging.look(topology, why, MOST - len(topology.switches)):
+        for name, first in self.converging.find_pairs(topology, why, MOST - len(topology.switches)):
             own = topology.queries[name]
             if own.start > MIN and len(own.manner.formers) < MOST_OF_A_QUERY:
                 converge(topology, name, first)
                 told = f"{name} begins to become one with {first}, which is equal"
-                topology.journal.tell(topology.version + 1, told)
+                topology.journal.record(topology.version + 1, told)
                 found.append(name)
         return found
 
@@ -187,7 +187,7 @@ class PlanMigrations:
         if start <= MIN or full or one.name in topology.switches:
             return False
         begun = begin(topology, one.name, query, start, one.units)
-        self.looks.went(one.name)
+        self.looks.note_migration(one.name)
         if begun is None:
             return False
         self._begun[one.name] = begun
@@ -196,7 +196,7 @@ class PlanMigrations:
             told += (
                 f", which adds {one.cost:,.0f} ns an element in place of {one.current_cost:,.0f}"
             )
-        topology.journal.tell(topology.version + 1, told)
+        topology.journal.record(topology.version + 1, told)
         return True
 
 

@@ -22,9 +22,9 @@ def feed_measurements(
         topology.measures.see(run, partitions)
     if last is None:
         return
-    topology.dear.see(last.met)
-    topology.flows.see(last.flows)
-    topology.rates.see(last.met, max((s.max_ts for s in last.streams.values()), default=0))
+    topology.dear.observe(last.met)
+    topology.flows.observe(last.flows)
+    topology.rates.observe(last.met, max((s.max_ts for s in last.streams.values()), default=0))
     topology.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
     topology.sites.had = partial(_solutions, topology, last)
 

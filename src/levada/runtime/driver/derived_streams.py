@@ -75,7 +75,7 @@ def references(
     """
     if not plan.made or not len(last.counts):
         return
-    made_by, read = load(last.plan), plan.read
+    made_by, read = load(last.plan), plan.read_streams
     size_of = cache(partial(state_files.size_of, str(checkpoint.root)))
     path = str(checkpoint.plan_path(last.plan))
     tasks = tasks or checkpoint.tables.load(last.groups).partitions
@@ -121,7 +121,7 @@ def _has_nodes(maker: QueryPlan) -> bool:
 
 def unread(plan: Plan) -> Sequence[int]:
     """The numbers of made streams that no query reads: no epoch is for their sake."""
-    read = plan.read
+    read = plan.read_streams
     return [i for i, stream in enumerate(plan.streams) if is_derived(stream) and stream not in read]
 
 
@@ -159,7 +159,7 @@ def shared_streams(plan: Plan) -> list[list[int]]:
     """For each stream from outside those that it shares a query with, or by a made one."""
     numbers = {name: i for i, name in enumerate(plan.streams)}
     shared: list[set[int]] = [set() for _ in plan.streams]
-    for streams in plan.together:
+    for streams in plan.stream_sets:
         ids = [numbers[base] for s in streams for base in bases(plan, s)]
         for i in ids:
             shared[i].update(j for j in ids if j != i)

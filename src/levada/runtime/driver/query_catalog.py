@@ -429,10 +429,10 @@ class Catalog:
         known = [n for n in topology.streams if not is_derived(n)]
         gone = [n for n in known if n in self._left or n not in self._facts]
         for name in gone:
-            topology.leave(name)
+            topology.remove_stream(name)
         new = [n for n in self._facts if n in gone or n not in known]
         for name in new:
-            topology.come(name, self._facts[name])
+            topology.add_stream(name, self._facts[name])
         self._new_streams = self._new_streams or bool(gone or new)
 
     def _check_replaceable(self, topology: Topology) -> None:
@@ -579,7 +579,7 @@ def _check_ends(queries: Sequence[Registered], start: int) -> None:
 def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
     """What a query means, whose text is this."""
     if isinstance(meaning, TemplateInstance):
-        return replace(meaning.template.filled(meaning.terms), text=text)
+        return replace(meaning.template.fill(meaning.terms), text=text)
     return meaning
 
 

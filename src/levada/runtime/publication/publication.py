@@ -331,7 +331,7 @@ class Publication:
             return
         root = str(self.checkpoint.root)
         times = np.array(epoch.shown_reports.get(query.name, []), np.int64)
-        own = query.at(epoch.plan)
+        own = query.at_version(epoch.plan)
         batch = batch_of(own, layout, epoch.segments, lambda name: state_files.map_(root, name))
         if batch is not None:
             yield with_empty(batch, times)

@@ -129,7 +129,7 @@ class Exchange:
         """
         if consumer.node in done:
             return
-        if (picks := self.plan.nodes[consumer.node].of(s.Pick)) is not None:
+        if (picks := self.plan.nodes[consumer.node].as_step(s.Pick)) is not None:
             left = []
             for after in (after for after in picks.consumers if after.node not in done):
                 edges = (consumer, after)
@@ -169,7 +169,7 @@ class Exchange:
         if found is not None:
             yield consumer, self.picking.drop_unwanted_rows(found, consumer)
             return
-        filters = self.plan.nodes[consumer.node].of(s.Filter) is not None
+        filters = self.plan.nodes[consumer.node].as_step(s.Filter) is not None
         whole = not filters or consumer.stage != self.stage
         for part in (out,) if whole else in_pieces(out, edge.fan):
             yield (
@@ -188,7 +188,7 @@ class Exchange:
 
     def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
         """The filter, if it is one of so many thresholds that these are better sorted."""
-        target = self.plan.nodes[consumer.node].of(s.Filter)
+        target = self.plan.nodes[consumer.node].as_step(s.Filter)
         if target is None or not is_threshold(target.step.condition):
             return None
         producers = len(consumer.fan.offsets) - 1
@@ -218,7 +218,7 @@ class Exchange:
         if slots == TO_ALL:
             self._to_all(FrameAddress(FrameKind.ROWS, consumer.node, consumer.input), frame)
             return
-        target = self.plan.nodes[consumer.node].of(s.Panes)
+        target = self.plan.nodes[consumer.node].as_step(s.Panes)
         panes = None if target is None else fold(target, frame, self.pool, FEWER)
         if target is None:
             self._put_fewer(consumer, frame, slots)
@@ -247,7 +247,7 @@ class Exchange:
 
     def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
         """Cuts partials by their target."""
-        slots, target = consumer.edge.exchange, self.plan.nodes[consumer.node].of(s.Panes)
+        slots, target = consumer.edge.exchange, self.plan.nodes[consumer.node].as_step(s.Panes)
         assert slots is not None and target is not None, "partials are of a GROUP BY"
         keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
         to = FrameAddress(folded_as(panes), consumer.node)

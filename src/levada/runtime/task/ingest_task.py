@@ -343,7 +343,7 @@ class IntakeTask:
                     yield node, scan(node, m, found, self.pool)
 
     def _first_nodes(self, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
-        nodes = (self.plan.nodes[n].of(kind) for n in self.plan.order)
+        nodes = (self.plan.nodes[n].as_step(kind) for n in self.plan.order)
         return [n for n in nodes if n is not None]
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
@@ -358,7 +358,7 @@ class IntakeTask:
         """The rows of VALUES."""
         for node in self._first_nodes(s.Constant):
             frame = constants(
-                node, node.read_whole(self.context.first, self.context.replaced), self.pool
+                node, node.members_read_whole(self.context.first, self.context.replaced), self.pool
             )
             if frame is not None:
                 run_ingest_operators(self.plan, self.env, self.exchange, node, frame)
@@ -457,8 +457,8 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
         for n in sealed.order
         if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
     ]
-    chosen = [n.known(_of_stream, name) & n.alive for n in nodes]
-    return patterns_of(nodes, chosen, seed, sharing_demand_of(sealed).wanted)
+    chosen = [n.compute_once(_of_stream, name) & n.alive for n in nodes]
+    return patterns_of(nodes, chosen, seed, sharing_demand_of(sealed).wanted_terms)
 
 
 def _of_stream(node: PlanNode, name: str) -> Bools:

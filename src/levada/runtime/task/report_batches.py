@@ -88,7 +88,7 @@ Expands = PlanNode[s.Report] | PlanNode[s.Standing]
 
 def expanding(node: PlanNode) -> Expands | None:
     """This node, if it has rows once for every report at which they count."""
-    return node.of(s.Report) or node.of(s.Standing)
+    return node.as_step(s.Report) or node.as_step(s.Standing)
 
 
 def in_steps(
@@ -170,7 +170,7 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
 
 def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, Times, Longs]:
     """Member and instant at which a row begins to count, or no longer does; so many, signed."""
-    if (kept := node.of(s.Standing)) is not None:
+    if (kept := node.as_step(s.Standing)) is not None:
         return results_at_reports.pending_changes(kept, state, new)
     op, begin, end = report.pending_intervals(cast("PlanNode[s.Report]", node), state, new)
     one = np.ones(len(op), np.int64)

@@ -52,7 +52,7 @@ def nodes_of(plan: str, stage: int) -> Nodes:
         reported,
         frozenset(n.id for n in every if n.step.due),
         schedules,
-        Families.of(schedules),
+        Families.from_schedules(schedules),
         max(map(_period, every), default=0),
         _closing(sealed, reported),
     )
@@ -90,7 +90,7 @@ def ends_at(node: PlanNode, at: int, frame: Frame) -> int:
     """The greatest end of rows of an input; MAX where it does not follow from their times."""
     if not frame.n:
         return MIN
-    table = node.known(_windows_of, at)
+    table = node.compute_once(_windows_of, at)
     return MAX if table is None else latest_end(frame, node.input_layouts[at], table)
 
 

@@ -125,7 +125,7 @@ class StageTask:
         self.dead = max(self._latest_ends(), ends)
         watermark_buffer.release(self.plan, self.inputs, self.state, self.progress.new)
         waiting = [*chain(*self.inputs.values(), *self.partials.values())]
-        self.held.begin(waiting, self.progress, self.plan.heard)
+        self.held.begin(waiting, self.progress, self.plan.read_stream_numbers)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
         self._evaluate(self.nodes.timed, exchange)
         self._report(exchange)
@@ -269,7 +269,7 @@ class StageTask:
         """Terms live as long as the rows that came with them, or that they were computed for
         (report rows are gone by then).
         """
-        old = self.progress.old[self.plan.heard]
+        old = self.progress.old[self.plan.read_stream_numbers]
         horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
         dead = max([self.dead, *(d for _, d in self.made)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
@@ -302,9 +302,9 @@ class StageTask:
 
     def _matter(self, stream: int, seen: EventTimes) -> npt.NDArray[np.bool_]:
         """Which times of a stream still matter to reports that are listed."""
-        horizon = int(self.progress.new[self.plan.heard].min(initial=MAX))
+        horizon = int(self.progress.new[self.plan.read_stream_numbers].min(initial=MAX))
         keep = np.zeros(len(seen.ts), bool)
-        for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
+        for number in np.unique(self.nodes.families.first_equal({stream: seen.ts})).tolist():
             schedule = self.nodes.schedules[number]
             own = [
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
@@ -381,7 +381,7 @@ class StageTask:
 
     def _folded(self, target: PlanNode, frame: Frame, exchange: Exchange) -> None:
         """A part of a node's input: to partial aggregates, or through what sees each row alone."""
-        panes = target.of(s.Panes)
+        panes = target.as_step(s.Panes)
         if panes is None:
             for out in self._made(target, [frame]):
                 self._pass(target, out, exchange, fold_at_once=True)

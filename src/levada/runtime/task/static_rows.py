@@ -77,7 +77,7 @@ class Reading:
 def readings(context: EpochContext, plan: Plan) -> list[Reading]:
     """What an epoch reads: static data as they are, and those that it replaces as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
-    whole = {n.id: n.read_whole(context.first, context.replaced) for n in _readers(plan)}
+    whole = {n.id: n.members_read_whole(context.first, context.replaced) for n in _readers(plan)}
     found = [
         Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
     ]
@@ -186,7 +186,7 @@ def _changing(node: PlanNode, context: EpochContext) -> Bools:
         touched
         & node.alive
         & node.layout.weighted
-        & ~node.read_whole(context.first, context.replaced)
+        & ~node.members_read_whole(context.first, context.replaced)
     )
 
 
@@ -206,7 +206,7 @@ def _patterns(
             np.array([g == graphs for g in n.members.each_graph()], np.bool_) & chosen[n.id]
             for n in nodes
         ]
-        patterns = patterns_of(nodes, own, seed, sharing_demand_of(plan).coming)
+        patterns = patterns_of(nodes, own, seed, sharing_demand_of(plan).new_terms)
         assert patterns is not None, "some member reads these graphs"
         yield graphs, patterns
 

@@ -68,7 +68,7 @@ def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
 
 def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
     streams, start = _stream_and_start(to.node, to.at)
-    of = streams[:1] if to.node.windows.one_stream else streams
+    of = streams[:1] if to.node.windows.has_one_stream else streams
     w = np.where(of >= 0, watermarks[np.maximum(of, 0)], MAX)
     w = w if len(of) == len(streams) else np.full(len(streams), w[0])
     up: list[Frame] = []

@@ -96,7 +96,7 @@ def twin(node: Entailed, triples: list[Triple]) -> Iterator[tuple[str, ...]]:
 def test_rows_are_those_of_the_alternatives(
     said: tuple[str, ...], goal: Triple, triples: list[Triple]
 ) -> None:
-    schema = Schema.of([tuple(map(parse_term, t.split(" "))) for t in said], Regime.OWL)  # type: ignore[misc]
+    schema = Schema.from_triples([tuple(map(parse_term, t.split(" "))) for t in said], Regime.OWL)  # type: ignore[misc]
     query = Query(Form.SELECT, Bgp(InWindow(0), (pattern_of(goal),)), (), (WINDOW,), Output.RSTREAM)
     for node in _entailed(entail(query, schema).pattern):
         pool = TermLookup(7)
@@ -130,7 +130,9 @@ def _entailed(node: object) -> Iterator[Entailed]:
 def test_matches_are_counted_under_the_pattern() -> None:
     sub = parse_term("<http://www.w3.org/2000/01/rdf-schema#subClassOf>")
     classes: list[Term] = [parse_term(iri(c)) for c in "KLM"]
-    schema = Schema.of([(classes[0], sub, classes[1]), (classes[1], sub, classes[2])], Regime.RDFS)
+    schema = Schema.from_triples(
+        [(classes[0], sub, classes[1]), (classes[1], sub, classes[2])], Regime.RDFS
+    )
     query = Query(
         Form.SELECT,
         Bgp(InWindow(0), (pattern_of(("?x", PREDICATES[-1], iri("M"))),)),
@@ -160,7 +162,9 @@ def test_a_class_with_many_sub_classes_is_one_member(size: int) -> None:
         parse_term("<http://www.w3.org/2000/01/rdf-schema#subClassOf>"),
         parse_term(iri("Top")),
     )
-    schema = Schema.of([(parse_term(iri(f"C{i}")), sub, top) for i in range(size)], Regime.RDFS)
+    schema = Schema.from_triples(
+        [(parse_term(iri(f"C{i}")), sub, top) for i in range(size)], Regime.RDFS
+    )
     query = Query(
         Form.SELECT,
         Bgp(InWindow(0), (pattern_of(("?x", PREDICATES[-1], iri("Top"))),)),

@@ -65,7 +65,7 @@ def test_rows_of_a_family_are_its_leader_s() -> None:
     come(found, "wide", "", seconds=30)
     come(found, "short", "", seconds=4)
     plan = found.seal()
-    (wants,) = sharing_demand_of(plan).wanted.rest.values()
+    (wants,) = sharing_demand_of(plan).wanted_terms.rest.values()
     assert len(wants) == 1, "a constant, over two windows"
 
 

@@ -120,7 +120,7 @@ def test_what_is_measured_decides() -> None:
     add(found, *(f"?x :{p} ?y . ?y :z{p} ?z" for p in "abc"))
     rows = {"a": 900, "b": 900, "c": 10}
     matches = next(n for n, node in found.nodes.items() if not node.inputs)
-    for at, member in enumerate(found.nodes[matches].members.living()):
+    for at, member in enumerate(found.nodes[matches].members.living_numbers()):
         name = str(found.nodes[matches].members[member].constants[1])[-2]
         found.flows.counts[matches, at] = rows.get(name, 500), 1000
     add(found, "?x :a ?y . ?y :b ?z . ?z :c ?u")

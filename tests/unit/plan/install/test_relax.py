@@ -41,7 +41,8 @@ def add(
 def terms(plan: Plan) -> list[set[str]]:
     """The terms of each relaxed pattern."""
     return [
-        {str(term) for (term,) in found} for found in sharing_demand_of(plan).wanted.rest.values()
+        {str(term) for (term,) in found}
+        for found in sharing_demand_of(plan).wanted_terms.rest.values()
     ]
 
 
@@ -325,7 +326,7 @@ def test_a_pattern_may_have_two_constants() -> None:
     found = relaxing()
     plan = add(found, *(f"WINDOW :w {{ ?y :p ?x . :a{i} ?x :b{i % 2} }}" for i in range(3)))
     assert (members(found)["Join"], members(found)["Pick"]) == (1, 3)
-    ((_, pairs),) = sharing_demand_of(plan).wanted.rest.items()
+    ((_, pairs),) = sharing_demand_of(plan).wanted_terms.rest.items()
     assert {tuple(map(str, pair)) for pair in pairs} == {
         (f"<http://e/a{i}>", f"<http://e/b{i % 2}>") for i in range(3)
     }

@@ -42,27 +42,27 @@ def _topology(group: str = GROUP) -> list[tuple[object, object]]:
 
 def test_what_is_recorded_is_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = _topology()
-    plain, read = Installer._applied, []
+    plain, read = Installer._install_applied, []
 
     def anew(self: Installer, op: Op, needs: dict[str, Facet]) -> Installed:
         read.append(len(self.template))
         self.template = {}
         return plain(self, op, needs)
 
-    monkeypatch.setattr(Installer, "_applied", anew)
+    monkeypatch.setattr(Installer, "_install_applied", anew)
     assert _topology() == recorded
     assert len(read) == 7, "of nine patterns two are others by other names"
 
 
 def test_a_further_pattern_of_a_form_costs_its_join(monkeypatch: pytest.MonkeyPatch) -> None:
     planned = []
-    plain = Installer._shaped
+    plain = Installer._build_shape
 
     def counted(self: Installer, op: Op, needs: dict[str, Facet], found: Sequence[Read]) -> Any:
         planned.append(op)
         return plain(self, op, needs, found)
 
-    monkeypatch.setattr(Installer, "_shaped", counted)
+    monkeypatch.setattr(Installer, "_build_shape", counted)
     costs = []
     for n in (4, 12):
         planned.clear()
@@ -86,7 +86,7 @@ def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over
             assert all(
                 node.members.uses[at]
                 for node in topology.nodes.values()
-                for at in node.members.living()
+                for at in node.members.living_numbers()
             )
     assert any(node.shape.generation for node in topology.nodes.values())
     for node in topology.nodes.values():

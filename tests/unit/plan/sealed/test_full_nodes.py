@@ -54,7 +54,7 @@ def come(found: Topology, *numbers: int, seconds: int = 4, more: int = 0) -> Pla
 
 def constants(plan: Plan) -> tuple[set[str], set[str]]:
     """The constants that full nodes want, and those of the others besides."""
-    found = sharing_demand_of(plan).wanted
+    found = sharing_demand_of(plan).wanted_terms
     lasting, rest = (
         {str(term)[10:-1] for terms in of.values() for (term,) in terms} for of in found
     )
@@ -63,7 +63,7 @@ def constants(plan: Plan) -> tuple[set[str], set[str]]:
 
 def table_of(plan: Plan) -> Patterns:
     nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
-    found = patterns_of(nodes, [n.alive for n in nodes], SEED, sharing_demand_of(plan).wanted)
+    found = patterns_of(nodes, [n.alive for n in nodes], SEED, sharing_demand_of(plan).wanted_terms)
     assert found is not None and found.lasting is not None
     return found
 
@@ -74,7 +74,7 @@ def wanted(table: PatternTable) -> set[tuple[int, ...]]:
 
 def finders(plan: Plan) -> list[PredicateIndexReader]:
     """Those of the relaxed join's first input."""
-    (join,) = (n for n in plan.nodes.values() if (own := n.of(s.Join)) and own.step.relaxed)
+    (join,) = (n for n in plan.nodes.values() if (own := n.as_step(s.Join)) and own.step.relaxed)
     forms = [Form.of_side(one, 0, first) for first, one in number_forms(join, sharing_demand_of(plan))]
     bits = np.ones(sum(len(form.of.members) for form in forms), np.int64)
     return [finder for told in group_predicates(forms, SEED, bits) for finder in told.finders]
@@ -88,7 +88,10 @@ def test_a_newcomer_makes_nothing_anew_of_what_was_there() -> None:
     table = table_of(before)
     after = come(found, 7)
     assert constants(after) == ({f"c{i}" for i in range(5)}, {"c7"})
-    assert sharing_demand_of(after).wanted.lasting is sharing_demand_of(before).wanted.lasting
+    assert (
+        sharing_demand_of(after).wanted_terms.lasting
+        is sharing_demand_of(before).wanted_terms.lasting
+    )
     last, new = finders(after)
     assert last is old, "the index of full nodes stays"
     assert new.plain.owner.tolist() == [5], "owners in full nodes come first"

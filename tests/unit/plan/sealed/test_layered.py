@@ -11,7 +11,7 @@ from levada.plan.execution.persistent_map import FEW, PersistentMap
 def test_versions_are_dictionaries(seed: int) -> None:
     rng = random.Random(seed)
     known = {f"k{i}": i for i in range(rng.choice((5, 400, 3000)))}
-    version, bases = PersistentMap.of(known), 0
+    version, bases = PersistentMap.from_entries(known), 0
     for turn in range(120):
         went = rng.sample(sorted(known), min(len(known), rng.randrange(4)))
         fresh = {f"k{rng.randrange(4000)}": 10_000 + turn for _ in range(rng.randrange(4))}
@@ -20,7 +20,7 @@ def test_versions_are_dictionaries(seed: int) -> None:
         for key in went:
             del known[key]
         known |= came
-        version = before.after(came, went)
+        version = before.with_changes(came, went)
         bases += version._base is not before._base
         assert dict(before) == had, "a version stays what it was"
         assert dict(version) == known == dict(zip(version, version.values(), strict=True))
@@ -36,8 +36,8 @@ def _last(value: int) -> int:
 
 
 def test_a_small_change_of_many_copies_none_of_them() -> None:
-    first = PersistentMap.of({f"k{i}": i for i in range(100_000)})
-    second = first.after({"new": 1}, ["k5"])
+    first = PersistentMap.from_entries({f"k{i}": i for i in range(100_000)})
+    second = first.with_changes({"new": 1}, ["k5"])
     assert second._base is first._base and len(second) == 100_000
     assert len(second._new) + len(second._gone) < FEW
 
@@ -45,4 +45,4 @@ def test_a_small_change_of_many_copies_none_of_them() -> None:
 @pytest.mark.parametrize("went", [["b"], ["a", "a"]])
 def test_what_is_not_there_cannot_go(went: list[str]) -> None:
     with pytest.raises(LookupError):
-        PersistentMap.of({"a": 1}).after({}, went)
+        PersistentMap.from_entries({"a": 1}).with_changes({}, went)

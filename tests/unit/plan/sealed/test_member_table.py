@@ -42,15 +42,15 @@ def test_columns_that_grow_are_a_list_of_members(random_seed: int) -> None:
             there.add(number)
             if rng.random() < 0.2:
                 gone = rng.choice(sorted(there))
-                held.leave(gone)
+                held.remove(gone)
                 there.discard(gone)
         assert [held[at] for at in range(len(held))] == known
         assert [held.find(m) for m in known] == [
             at if at in there else -1 for at in range(len(known))
         ]
-        assert held.living() == sorted(there)
+        assert held.living_numbers() == sorted(there)
         chosen = rng.sample(range(len(known)), rng.randint(1, len(known)))
-        one, other = held.table(chosen), MemberTable.of([known[at] for at in chosen])
+        one, other = held.table(chosen), MemberTable.from_members([known[at] for at in chosen])
         assert one == other and list(one) == [known[at] for at in chosen] == list(other)
         assert [one[i] for i in range(-len(one), 0)] == list(one[:])
         check_columns(one, [known[at] for at in chosen])
@@ -76,5 +76,5 @@ def check_columns(table: MemberTable, members: list[Member]) -> None:
 
 
 def test_a_column_in_which_all_are_the_same_is_one_value() -> None:
-    table = MemberTable.of([Member((i,), query="q", start=i) for i in range(9)])
+    table = MemberTable.from_members([Member((i,), query="q", start=i) for i in range(9)])
     assert (len(table.query), len(table.start), len(table)) == (1, 9, 9)

@@ -41,7 +41,9 @@ SCHEDULES = st.builds(
 )
 def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more: Any) -> None:
     element_times = {i: EventTimes.of(ts) for i, ts in enumerate(times)}
-    same = Families.of(schedules).alike({i: seen.ts for i, seen in element_times.items()})
+    same = Families.from_schedules(schedules).first_equal(
+        {i: seen.ts for i, seen in element_times.items()}
+    )
     for schedule, other in zip(schedules, (schedules[n] for n in same), strict=True):
         assert schedule._replace(start=0) == other._replace(start=0)
         a, b = (
@@ -63,6 +65,6 @@ def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more:
 
 def test_queries_that_came_one_by_one_are_soon_alike() -> None:
     schedules = [Schedule((WINDOWS[0],), (0,), start) for start in range(1000)]
-    families = Families.of(schedules)
-    assert len(set(families.alike({0: np.array([500, 998, 2000])}).tolist())) == 3
-    assert set(families.alike({0: np.array([2000, 2001])}).tolist()) == {0}
+    families = Families.from_schedules(schedules)
+    assert len(set(families.first_equal({0: np.array([500, 998, 2000])}).tolist())) == 3
+    assert set(families.first_equal({0: np.array([2000, 2001])}).tolist()) == {0}

@@ -78,7 +78,7 @@ def test_a_chain_of_versions_is_what_was_sealed(
         catalog.write_bytes(encode_catalog(topology, dict.fromkeys(topology.queries, "x"), change))
         small += path.stat().st_size < len(whole) / 2
         cold = read_plan(path)
-        warm = cold if kept is None or change is None else change.after(kept)
+        warm = cold if kept is None or change is None else change.apply_to(kept)
         kept = warm
         assert encode_plan(cold) == whole and encode_plan(warm) == whole
         again, identities = read_catalog(catalog)

@@ -54,7 +54,7 @@ def go_over(found: Topology, name: str, better: ReorderProposal) -> None:
     finish(found, name)
     found.orders.forget(name)
     for each in begun.joins:
-        found.orders.stand(each)
+        found.orders.record_query(each)
     found.seal()
 
 
@@ -74,10 +74,10 @@ def test_rates_that_turn_round_change_the_order() -> None:
     for rows in (LAST_RARE, FIRST_RARE, LAST_RARE):
         measure(found, "q", rows)
         for _ in range(4):
-            for better in looks.look(found, lambda name: ""):
+            for better in looks.propose(found, lambda name: ""):
                 assert better.cost < 0.8 * better.current_cost
                 go_over(found, "q", better)
-                looks.went("q")
+                looks.note_migration("q")
                 at.append(looks.looks)
                 measure(found, "q", rows)
         tree = tree_of(found, "q")
@@ -91,11 +91,11 @@ def test_rates_that_turn_round_change_the_order() -> None:
 
 def test_nothing_is_done_on_a_guess_or_for_little() -> None:
     found, looks = topology("q"), Reoptimizer()
-    assert not list(looks.look(found, lambda name: ""))
+    assert not list(looks.propose(found, lambda name: ""))
     measure(found, "q", dict.fromkeys(FIRST_RARE, 500))
-    assert not list(looks.look(found, lambda name: ""))
+    assert not list(looks.propose(found, lambda name: ""))
     measure(found, "q", {mask: rows // 500 for mask, rows in LAST_RARE.items()})
-    assert not list(looks.look(found, lambda name: "")), "too few rows to be worth it"
+    assert not list(looks.propose(found, lambda name: "")), "too few rows to be worth it"
 
 
 def test_queries_that_have_a_join_in_common_go_over_together() -> None:
@@ -103,7 +103,7 @@ def test_queries_that_have_a_join_in_common_go_over_together() -> None:
     assert joins(found) == 2
     measure(found, "a", LAST_RARE)
     names = []
-    for better in looks.look(found, lambda name: ""):
+    for better in looks.propose(found, lambda name: ""):
         names.append(better.name)
         go_over(found, better.name, better)
     assert names == ["a", "b"]
@@ -114,14 +114,14 @@ def test_queries_that_have_a_join_in_common_go_over_together() -> None:
 def test_who_shares_a_join_with_one_that_stays_stays_too() -> None:
     found, looks = topology("a", "b"), Reoptimizer()
     measure(found, "a", LAST_RARE)
-    assert not list(looks.look(found, lambda name: "no" if name == "b" else ""))
+    assert not list(looks.propose(found, lambda name: "no" if name == "b" else ""))
 
 
 def test_why_a_query_keeps_its_order_is_told_once() -> None:
     found, looks = topology("q"), Reoptimizer()
     measure(found, "q", LAST_RARE)
     for _ in range(3):
-        assert not list(looks.look(found, lambda name: "it may not"))
+        assert not list(looks.propose(found, lambda name: "it may not"))
     told = [what for _, what in found.journal.kept.log if "it may not" in what]
     assert len(told) == 1, told
 
@@ -153,7 +153,7 @@ def asked_of(many: int) -> list[str]:
         asked.append(name)
         return ""
 
-    assert not list(Reoptimizer().look(found, why_not))
+    assert not list(Reoptimizer().propose(found, why_not))
     return asked
 
 

@@ -40,7 +40,7 @@ def counts_of(solutions: int, report: int) -> ResultCounts:
 
 def plan(version: int) -> Plan:
     """Of a plan what the index looks at: the names of queries."""
-    node = SimpleNamespace(members=MemberTable.of([Member((0,), query="q")]))
+    node = SimpleNamespace(members=MemberTable.from_members([Member((0,), query="q")]))
     return cast(Plan, SimpleNamespace(version=version, nodes={3: node}))
 
 

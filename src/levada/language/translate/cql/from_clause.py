@@ -68,7 +68,7 @@ class Level:
     output: Output
 
     @property
-    def relation(self) -> bool:
+    def is_relation(self) -> bool:
         """Whether it is a relation, else a stream."""
         return self.output is Output.RELATION
 
@@ -189,10 +189,12 @@ class Levels:
         ``apart``: the table is a separate level if it is a query.
         """
         if table.query is not None:
-            return self._derived(table, self.statement(table.query, visible), level_windows, apart)
+            return self._derived_table(
+                table, self.statement(table.query, visible), level_windows, apart
+            )
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
         if view is not None:
-            return self._derived(table, self._view(view), level_windows, apart)
+            return self._derived_table(table, self._view(view), level_windows, apart)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             message = f"There is no tuple stream {table.stream}."
@@ -200,7 +202,7 @@ class Levels:
                 message, span=table.span, text=self.text, hint=near(table.stream, known)
             )
         if table.stream in self.relations:
-            return self._derived(table, self._relation(table.stream), level_windows, apart)
+            return self._derived_table(table, self._relation(table.stream), level_windows, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         partition = self._partition(table.window, columns)
         at = self._add(StreamWindow(table.alias, table.stream, self._window(table.window)))
@@ -218,13 +220,13 @@ class Levels:
     def _view(self, view: View) -> Level:
         """A view under the columns of its schema."""
         level = self.statement(view.query, self.views.index(view))
-        if view.schema.relation and not level.relation:
+        if view.schema.relation and not level.is_relation:
             message = (
                 f"{view.schema.name} is registered as a relation, "
                 f"but {level.output.capitalize()} gives a stream."
             )
             raise QueryError(message, span=view.schema.span, text=self.text)
-        if not view.schema.relation and level.relation:
+        if not view.schema.relation and level.is_relation:
             level = replace(level, output=Output.ISTREAM)
         return replace(
             level, node=self._as_declared(level, view.schema), columns=view.schema.columns
@@ -249,11 +251,13 @@ class Levels:
                 raise QueryError(message, span=schema.span, text=self.text)
         return widen_columns(level.node, level.columns, schema.columns)
 
-    def _derived(self, table: Table, level: Level, level_windows: set[int], apart: bool) -> Leaf:
+    def _derived_table(
+        self, table: Table, level: Level, level_windows: set[int], apart: bool
+    ) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
-        spec = self._spec(table, level.relation)
-        if level.relation and Analysis().of(level.node).monotone and not apart:
+        spec = self._spec(table, level.is_relation)
+        if level.is_relation and Analysis().properties_of(level.node).monotone and not apart:
             level_windows.update(level.windows)
             return Leaf(columns, partial(_inline_level, level))
         partition = self._partition(spec, columns)
@@ -323,7 +327,7 @@ class Levels:
 
     def _check_level(self, level: Level, span: Span) -> None:
         """Above a view or a query in brackets only what follows from its changes."""
-        properties = Analysis().of(level.node)
+        properties = Analysis().properties_of(level.node)
         if properties.derived and properties.not_by_changes:
             message = (
                 f"{properties.not_by_changes} over a view or a query in brackets "

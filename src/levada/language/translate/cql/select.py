@@ -80,7 +80,7 @@ class SelectBlock:
 
     def pattern(self) -> nodes.Node:
         """The algebra of the block."""
-        node = self._joined()
+        node = self._join_tables()
         for condition in self.conditions:
             node = nodes.Filter(node, self.translator.condition(condition, "Where"))
         typed = [self.translator.value(item.expression) for item in self.items]
@@ -90,7 +90,7 @@ class SelectBlock:
             None if self.select.having is None else self.translator.condition(self.select.having)
         )
         if self.select.group or having is not None or any(map(aggregates_in, values)):
-            node, values = self._grouped(node, values, having)
+            node, values = self._group_rows(node, values, having)
         for output, value in zip(self.outputs, values, strict=True):
             if value != Var(output):
                 node = nodes.Extend(node, output, value)
@@ -109,11 +109,11 @@ class SelectBlock:
                 rest.append(condition)
         return classes, rest
 
-    def _joined(self) -> nodes.Node:
+    def _join_tables(self) -> nodes.Node:
         """The scans, joined left-deep."""
         named = [
             tuple((c, self.names[ColumnRef(i, c)]) for c in used)
-            for i, used in enumerate(self._used())
+            for i, used in enumerate(self._used_columns())
         ]
         waiting = list(range(len(named)))
         order = [waiting.pop(0)]
@@ -128,7 +128,7 @@ class SelectBlock:
             first = nodes.Join(first, other)
         return first
 
-    def _used(self) -> list[list[str]]:
+    def _used_columns(self) -> list[list[str]]:
         """Per table the columns that the query needs, in the order of the schema."""
         select = self.select
         expressions = [*(item.expression for item in self.items), *select.group]
@@ -143,7 +143,7 @@ class SelectBlock:
             for i in range(len(select.tables))
         ]
 
-    def _grouped(
+    def _group_rows(
         self, node: nodes.Node, values: list[Expression], having: Expression | None
     ) -> tuple[nodes.Node, list[Expression]]:
         """Group By over ``node``, Having above it, and the select list in terms of the group."""
@@ -163,11 +163,11 @@ class SelectBlock:
             node, tuple(keys.values()), tuple((name, a) for a, name in aggregates.items())
         )
         lifted = [
-            self._lifted(value, keys, aggregates, item.span)
+            self._lift(value, keys, aggregates, item.span)
             for value, item in zip(values, self.items, strict=True)
         ]
         if having is not None:
-            node = nodes.Filter(node, self._lifted(having, keys, aggregates, self._having_span()))
+            node = nodes.Filter(node, self._lift(having, keys, aggregates, self._having_span()))
         return node, lifted
 
     def _aggregates(
@@ -188,7 +188,7 @@ class SelectBlock:
     def _having_span(self) -> Span | None:
         return None if self.select.having is None else self.select.having.span
 
-    def _lifted(
+    def _lift(
         self,
         value: Expression,
         keys: dict[Expression, str],

@@ -75,7 +75,7 @@ def translate_query(
     check_depth(top.node, text)
     if (
         options.empty_reports
-        and (properties := Analysis().of(top.node)).derived
+        and (properties := Analysis().properties_of(top.node)).derived
         and properties.matchless
     ):
         message = (

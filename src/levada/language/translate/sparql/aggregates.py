@@ -51,7 +51,7 @@ class Grouping:
         """
         return any(aggregate.arg is None and aggregate.distinct for aggregate in self.aggregates)
 
-    def over(self, child: Node) -> Group:
+    def group_node(self, child: Node) -> Group:
         """The ``Group`` node, once all clauses are lifted."""
         return Group(
             child,

@@ -92,7 +92,7 @@ class Early:
         if isinstance(node, Slice) and (unbound_names := unbound_outer_variables(node, self.outer)):
             raise TooEarlyError(node, min(unbound_names))
         if isinstance(node, Project):
-            return replace(node, child=self._within(node).bind(node.child))
+            return replace(node, child=self._visible_values(node).bind(node.child))
         inner: dict[str, Any] = {
             name: self.bind(child)
             for name in _CHILDREN
@@ -104,7 +104,7 @@ class Early:
             case (Slice(), _):
                 return bound
             case (Group(_, keys, _), Group(child, _, _)):
-                return self._all_bound(
+                return self._bind_all(
                     bound,
                     (self.outer & mentioned_variables(node))
                     - (certain_variables(child) & frozenset(keys)),
@@ -117,9 +117,9 @@ class Early:
             case (OrderBy(), OrderBy(child, _)) if unbound_outer_variables(node, self.outer):
                 return child  # without LIMIT an order changes nothing
             case _:
-                return self._early(bound)
+                return self._bind_early(bound)
 
-    def _within(self, node: Project) -> Early:
+    def _visible_values(self, node: Project) -> Early:
         """The outer values as a sub-select sees them: those that it shows. What it hides must be
         bound by its own patterns.
         """
@@ -128,7 +128,7 @@ class Early:
             raise TooEarlyError(node, min(strange))
         return replace(self, outer=self.outer & shown, known=self.known & shown)
 
-    def _all_bound(self, node: Node, names: frozenset[str]) -> Node:
+    def _bind_all(self, node: Node, names: frozenset[str]) -> Node:
         if names:
             raise TooEarlyError(node, min(names))
         return node
@@ -149,13 +149,13 @@ class Early:
             raise TooEarlyError(minus, min(names - self.known or names))
         return Join(domain(self.left, names), left)
 
-    def _early(self, node: Node) -> Node:
+    def _bind_early(self, node: Node) -> Node:
         """A node with what it looks at, where it is joined in."""
         names = unbound_outer_variables(node, self.outer)
         if not names:
             return node
         if names <= self.known:
-            node = self._joined(node, domain(self.left, names), names)
+            node = self._join_domain(node, domain(self.left, names), names)
         if (
             left_over := unbound_outer_variables(node, self.outer)
             if not isinstance(node, Closure)
@@ -164,7 +164,7 @@ class Early:
             raise TooEarlyError(node, min(left_over - self.known or left_over))
         return node
 
-    def _joined(self, node: Node, values: Node, names: frozenset[str]) -> Node:
+    def _join_domain(self, node: Node, values: Node, names: frozenset[str]) -> Node:
         match node:
             case LeftJoin() | Exists() | Mark():
                 return replace(node, left=Join(values, node.left))

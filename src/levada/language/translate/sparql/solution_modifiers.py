@@ -81,7 +81,7 @@ class _Clause:
     values: list[Expression]
     marks: list[Marked]
 
-    def lifted(self, grouping: Grouping, known: Set[str]) -> _Clause:
+    def lift(self, grouping: Grouping, known: Set[str]) -> _Clause:
         """The clause above the group."""
         here = {*known, *(mark.variable for mark in self.marks)}
         return _Clause([grouping.lift(value, here) for value in self.values], self.marks)
@@ -121,12 +121,12 @@ def _clauses(
     known = set(keys)
     lifted: list[tuple[str, _Clause]] = []
     for name, one in selected:
-        lifted.append((name, one.lifted(grouping, known)))
+        lifted.append((name, one.lift(grouping, known)))
         known.add(name)
-    having = having.lifted(grouping, set(keys))
-    order = order.lifted(grouping, known)
+    having = having.lift(grouping, set(keys))
+    order = order.lift(grouping, known)
     if grouping.counts_distinct_solutions():
         child = Project(
             child, tuple(dict.fromkeys([*variables_in_scope(where, modifiers, None), *keys]))
         )
-    return _Clauses(grouping.over(child), lifted, having, order)
+    return _Clauses(grouping.group_node(child), lifted, having, order)

@@ -77,7 +77,7 @@ def wants_of(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wan
     plan versions with the same members and pick.
     """
     place = f"wants {pick.id} {seed}"
-    return panes.kept(place, (pick.members,), lambda: _find_wants(panes, pick, seed))
+    return panes.compute_once_at(place, (pick.members,), lambda: _find_wants(panes, pick, seed))
 
 
 def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:

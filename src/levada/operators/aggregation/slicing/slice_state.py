@@ -350,7 +350,7 @@ class SliceState:
         """Returns the wants of the members, where members differ in conditions."""
         assert self.env.shares is not None, "slices are kept by tasks of a plan"
         plan = self.env.shares.plan
-        pick = plan.nodes[self.node.inputs[0]].of(s.Pick)
+        pick = plan.nodes[self.node.inputs[0]].as_step(s.Pick)
         if pick is None or not pick.step.tests:
             return None
         return wants_of(self.node, pick, self.env.pool.seed)
@@ -358,7 +358,7 @@ class SliceState:
     @cached_property
     def _above(self) -> _Above:
         assert self.env.shares is not None, "slices are kept by tasks of a plan"
-        return self.node.known(_above, self.env.shares)
+        return self.node.compute_once(_above, self.env.shares)
 
     def _of_producers(self, instants: Times) -> Times:
         """Returns for each of the producer's members the least instant of its members."""
@@ -373,7 +373,7 @@ def _above(node: PlanNode[s.Panes], shares: SharingDemand) -> _Above:
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]
     source = nodes[node.inputs[0]]
-    if (pick := source.of(s.Pick)) is not None:
+    if (pick := source.as_step(s.Pick)) is not None:
         below = pick.members.inputs[0][below]
         source = nodes[source.inputs[0]]
     of = below.astype(np.int64)

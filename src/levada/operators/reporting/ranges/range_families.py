@@ -105,7 +105,7 @@ class Families:
 
 def families_of(node: PlanNode[s.RangedChanges], shares: SharingDemand) -> Families:
     """The families of a node, found once for a version of the plan."""
-    return node.known(_families, shares)
+    return node.compute_once(_families, shares)
 
 
 def _families(node: PlanNode[s.RangedChanges], shares: SharingDemand) -> Families:
@@ -191,7 +191,7 @@ class RangeCells:
 
 def range_cells(plan: Plan, emit: PlanNode[s.Emit], shares: SharingDemand) -> RangeCells | None:
     """The cells of an Emit; None where it is above no ``RangedChanges``."""
-    below = plan.nodes[emit.inputs[0]].of(s.RangedChanges)
+    below = plan.nodes[emit.inputs[0]].as_step(s.RangedChanges)
     if below is None:
         return None
     (fan,) = (edge.fan for edge in below.consumers if edge.node == emit.id)

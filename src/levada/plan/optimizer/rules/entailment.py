@@ -48,7 +48,7 @@ def entail(query: a.Query, schema: Schema) -> a.Query:
     >>> pattern = a.TriplePattern(Var("x"), Iri("e:q"), Var("y"))
     >>> bgp = a.Bgp(a.InGraph(None), (pattern,))
     >>> query = a.Query(a.Form.SELECT, bgp, ("x",), (), a.Output.RSTREAM)
-    >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
+    >>> schema = Schema.from_triples([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
     >>> len(entail(query, schema).pattern.alternatives)
     2
     """
@@ -81,8 +81,8 @@ class _Rewriting:
     def pattern(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """What stands for a triple pattern."""
         if self.schema.alike and (again := _repeat(goal)) is not None:
-            return self._apart(source, goal, again)
-        closed = self._closed(source)
+            return self._split_repeated(source, goal, again)
+        closed = self._transitive_sources(source)
         if not isinstance(goal.predicate, Var):
             return (
                 self._pairs(source, goal) if goal.predicate in closed else self._leaf(source, goal)
@@ -98,7 +98,7 @@ class _Rewriting:
             base = a.Union(base, a.Project(a.Extend(pairs, name.name, Const(q)), _names(goal)))
         return base
 
-    def _apart(self, source: a.Source, goal: TriplePattern, place: int) -> a.Node:
+    def _split_repeated(self, source: a.Source, goal: TriplePattern, place: int) -> a.Node:
         """A variable that stands twice, as two that are the same: each of them is one of the terms
         that are alike.
         """
@@ -127,7 +127,7 @@ class _Rewriting:
         assert not isinstance(q, Var), "a property"
         start, end = self._end(goal.subject), self._end(goal.object, goal.subject)
         ends = tuple(None if isinstance(t, Var) else t for t in (goal.subject, goal.object))
-        below = self._closed(source)[q]
+        below = self._transitive_sources(source)[q]
         if (q, False, False) in below:
             pairs: a.Node = self._closure(source, start, q, end, (ends[0], ends[1]))
         else:
@@ -151,7 +151,7 @@ class _Rewriting:
         step = self._leaf(source, TriplePattern(start, p, end))
         return a.Closure(step, None, start.name, end.name, True, ends)
 
-    def _closed(self, source: a.Source) -> dict[Term, list[Reached]]:
+    def _transitive_sources(self, source: a.Source) -> dict[Term, list[Reached]]:
         """The properties whose triples follow from several: for each the transitive ones that
         entail it, straight or turned.
         """

@@ -24,7 +24,7 @@ def hoist_static(query: a.Query, context: Context) -> a.Query:
     if not any(isinstance(node, HOISTED) for node in level(query.pattern)):
         return query  # as most queries: no analysis is needed
     analysis = Analysis()
-    if not analysis.of(query.pattern).reads_window:
+    if not analysis.properties_of(query.pattern).reads_window:
         return query
     pattern = _hoist(query.pattern, analysis)
     return query if pattern is query.pattern else replace(query, pattern=pattern)
@@ -32,9 +32,11 @@ def hoist_static(query: a.Query, context: Context) -> a.Query:
 
 def _hoist(node: a.Node, analysis: Analysis) -> a.Node:
     if isinstance(node, a.Project) and isinstance(node.child, a.Top):
-        hoisted = is_answered_once(node.child, analysis.of(node))  # what is hidden need not be kept
+        hoisted = is_answered_once(
+            node.child, analysis.properties_of(node)
+        )  # what is hidden need not be kept
     else:
-        hoisted = is_answered_once(node, analysis.of(node))
+        hoisted = is_answered_once(node, analysis.properties_of(node))
     if hoisted and not isinstance(node, a.Closure):
         return a.Static(node)
     # where graphs stay as they are, paths are found once as they stand; not so what is in them

@@ -63,7 +63,7 @@ def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
     tree, own_tree = step.tree, keyed.conjunction.tree
     if step.cost >= LESS * current_cost or tree == own_tree:
         return Chosen((), own_tree, current_cost, current_cost)
-    units = (tree,) if costs.measured else tuple(_shared_subjoins(tree, seen))
+    units = (tree,) if costs.is_measured else tuple(_shared_subjoins(tree, seen))
     return Chosen(units, tree, step.cost, current_cost)
 
 
@@ -83,7 +83,7 @@ def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     """The best of all orders."""
     n = len(keyed.parts)
     best: dict[int, JoinStep] = {}
-    for mask in keyed.connected((1 << n) - 1, n):
+    for mask in keyed.connected_sets((1 << n) - 1, n):
         if not mask & (mask - 1):
             best[mask] = JoinStep(0.0, mask.bit_length() - 1)
             continue
@@ -94,7 +94,7 @@ def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
         while part:
             # each cut once: the first part is on one side
             rest = mask & ~part
-            if part & low and part in best and rest in best and keyed.beside(part) & rest:
+            if part & low and part in best and rest in best and keyed.neighbours(part) & rest:
                 way = _join_step(keyed, seen, costs, best[part], best[rest])
                 if cheapest is None or way.cost < cheapest.cost:
                     cheapest = way
@@ -109,7 +109,9 @@ def _search_greedily(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     ways = {1 << i: JoinStep(0.0, i) for i in range(len(keyed.parts))}
     while len(ways) > 1:
         masks = list(ways)
-        pairs = [(a, b) for i, a in enumerate(masks) for b in masks[i + 1 :] if keyed.beside(a) & b]
+        pairs = [
+            (a, b) for i, a in enumerate(masks) for b in masks[i + 1 :] if keyed.neighbours(a) & b
+        ]
         prices = [_added_cost(seen, costs, ways[a], ways[b]) for a, b in pairs]
         a, b = pairs[prices.index(min(prices))]
         tree = seen.running(a | b)

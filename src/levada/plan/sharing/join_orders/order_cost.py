@@ -39,7 +39,7 @@ class Costs:
     _rows: dict[int, float] = field(default_factory=dict)
 
     @staticmethod
-    def of(
+    def from_rates(
         keyed: Keyed,
         within: int,
         rate: Callable[[int], float | None],
@@ -65,7 +65,7 @@ class Costs:
         return Costs(keyed, known, factors, mean or 1.0)
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether anything is known."""
         return bool(self.known)
 
@@ -74,11 +74,11 @@ class Costs:
         if mask not in self._rows:
             rows = self.known.get(mask)
             if rows is None:
-                rows = self._expected(mask) if mask & (mask - 1) else self.mean
+                rows = self._estimate(mask) if mask & (mask - 1) else self.mean
             self._rows[mask] = rows
         return self._rows[mask]
 
-    def _expected(self, mask: int) -> float:
+    def _estimate(self, mask: int) -> float:
         """The rows of a sub-join that has not been measured: as its last part joins the others."""
         cuts = [
             (mask & ~(1 << i), 1 << i)
@@ -93,9 +93,9 @@ class Costs:
 
     def _factor(self, left: int, right: int) -> float | None:
         """The factor of the measured join by the same variables that is most like this one."""
-        by, best, best_factor = self._shared(left, right), 0, None
+        by, best, best_factor = self._shared_variables(left, right), 0, None
         for (one, other), factor in self.cuts.items():
-            if self._shared(one, other) != by:
+            if self._shared_variables(one, other) != by:
                 continue
             alike = max(
                 (left & one).bit_count() * (right & other).bit_count(),
@@ -105,7 +105,7 @@ class Costs:
                 best, best_factor = alike, factor
         return best_factor
 
-    def _shared(self, left: int, right: int) -> frozenset[str]:
+    def _shared_variables(self, left: int, right: int) -> frozenset[str]:
         one, other = (
             {v for i in places_of(side) for v in self.keyed.conjunction.parts[i].variables}
             for side in (left, right)

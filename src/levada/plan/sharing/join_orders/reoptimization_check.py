@@ -29,31 +29,31 @@ def find_better_order(
     known. ``doomed``: the members that would be there no more.
     """
     n = len(followed.conjunction.parts)
-    keyed = known.keyed(followed)
+    keyed = known.key_conjunction(followed)
     whole = (1 << n) - 1
     if not 2 < n <= MOST or not keyed.is_connected(whole) or not _is_measured(known, followed):
         return None
 
     def running(mask: int) -> Tree | None:
         join = keyed.sub_join(mask)
-        one = known.joined(join)
-        return None if one is None or one.at in doomed else join.here(one.tree)
+        one = known.find_running(join)
+        return None if one is None or one.at in doomed else join.to_parts(one.tree)
 
     def rate(mask: int) -> float | None:
         at = followed.places.get(mask)
         if at is None and mask & (mask - 1):
-            one = known.joined(keyed.sub_join(mask))
+            one = known.find_running(keyed.sub_join(mask))
             at = None if one is None else one.at
         return None if at is None else known.rate(at)
 
     seen = Seen(running, lambda mask: 1)
     if (tree := running(whole)) is not None:  # others have all of it
-        costs = Costs.of(keyed, whole, rate, ())
+        costs = Costs.from_rates(keyed, whole, rate, ())
         current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).current_cost
         return _require_gain(Chosen((tree,), tree, 0.0, current_cost), followed)
     cuts = [cut for _, cut in cuts_of(followed.conjunction.tree)]
-    cuts += [cut for mask in keyed.connected(whole, n) if (cut := _cut(known, keyed, mask))]
-    return _require_gain(choose(keyed, seen, Costs.of(keyed, whole, rate, cuts)), followed)
+    cuts += [cut for mask in keyed.connected_sets(whole, n) if (cut := _cut(known, keyed, mask))]
+    return _require_gain(choose(keyed, seen, Costs.from_rates(keyed, whole, rate, cuts)), followed)
 
 
 def _require_gain(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
@@ -76,5 +76,5 @@ def _cut(known: RunningSubjoins, keyed: Keyed, mask: int) -> tuple[int, int] | N
     if not mask & (mask - 1):
         return None
     join: SubJoin = keyed.sub_join(mask)
-    one = known.joined(join)
-    return None if one is None else cuts_of(join.here(one.tree))[-1][1]
+    one = known.find_running(join)
+    return None if one is None else cuts_of(join.to_parts(one.tree))[-1][1]

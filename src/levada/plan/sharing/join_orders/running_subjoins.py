@@ -75,21 +75,21 @@ class _Wishes:
     running: Callable[[int], bool]
     wanted: Counter[Key] = field(default_factory=Counter)
 
-    def common(self, part: int) -> bool:
+    def is_shared(self, part: int) -> bool:
         """Whether others have a part, too."""
         return self.uses[part] > 1 or self.running(part)
 
-    def of(self, keyed: Keyed, mask: int) -> SubJoin | None:
+    def find_subjoin(self, keyed: Keyed, mask: int) -> SubJoin | None:
         """A sub-join, if others have all of its parts, too."""
-        there = all(self.common(keyed.parts[i].number) for i in places_of(mask))
+        there = all(self.is_shared(keyed.parts[i].number) for i in places_of(mask))
         return keyed.sub_join(mask) if there else None
 
     def sets(self, keyed: Keyed) -> Iterator[int]:
         """The sub-joins of parts that others have, too."""
         n = len(keyed.parts)
-        within = sum(1 << i for i, part in enumerate(keyed.parts) if self.common(part.number))
+        within = sum(1 << i for i, part in enumerate(keyed.parts) if self.is_shared(part.number))
         most = n if n <= MOST else LARGE
-        return (mask for mask in keyed.connected(within, most) if mask & (mask - 1))
+        return (mask for mask in keyed.connected_sets(within, most) if mask & (mask - 1))
 
 
 @dataclass(slots=True)
@@ -117,10 +117,10 @@ class RunningSubjoins:
 
     def follow(self, followed: RunningConjunction) -> None:
         """A conjunction that runs now."""
-        self.stand(followed)
-        self.meet(followed)
+        self.record_query(followed)
+        self.offer(followed)
 
-    def stand(self, followed: RunningConjunction) -> None:
+    def record_query(self, followed: RunningConjunction) -> None:
         """A query joins so from now on."""
         if len(followed.conjunction.parts) > 2:
             self.standing.setdefault(followed.installer.name, []).append(followed)
@@ -131,7 +131,7 @@ class RunningSubjoins:
         """A query has gone, or joins in another order."""
         self.standing.pop(name, None)
 
-    def meet(self, followed: RunningConjunction) -> None:
+    def offer(self, followed: RunningConjunction) -> None:
         """A conjunction that others may join from now on."""
         self._new.append(followed)
         if len(self._new) >= FEW:  # no more operators are kept than these have
@@ -142,33 +142,33 @@ class RunningSubjoins:
         self._expected.append(asked)
         self._wishes = None
 
-    def chosen(self, name: str) -> dict[int, tuple[Tree, ...]]:
+    def chosen_units(self, name: str) -> dict[int, tuple[Tree, ...]]:
         """The units of the conjunctions of one that is expected."""
         asked = [one for one in self._expected if one.name == name]
         return {number: each.units for number, each in self.choose(asked).get(name, {}).items()}
 
-    def keyed(self, followed: RunningConjunction) -> Keyed:
+    def key_conjunction(self, followed: RunningConjunction) -> Keyed:
         """A conjunction that runs, by what it has in common with all that do."""
         self._learn()
-        return self._keyed(followed.installer, followed.conjunction)
+        return self._key_parts(followed.installer, followed.conjunction)
 
-    def joined(self, join: SubJoin) -> Running | None:
+    def find_running(self, join: SubJoin) -> Running | None:
         """A sub-join, if it runs."""
         one = self._joins.get(join.key)
         return one if one is not None and self.alive(one.at) else None
 
-    def followed(self, name: str) -> Sequence[RunningConjunction]:
+    def new_conjunctions(self, name: str) -> Sequence[RunningConjunction]:
         """The conjunctions of a query that have come to run since they were looked at last."""
         return [one for one in self._new if one.installer.name == name]
 
-    def settle(self) -> None:
+    def commit_choices(self) -> None:
         """All that came together have their orders."""
         self._expected, self._wishes, self._coming = [], None, {}
 
     def choose(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
         """The orders of conjunctions that were looked at, by the query and their numbers."""
         if self.forced is not None:
-            return self._as_forced(asked)
+            return self._choose_forced(asked)
         names = {one.name for one in self._expected}
         every = [*self._expected, *(one for one in asked if one.name not in names)]
         alone = len(every) == 1 and not self._new and not self._joins
@@ -176,26 +176,26 @@ class RunningSubjoins:
             return {}
         self._learn()
         if self._wishes is None or any(one.name not in self._wishes.keyed for one in asked):
-            self._wishes = self._wishes_of(every)
+            self._wishes = self._collect_wishes(every)
         chosen_by_query: dict[str, dict[int, Chosen]] = {}
         for one in asked:
             for number, each in self._wishes.keyed[one.name]:
-                chosen = self._chosen(each, self._wishes)
+                chosen = self._choose_order(each, self._wishes)
                 tree = each.conjunction.tree
                 if chosen is not None:
                     chosen_by_query.setdefault(one.name, {})[number] = chosen
                     tree = tree if not chosen.units else chosen.tree
                 for sub, (left, right) in cuts_of(tree):
-                    join = self._wishes.of(each, left | right)
+                    join = self._wishes.find_subjoin(each, left | right)
                     if join is not None:
                         self._coming.setdefault(join.key, join.canonical(sub))
         return chosen_by_query
 
-    def _wishes_of(self, asked: Sequence[Asked]) -> _Wishes:
+    def _collect_wishes(self, asked: Sequence[Asked]) -> _Wishes:
         """What queries that come together join."""
         keyed = {
             one.name: [
-                (number, self._keyed(one.installer, conjunction))
+                (number, self._key_parts(one.installer, conjunction))
                 for number, conjunction in enumerate(one.conjunctions)
                 if 1 < len(conjunction.parts) <= MANY
             ]
@@ -208,7 +208,7 @@ class RunningSubjoins:
             wishes.wanted.update({each.sub_join(mask).key for mask in wishes.sets(each)})
         return wishes
 
-    def _as_forced(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
+    def _choose_forced(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
         assert self.forced is not None, "who says the orders"
         chosen_by_query: dict[str, dict[int, Chosen]] = {}
         for one in asked:
@@ -220,14 +220,14 @@ class RunningSubjoins:
                     )
         return chosen_by_query
 
-    def _keyed(self, installer: Installer, conjunction: Conjunction) -> Keyed:
-        return Keyed.of(conjunction, installer, self._numbers, lifted=self.lifted)
+    def _key_parts(self, installer: Installer, conjunction: Conjunction) -> Keyed:
+        return Keyed.from_conjunction(conjunction, installer, self._numbers, lifted=self.lifted)
 
     def _learn(self) -> None:
         """Looks at the conjunctions that have come to run since."""
         new, self._new = self._new, []
         for one in new:
-            keyed = self._keyed(one.installer, one.conjunction)
+            keyed = self._key_parts(one.installer, one.conjunction)
             for i, part in enumerate(keyed.parts):
                 if 1 << i in one.places:
                     self._parts[part.number] = one.places[1 << i]
@@ -249,30 +249,32 @@ class RunningSubjoins:
         at = self._parts.get(part)
         return at is not None and self.alive(at)
 
-    def _chosen(self, keyed: Keyed, wishes: _Wishes) -> Chosen | None:
+    def _choose_order(self, keyed: Keyed, wishes: _Wishes) -> Chosen | None:
         """The order of a conjunction; None: nothing is known that could make it another."""
         whole = (1 << len(keyed.parts)) - 1
-        shared = sum(wishes.common(part.number) for part in keyed.parts)
+        shared = sum(wishes.is_shared(part.number) for part in keyed.parts)
         if len(keyed.parts) < 3 or shared < 2 or not keyed.is_connected(whole):
             return None
 
         def running(mask: int) -> Tree | None:
-            join = wishes.of(keyed, mask)
+            join = wishes.find_subjoin(keyed, mask)
             if join is None:
                 return None
             tree = self._coming.get(join.key)
             if tree is None and (one := self._joins.get(join.key)) is not None:
                 tree = one.tree if self.alive(one.at) else None
-            return None if tree is None else join.here(tree)
+            return None if tree is None else join.to_parts(tree)
 
         def wants(mask: int) -> int:
-            join = wishes.of(keyed, mask)
+            join = wishes.find_subjoin(keyed, mask)
             return 1 if join is None else max(wishes.wanted[join.key], 1)
 
         if (tree := running(whole)) is not None:  # equal ones cost no search
             current_tree = keyed.conjunction.tree
             return Chosen((tree,) if tree != current_tree else (), tree, 0.0, 0.0)
-        costs = Costs.of(keyed, whole, self._rates(keyed, wishes), self._cuts(keyed, wishes))
+        costs = Costs.from_rates(
+            keyed, whole, self._rates(keyed, wishes), self._cuts(keyed, wishes)
+        )
         return choose(keyed, Seen(running, wants), costs)
 
     def _rates(self, keyed: Keyed, wishes: _Wishes) -> Callable[[int], float | None]:
@@ -280,7 +282,7 @@ class RunningSubjoins:
             if not mask & (mask - 1):
                 at = self._parts.get(keyed.parts[mask.bit_length() - 1].number)
                 return None if at is None else self.rate(at)
-            join = wishes.of(keyed, mask)
+            join = wishes.find_subjoin(keyed, mask)
             one = None if join is None else self._joins.get(join.key)
             return None if one is None else self.rate(one.at)
 
@@ -292,4 +294,4 @@ class RunningSubjoins:
             join = keyed.sub_join(mask)
             one = self._joins.get(join.key)
             if one is not None:
-                yield cuts_of(join.here(one.tree))[-1][1]
+                yield cuts_of(join.to_parts(one.tree))[-1][1]

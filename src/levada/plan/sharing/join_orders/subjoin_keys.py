@@ -56,7 +56,7 @@ class Numbers:
     def part(self, op: Op, installer: Installer, *, lifted: bool) -> Part:
         """A part of a query's conjunction; ``lifted``: whatever its constants are."""
         windows = op.windows or ()
-        rows = installer.timing.of_rows(windows)
+        rows = installer.timing.member_of_rows(windows)
         terms: dict[str, object] = {}
         spans = rows.windows
         if lifted:
@@ -98,7 +98,7 @@ class SubJoin:
         at = {place: i for i, place in enumerate(self.places)}
         return _rename_places(tree, at)
 
-    def here(self, tree: Tree) -> Tree:
+    def to_parts(self, tree: Tree) -> Tree:
         """A tree by places in the key as one of this conjunction's parts."""
         return _rename_places(tree, dict(enumerate(self.places)))
 
@@ -119,7 +119,7 @@ class Keyed:
     _beside: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(
+    def from_conjunction(
         conjunction: Conjunction, installer: Installer, numbers: Numbers, *, lifted: bool
     ) -> Keyed:
         """A conjunction with its parts."""
@@ -127,7 +127,7 @@ class Keyed:
         return Keyed(conjunction, parts)
 
     @cached_property
-    def near(self) -> tuple[int, ...]:
+    def adjacency(self) -> tuple[int, ...]:
         """Of each part those with which it has a key, by bits."""
         ops = self.conjunction.parts
         bound = [{*op.variables} - op.maybe for op in ops]
@@ -143,13 +143,13 @@ class Keyed:
             masks.append(mask & ~(1 << i))
         return tuple(masks)
 
-    def beside(self, mask: int) -> int:
+    def neighbours(self, mask: int) -> int:
         """The parts that have a key with some of these."""
         neighbours = self._beside.get(mask)
         if neighbours is None:
             neighbours = 0
             for i in places_of(mask):
-                neighbours |= self.near[i]
+                neighbours |= self.adjacency[i]
             neighbours = self._beside[mask] = neighbours & ~mask
         return neighbours
 
@@ -158,10 +158,10 @@ class Keyed:
         reached, new = 0, mask & -mask
         while new:
             reached |= new
-            new = self.beside(reached) & mask
+            new = self.neighbours(reached) & mask
         return reached == mask
 
-    def connected(self, within: int, most: int) -> list[int]:
+    def connected_sets(self, within: int, most: int) -> list[int]:
         """The sets of up to so many parts of these that hang together by keys, each once; the
         smaller ones first.
         """
@@ -170,7 +170,9 @@ class Keyed:
         for _ in range(most - 1):
             level = list(
                 dict.fromkeys(
-                    mask | 1 << i for mask in level for i in places_of(self.beside(mask) & within)
+                    mask | 1 << i
+                    for mask in level
+                    for i in places_of(self.neighbours(mask) & within)
                 )
             )
             masks += level

@@ -80,13 +80,13 @@ class Sites:
     _coming: Counter[tuple[str, str]] = field(default_factory=Counter)  # streams, by site
 
     @property
-    def used(self) -> bool:
+    def has_regions(self) -> bool:
         """Whether there are regions at all."""
         return bool(self.regions.names) or any(self.of_stream.values())
 
     def choose(self, name: str, said: str, marks: Sequence[int], streams: Sequence[str]) -> str:
         """The site of a query that comes; ``marks``: of its parts."""
-        reach = Reach.of(said)
+        reach = Reach.parse(said)
         parts = Counter(site for mark in marks for site in self._there.get(mark, ()))
         candidates = [
             Candidate(site, parts[site], self._price(site, reach.home, marks, streams))
@@ -96,10 +96,12 @@ class Sites:
         best = min(candidates, key=lambda one: _order(one, reach.home, candidates))
         masked = {site: count for site, count in sorted(parts.items()) if not reach.has(site)}
         self.chosen[name] = Chosen(said, best.site, tuple(candidates), masked)
-        self._stand(name, best.site, marks, streams)
+        self._record_site(name, best.site, marks, streams)
         return best.site
 
-    def _stand(self, name: str, site: str, marks: Sequence[int], streams: Sequence[str]) -> None:
+    def _record_site(
+        self, name: str, site: str, marks: Sequence[int], streams: Sequence[str]
+    ) -> None:
         began = {stream: self.elements.get(stream, 0) for stream in streams}
         self._of[name] = _Standing(site, tuple(marks), tuple(streams), began)
         for mark in marks:
@@ -125,7 +127,7 @@ class Sites:
         self, site: str, home: str, marks: Sequence[int], streams: Sequence[str]
     ) -> float | None:
         """What a query costs at a site, in rows times delays; None: that is not known."""
-        measured = self._measured(marks)
+        measured = self._measure_similar(marks)
         if measured is None:
             return None
         out, elements = measured
@@ -136,7 +138,7 @@ class Sites:
         )
         return brought + out * self.regions.delay(site, home)
 
-    def _measured(self, marks: Sequence[int]) -> tuple[float, Mapping[str, int]] | None:
+    def _measure_similar(self, marks: Sequence[int]) -> tuple[float, Mapping[str, int]] | None:
         """The results of a query that has most of another one, wherever it stands, and the elements
         of its streams, since it came.
         """
@@ -175,6 +177,6 @@ def marks_of(installer: Installer, root: Op, *, alike: bool) -> list[int]:
         if not isinstance(op.spec, WHOLE):
             waiting += op.inputs
     if alike:
-        windows = installer.timing.of_rows
+        windows = installer.timing.member_of_rows
         marks += [hash(installer.signature(block.relaxed)) for block in blocks(root, windows)]
     return list(dict.fromkeys(marks))

@@ -63,10 +63,10 @@ class Reach(NamedTuple):
     all: bool
 
     @staticmethod
-    def of(said: str) -> Reach:
+    def parse(said: str) -> Reach:
         """By the text of the option, which has been read.
 
-        >>> Reach.of("east+west"), Reach.of("")
+        >>> Reach.parse("east+west"), Reach.parse("")
         (Reach(home='east', others=('west',), all=False), Reach(home='', others=(), all=True))
         """
         home, *others = said.split("+")
@@ -80,7 +80,7 @@ class Reach(NamedTuple):
 
 def check_reach(query: str, said: str, regions: Regions, of_streams: Collection[str]) -> None:
     """Whether there are the regions of a query. Raises ``UsageError``."""
-    reach = Reach.of(said)
+    reach = Reach.parse(said)
     known = regions.names or tuple(sorted({*filter(None, of_streams)}))
     for name in (reach.home, *reach.others):
         if name and name not in known:

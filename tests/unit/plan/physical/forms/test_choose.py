@@ -111,9 +111,9 @@ def test_a_circle_is_closed_by_what_both_ends_share() -> None:
     parts = part(1000, x=x, y=y), part(1000, y=y, z=z), part(1000, z=z, x=x)
     two = BinaryJoin(BinaryJoin(0, 1, ("y",), (True, True)), 2, ("z",), (True, True))
     problem = Problem(parts, two, 4)
-    assert problem.kept((0, 1)) == pytest.approx(10_000)
-    assert problem.kept((0, 1, 2)) == pytest.approx(1000)
-    assert problem.new((0, 1, 2)) == pytest.approx(300)
+    assert problem.kept_rows((0, 1)) == pytest.approx(10_000)
+    assert problem.kept_rows((0, 1, 2)) == pytest.approx(1000)
+    assert problem.new_rows((0, 1, 2)) == pytest.approx(300)
     assert {c.copied for c in candidates(problem)} == {0, 1}
 
 
@@ -141,22 +141,22 @@ def test_a_choice_asked_again_with_its_own_answer_is_the_same() -> None:
 def test_two_at_a_time_counts_what_is_made_and_moved() -> None:
     problem = abc(1000, 1000, 1000, keys=100)
     cost = cost_of_binary_joins(problem)
-    between = problem.new((0, 1))
+    between = problem.new_rows((0, 1))
     assert between == pytest.approx(2 * 100 * 1000 / 100)
     assert cost.rows == pytest.approx(300 + between)
     assert cost.bytes == pytest.approx(300 * 100 + between * 200)
-    assert cost.state == pytest.approx(3000 * 100 + problem.kept((0, 1)) * 200)
+    assert cost.state == pytest.approx(3000 * 100 + problem.kept_rows((0, 1)) * 200)
     assert parts_of(problem.two) == (0, 1, 2)
 
 
 def test_how_often_rows_agree_follows_from_what_was_seen() -> None:
     rng = np.random.default_rng(5)
     one, other = (rng.integers(0, 500, 4000).astype(np.uint64) for _ in range(2))
-    assert agreement_probability(Values.of(one), Values.of(other)) == pytest.approx(
+    assert agreement_probability(Values.from_rows(one), Values.from_rows(other)) == pytest.approx(
         1 / 500, rel=0.2
     )
-    strange = Values.of(other + np.uint64(10**6))
-    assert agreement_probability(Values.of(one), strange) < 1e-6
+    strange = Values.from_rows(other + np.uint64(10**6))
+    assert agreement_probability(Values.from_rows(one), strange) < 1e-6
     assert agreement_probability(Values.skewed(100, 0.5), Values.skewed(100, 0.5)) > 0.25
     assert agreement_probability(even(1), even(1)) == 1
 

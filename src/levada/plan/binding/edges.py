@@ -1,5 +1,5 @@
-"""Edges and layouts of what is installed: which columns an operator's rows have, and how those of
-its inputs become them.
+"""Builds the edges and layouts of installed operators: the columns of an operator's rows, and how
+the columns of its inputs become them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class Installed(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What an operator reads of an input: ``names`` of its slots with their ``needs``, of which the
-    operator ``base`` below projections has ``wants``, by the names that they have there
-    (``source``).
+    """The part of an input that an operator reads.
+
+    ``names``: the input's slots, with their ``needs``. ``base``: the operator below projections;
+    ``wants``: the needs of its variables. ``source``: the name in ``base`` for each name above.
     """
 
     names: tuple[str, ...]
@@ -39,7 +40,7 @@ class Read(NamedTuple):
 
 
 def collect_reads(op: Op, needs: Needs) -> list[Read]:
-    """What is read of each input of an operator of which ``needs`` are read."""
+    """Returns the reads of each input of an operator with these ``needs``."""
     side_by_side = op.spec.side_by_side
     wanted = [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
     input_reads = []
@@ -59,14 +60,14 @@ def collect_reads(op: Op, needs: Needs) -> list[Read]:
 
 
 def base_of(op: Op) -> Op:
-    """The operator below projections."""
+    """Returns the operator below projections."""
     while isinstance(op.spec, p.Rename):
         op = op.inputs[0]
     return op
 
 
 def look_through(op: Op) -> tuple[Op, dict[str, str]]:
-    """The operator below projections, and for each name above its name there."""
+    """Returns the operator below projections and, for each name above, its name there."""
     source = {v: v for v in op.variables}
     while isinstance(op.spec, p.Rename):
         child = op.inputs[0]
@@ -78,10 +79,11 @@ def look_through(op: Op) -> tuple[Op, dict[str, str]]:
 
 
 def union_needs(op: Op, needs: Needs) -> Needs:
-    """What all inputs of a union must have: what is read above, and by what they are exchanged.
+    """Returns the needs of all inputs of a union: the needs above, and identities of its exchange
+    keys.
 
-    With weights also all identities: those of a merge are joined by them, too, so that its parts
-    are there once.
+    With weights it needs all identities: the inputs of a merge are also joined by them, so its
+    parts are installed once.
     """
     by = {v for exchange in op.exchange for v in exchange or () if v}
     if op.weighted or facets_of_all_variables(op):  # whole rows are compared
@@ -94,17 +96,17 @@ def union_needs(op: Op, needs: Needs) -> Needs:
 
 
 def outputs_of(op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """The names of an operator's output slots; ``ins``: those of its inputs."""
+    """Returns the names of an operator's output slots; ``ins``: the names of its inputs' slots."""
     if is_static(op.spec):
-        # a static graph is a set: whole rows are told apart where they are read
+        # a static graph is a set: its rows are compared by all columns
         return op.variables
     if op.spec.passes_slots:
-        return ins[0]  # rows go through as they come
+        return ins[0]  # rows pass unchanged
     return tuple([v for v in op.variables if v in needs])
 
 
 def layout_of(op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -> Layout:
-    """The columns of an operator\'s rows."""
+    """Returns the columns of an operator's rows."""
     if op.spec.passes_slots:
         facets = list(edges[0].layout.slots)
     elif is_static(op.spec):
@@ -145,7 +147,7 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
 
 
 def places_of_windows(op: Op) -> tuple[tuple[int, ...], ...]:
-    """Where the windows that stand for each of an operator's are among those of its input."""
+    """Returns for each window of an operator the positions of its windows in the input."""
     below = [window_of(w) for w in op.inputs[0].windows or ()]
     return tuple(
         [tuple([i for i, w in enumerate(below) if w == window]) for window in op.windows or ()]
@@ -153,7 +155,7 @@ def places_of_windows(op: Op) -> tuple[tuple[int, ...], ...]:
 
 
 def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
-    """How an input\'s rows become an operator\'s: slot by slot, window by window."""
+    """Returns the edge that maps an input's rows to an operator's, by slots and windows."""
     child = op.inputs[i]
     places = {v: n for n, v in enumerate(installed.names)}
     slots = tuple([places.get(read.source.get(v, ""), -1) for v in read.names])
@@ -179,7 +181,7 @@ def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
 
 
 def align_edges(edges: list[Edge]) -> list[Edge]:
-    """The edges of a union, whose inputs must have the same columns."""
+    """Gives the edges of a union the same columns."""
     if all(e.layout == edges[0].layout for e in edges):
         return edges
     spans = tuple(

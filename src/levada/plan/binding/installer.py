@@ -1,9 +1,11 @@
-"""Physical operators -> shapes and members: names become slots, constants become parameters.
+"""Turns physical operators into shapes and members: names become slots, constants become
+parameters.
 
-``Installer`` makes of an operator and what is read of it its ``Shape`` and ``Member``, over what is
-installed of its inputs; ``Topology`` finds or makes the node and the member. Before that it numbers
-the operators of a query, so that those that several queries ask for are installed once, for all of
-them (``common``, ``batch``). Projections are no operators: they are in the edges.
+``Installer`` makes the ``Shape`` and the ``Member`` of an operator from its reads and its installed
+inputs. ``Topology`` finds or makes the node and the member. Before that, ``Installer`` numbers the
+operators of a query, so operators of several queries are installed once for all of them
+(``common_subexpressions``, ``batch_install``). Projections are not operators: they are part of
+edges.
 """
 
 from __future__ import annotations
@@ -43,18 +45,17 @@ from levada.plan.sharing.numeric_literals import is_number
 
 
 class Place(NamedTuple):
-    """Where an operator stands in its query: the level's windows, its times."""
+    """The place of an operator in its query: the windows of its level, and its times."""
 
     level: tuple[int, ...]
     timing: Timing
 
 
 class Installer(Steps):
-    """Installs the operators of one query; ``intern`` makes of a (shape, member) pair what is
-    missing.
+    """Installs the operators of one query; ``intern`` adds a missing (shape, member) pair.
 
-    It gives the topology's own shape, so that two shapes over equal inputs are over the same ones,
-    and compare at once; and the index of the member.
+    ``intern`` returns the topology's own shape and the index of the member. So two shapes over
+    equal inputs have identical inputs and compare at once.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Installer(Steps):
             apart=apart,
         )
         self.intern = intern
-        # what is installed below; None: it is recorded (its own method would make a cycle)
+        # returns the input below; None: it is recorded (a bound method would make a cycle)
         self.below: Callable[[Op, Needs], Installed] | None = None
         self.numbers: dict[int, int] = {}
         self.forms: dict[int, Form] = {}
@@ -93,7 +94,9 @@ class Installer(Steps):
     def number(
         self, op: Op, common: CommonSubexpressions, on_new: Callable[[Op, Numbered, Place], None]
     ) -> int:
-        """The number of an operator, after those of all below; ``on_new`` is called with each."""
+        """Returns the number of an operator, after numbering all below; calls
+        ``on_new`` for each.
+        """
         if id(op) not in self.numbers:
             if isinstance(op.spec, p.Applied):
                 form = self._form(op.inputs[0], common)
@@ -112,8 +115,9 @@ class Installer(Steps):
         return self.numbers[id(op)]
 
     def _form(self, op: Op, common: CommonSubexpressions) -> Form:
-        """The form of an operator in a tree that is installed with other terms; it stays for good,
-        since such trees are few.
+        """Returns the form of an operator in a tree that is installed with other terms.
+
+        It is kept forever, since such trees are few.
         """
         if id(op) not in self.forms:
             outer = self._go_below(op)
@@ -126,10 +130,10 @@ class Installer(Steps):
     def _form_over(
         self, op: Op, below: list[Form], common: CommonSubexpressions
     ) -> tuple[Form, Member]:
-        """The form of an operator over inputs of these forms, and what its member has."""
+        """Returns the form of an operator over inputs of these forms, and its member."""
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
         if op.inputs:
-            # what needs none of its inputs says something as long as any of them does
+            # an operator that requires no input has rows as long as any input has
             sides = step.starving(len(op.inputs)) or tuple((i,) for i in range(len(below)))
             once = all(any(below[i].once for i in side) for side in sides)
         else:
@@ -137,15 +141,17 @@ class Installer(Steps):
         read = tuple([(form, *reading_of_edge(op, i)) for i, form in enumerate(below)])
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
-        # which facets an expression reads follows from which of its constants are numbers
+        # the facets that an expression reads depend on the constants that are numbers
         constants = () if isinstance(step, s.Match) else member.constants
         numbers = tuple([isinstance(c, Literal) and is_number(c) for c in constants])
         key = (step, op.stage, read, width, typed, op.weighted, op.windows is None, numbers)
         return common.form(key, once, keeps=isinstance(step, s.Arrange)), member
 
     def signature(self, op: Op) -> Key:
-        """What an operator does, whatever its variables are called, and all below it: a value that
-        those of other queries can be compared with.
+        """Returns a value that equal operators of other queries share, regardless of variable
+        names.
+
+        It covers the operator and everything below it.
         """
         if isinstance(op.spec, p.Applied):
             return op.spec.terms, self.signature(op.inputs[0])
@@ -157,8 +163,9 @@ class Installer(Steps):
         return step, self._versioned_member(op, member), op.stage, op.weighted, tuple(below)
 
     def _versioned_member(self, op: Op, member: Member) -> Member:
-        """A member as far as it is another: of static data that stay, by the version of the files,
-        whatever version of the plan reads them.
+        """Returns the part of a member in which it differs from others.
+
+        Static data that stay count by the version of their files, not of the plan.
         """
         stays = member.since and not op.weighted and not member.reread_graphs
         return member._replace(since=self.data) if stays else member
@@ -173,8 +180,10 @@ class Installer(Steps):
         below: Callable[[Op], Installed],
         input_reads: Sequence[Read],
     ) -> tuple[Installed, Shape]:
-        """Installs an operator of which this is read, and that reads ``input_reads``, over what
-        is installed ``below``; also the shape of which it was to be.
+        """Installs an operator over the installed inputs ``below``, with these needs and
+        ``input_reads``.
+
+        Also returns the shape that was asked for.
         """
         self.level, self.timing = place
         self.below = lambda base, _: below(base)
@@ -188,17 +197,17 @@ class Installer(Steps):
             self.below = None
 
     def _record(self, op: Op, needs: Needs) -> Installed:
-        """Takes an operator and all below it down."""
+        """Installs an operator and all below it, once for each set of needs."""
         key = (id(op), tuple(sorted(needs.items())))
         if key not in self.done:
             self.done[key] = self._install(op, needs)
         return self.done[key]
 
     def _install_applied(self, op: Op, needs: Needs) -> Installed:
-        """What was recorded of the tree below where the same of it was read, with other terms.
+        """Installs the recorded tree below, with other terms, if the same needs were recorded.
 
-        All identities are read of it: below they are compared anyway, and so fewer shapes do for
-        more patterns.
+        All identities of it are read: they are compared below anyway, so fewer shapes serve more
+        patterns.
         """
         assert isinstance(op.spec, p.Applied), "a tree and terms"
         (tree,) = op.inputs
@@ -251,8 +260,10 @@ class Installer(Steps):
         return shape, member.over(tuple([i.member for i in inputs])), names
 
     def _go_below(self, op: Op) -> Place:
-        """Goes to the inputs of an operator; what is below a lift belongs to a level of its own,
-        and so does what is evaluated once: one without windows. Returns where that was.
+        """Moves to the level of an operator's inputs and returns the previous place.
+
+        The operators below a sub-query window belong to its level. A part that is evaluated once
+        belongs to a level without windows.
         """
         outer = Place(self.level, self.timing)
         if isinstance(op.spec, p.SubqueryWindow):
@@ -263,10 +274,12 @@ class Installer(Steps):
 
 
 def reading_of_edge(op: Op, i: int) -> Key:
-    """How an operator reads an input: where each variable, window and key of an exchange stands."""
+    """Returns how an operator reads an input: the places of variables, windows and
+    exchange keys.
+    """
     child = op.inputs[i]
     names = op.variables if op.spec.side_by_side else child.variables
-    slots: tuple[int, ...] = ()  # as they come
+    slots: tuple[int, ...] = ()  # unchanged
     if op.spec.side_by_side or isinstance(child.spec, p.Rename):
         base, source = look_through(child)
         places = {v: at for at, v in enumerate(base.variables)}

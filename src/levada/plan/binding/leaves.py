@@ -1,4 +1,4 @@
-"""First operators -> shapes and members: patterns, columns and constants by slots."""
+"""Turns leaf operators into shapes and members: patterns, columns and constants by slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Leaf = p.Match | p.Entailed | p.Star | p.Scan | p.Constant
 
 
 def is_static(spec: p.Spec) -> bool:
-    """Whether this is a pattern over static graphs, whose rows are told apart when read."""
+    """Whether this is a pattern over static graphs, whose rows are compared by all columns."""
     return isinstance(spec, (p.Match, p.Entailed)) and spec.stream is None
 
 
@@ -28,11 +28,10 @@ def leaf(
     since: int,
     reread_graphs: Graphs,
 ) -> tuple[s.Step, Member]:
-    """The shape and the member of a first operator that binds ``variables`` and of which ``names``
-    are read.
+    """Returns the step and the member of a leaf that binds ``variables`` and outputs ``names``.
 
     ``since``: the plan version that reads static data and constants. ``reread_graphs``: the graphs
-    at whose replacement they are read anew.
+    at whose replacement they are read again.
     """
     kept = slots_of(names, variables)
     match spec:
@@ -68,7 +67,7 @@ def _source_member(
     *,
     ways: tuple[s.EntailmentAlternative, ...] = (),
 ) -> Member:
-    """A pattern's member; one over static graphs is of its plan version."""
+    """Returns a pattern's member; a pattern over static graphs belongs to its plan version."""
     streams = () if stream is None else (stream,)
     if stream is not None:
         since, reread_graphs = 0, ()
@@ -86,7 +85,7 @@ def _entailed_step(
     spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, reread_graphs:
     Graphs
 ) -> tuple[s.Step, Member]:  # fmt: skip
-    """The forms of the alternatives, and each alternative as a way of the member."""
+    """Returns the step with the forms of the alternatives, and the member with each alternative."""
     slots, terms = positions(spec.pattern.positions, variables, ())
     alternatives = [_way(alternative, variables) for alternative in spec.alternatives]
     forms = {form: i for i, form in enumerate(dict.fromkeys(form for form, _, _ in alternatives))}
@@ -108,7 +107,7 @@ def _entailed_step(
 def _way(
     alternative: Alternative, variables: tuple[str, ...]
 ) -> tuple[s.Form, tuple[Term | None, Term | None, Term | None], tuple[Term, ...]]:  # fmt: skip
-    """How one alternative becomes a row, the terms of its pattern, and those of the row."""
+    """Returns the form of one alternative, the terms of its pattern, and the terms of its row."""
     places = alternative.pattern.positions
     binds = dict(alternative.binds)
     values = [binds.get(v, Var(v)) for v in variables]
@@ -131,7 +130,7 @@ def _way(
 def positions(
     places: Sequence[Var | Term], variables: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[tuple[int, int, int], tuple[Term | None, ...]]:  # fmt: skip
-    """The slot of each position of a pattern (-1: a term), and the terms (None: a variable)."""
+    """Returns the slot of each pattern position (-1: a term) and its term (None: a variable)."""
     slots = tuple(variables.index(x.name) if isinstance(x, Var) else -1 for x in places)
     constants = tuple(None if isinstance(x, Var) else x for x in places)
     return (slots[0], slots[1], slots[2]), constants

@@ -1,11 +1,11 @@
-"""When the rows of a query's operators count, and when it reports: its windows, streams and start
-as what members are made of.
+"""Turns a query's windows, streams and start into the times of its members: when rows count, and
+when the query reports.
 
-A member's windows are those of its rows, or those of all its level's reports. Behind the windows of
-a query stands ``static``, for the static graphs that may be replaced: rows carry its times, reports
-know nothing of it (docs/architecture.md#a-triples-way). Where queries share a count window its rows
-have a window of their numbers, too (``windows/numbers``); where they share a join over one window
-with others over several, its rows have times of it for each pattern (``by_leaf``).
+A member's windows are those of its rows, or those of all reports of its level. The window
+``static`` follows the windows of a query, for static graphs that may be replaced. Rows carry its
+times; reports do not use it (docs/architecture.md#a-triples-way). If queries share a count window,
+its rows also have a window of their numbers. If queries share a join over one window with others
+over several, its rows have times of the window for each pattern (``per_leaf_times``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ STATIC = StreamWindow("", "", Window(WindowKind.STATIC))
 def by_range(
     kinds: tuple[WindowKind, ...], rows: tuple[int, ...] | None, member: Member
 ) -> RangedChanges | None:
-    """What an IStream says that may be one of many with other ranges; None where its rows do not
-    begin in all of their windows at once, or end otherwise than by these.
+    """Returns the step of an IStream that can be shared with IStreams over other ranges.
+
+    None: its rows do not begin in all of their windows at once, or their end depends on more than
+    the range.
     """
     if rows is None or len(kinds) != 1 or len(member.windows) != 1 or member.nonempty:
         return None
@@ -45,8 +47,8 @@ def by_range(
 
 @frozen
 class Timing:
-    """The times of one query: ``start``, whether it shows empty reports (``show_empty``), and for
-    members ``reread_graphs``.
+    """The times of one query: its ``start``, ``show_empty`` (it writes empty reports), and the
+    ``reread_graphs`` of its members.
     """
 
     query: Query
@@ -55,18 +57,20 @@ class Timing:
     reread_graphs: tuple[str | None, ...] = ()
 
     def without_windows(self, reread_graphs: tuple[str | None, ...]) -> Timing:
-        """The times of a part that reads no window: it is answered as a query without windows."""
+        """Returns the times of a part that reads no window; it is answered as a query without
+        windows.
+        """
         return Timing(
             replace(self.query, windows=(), reports=Reporting()), self.start, True, reread_graphs
         )
 
     def kinds(self, level: tuple[int, ...]) -> tuple[WindowKind, ...]:
-        """The kinds of the windows whose reports are those of a level, and of the clock."""
+        """Returns the kinds of the windows that decide the reports of a level, with its clock."""
         return tuple(w.kind for w in (*(self.query.windows[w].window for w in level), *self._clock))
 
     @property
     def _clock(self) -> tuple[Window, ...]:
-        """What says in place of the windows when there are reports: behind, without a stream."""
+        """The clock that decides the reports in place of the windows; it has no stream."""
         return () if self.query.reports.clock is None else (self.query.reports.clock,)
 
     @property
@@ -74,20 +78,20 @@ class Timing:
         return len(self.query.windows)
 
     def places(self, level: tuple[int, ...], carried: tuple[int, ...]) -> tuple[int, ...]:
-        """Returns where the windows of rows are in the table of a level's reports
-        (``member_of_reports``).
-        """
+        """Returns the positions of the windows of rows in ``member_of_reports``."""
         behind = len(self._windows_over(level)) + len(self._clock)
         windows = map(window_of, carried)
         return tuple(behind if w == self._static else level.index(w) for w in windows)
 
     def member_of_rows(self, windows: tuple[int, ...]) -> Member:
-        """The windows whose times rows carry."""
+        """Returns the member with the windows whose times rows carry."""
         return self._member(self._windows_over(tuple(map(window_of, windows))))
 
     def member_of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> Member:
-        """What decides the reports of a level: its windows, the clock; behind them ``static``, if
-        its rows have its times.
+        """Returns the member that decides the reports of a level: its windows, its clock, and
+        ``static``.
+
+        ``static`` is added if the rows of the level have its times.
         """
         member = self._member(self._windows_over(level))
         behind = (*self._clock, *([STATIC.window] if self._static in carried else []))
@@ -100,14 +104,15 @@ class Timing:
         )
 
     def snapshot_kinds(self, level: tuple[int, ...], reports: Reporting) -> tuple[WindowKind, ...]:
-        """The kinds of a level's windows, and of its clock behind them."""
+        """Returns the kinds of a level's windows, followed by its clock."""
         return tuple(w.kind for w in self._reporting_windows(level, reports))
 
     def member_of_snapshot(
         self, level: tuple[int, ...], reports: Reporting, *, show_empty: bool
     ) -> Member:
-        """What decides the reports of a level kept by changes: its windows, its clock; behind these
-        what only holds them back.
+        """Returns the member that decides the reports of a level kept by changes.
+
+        It has the level's windows, its clock, and the windows below them, which only delay reports.
         """
         on = self._windows_over(level)
         beneath = on[len(level) :]
@@ -122,14 +127,18 @@ class Timing:
         ]
 
     def _windows_over(self, windows: tuple[int, ...]) -> list[StreamWindow]:
-        """Windows with their streams; behind them those beneath, whose streams hold these back."""
+        """Returns windows with their streams, followed by the windows below them, which delay
+        these.
+        """
         on = [self._window_on(w, windows) for w in windows]
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]
 
     def _window_on(self, w: int, windows: tuple[int, ...]) -> StreamWindow:
-        """A window, ``static``, or that of the numbers of a window (``numbers_of``), before which
-        the window itself says nothing of numbers.
+        """Returns a window, ``static``, or the window of numbers of a count window
+        (``numbers_of``).
+
+        Without the latter among ``windows``, the count window keeps its count.
         """
         if w == self._static:
             return STATIC

@@ -1,10 +1,9 @@
-"""What was installed of a tree of operators, to be installed again with other terms: shapes stay,
-only constants differ.
+"""Records the installed operators of a tree, to install them again with other terms.
 
-Eleven operators stand for one pattern over the merge of two streams and static data, and a query
-has a dozen such patterns. Their shapes follow from the pattern's form and from what is read of it,
-and not from its names and terms; so the second one of a form costs its members, and not its
-planning.
+Shapes stay, only constants differ. One pattern over the merge of two streams and static data is
+eleven operators, and a query has a dozen such patterns. Their shapes follow from the pattern's form
+and from its reads, not from its names and terms. So a second pattern of a form costs its members,
+not its planning.
 """
 
 from __future__ import annotations
@@ -20,24 +19,23 @@ Intern = Callable[[Shape, Member], tuple[Shape, int]]
 
 @dataclass(slots=True)
 class Template:
-    """The operators of a tree in the order in which they were installed; members name their inputs
-    by their places in it.
+    """The operators of a tree in the order of installation; members refer to inputs by this order.
 
-    ``names``: of the slots of the last one.
+    ``names``: the names of the last operator's slots.
     """
 
     entries: list[tuple[Shape, Member]] = field(default_factory=list)
     names: tuple[str, ...] = ()
 
     def intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
-        """Takes an operator down."""
+        """Records an operator."""
         self.entries.append((shape, member))
         return shape, len(self.entries) - 1
 
     def renew(
         self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]
     ) -> tuple[Shape, int]:
-        """Installs all with these terms at these places; the last one's shape and member."""
+        """Installs all operators with these terms; returns the last one's shape and member."""
         term_at = dict(zip(places, terms, strict=False))
         made: list[tuple[Shape, int]] = []
         for i, (shape, member) in enumerate(self.entries):
@@ -48,12 +46,12 @@ class Template:
                 ]
             )
             if any(a is not b for (a, _), (b, _) in zip(below, shape.inputs, strict=True)):
-                # an input may be of another generation than when it was recorded
+                # an input may have another generation than the recorded one
                 shape = replace(shape, inputs=below)
             inputs = tuple([made[at][1] for at in member.inputs])
             constants = tuple([None if t is None else term_at[t] for t in member.constants])
             interned, number = intern(shape, member.over(inputs, constants))
-            # the topology's own is found faster
+            # the topology's own shape compares faster
             self.entries[i] = (shape if interned.generation else interned, member)
             made.append((interned, number))
         return made[-1]

@@ -1,11 +1,11 @@
-"""Which facets each operator needs of its inputs: texts and values travel only where something
-reads them.
+"""Computes the facets that each operator needs of its inputs: texts and values are sent only where
+an operator reads them.
 
-``input_needs`` goes from an operator's output needs (variable -> facets) to those of its inputs. A
-variable without needs has no slot below. Numeric comparisons with constants and arithmetic read
-value facets only; what may compare or build strings reads texts, and so do sums that may be of
-dates and durations, whose values are in no facet. The text of a typed column follows from its
-value, so it never travels.
+``input_needs`` maps the needs of an operator's output (variable -> facets) to the needs of its
+inputs. A variable without needs has no slot below. Numeric comparisons with constants and
+arithmetic read value facets only. Operators that may compare or build strings read texts. So do
+sums that may be of dates and durations, whose values are in no facet. The text of a typed column
+follows from its value, so it is never sent.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _VALUE = {"integer": Facet.INT, "double": Facet.DBL}
 
 
 def expression_needs(expression: Expression) -> Needs:
-    """The facets that evaluating an expression reads of each variable.
+    """Returns the facets that evaluating an expression reads of each variable.
 
     >>> expression_needs(Call(Function.MULTIPLY, (Var("a"), Var("b"))))["a"] is Facet.NUM
     True
@@ -66,7 +66,9 @@ def expression_needs(expression: Expression) -> Needs:
 
 
 def _visit(expression: Expression, needs: Needs, number: bool = False) -> None:
-    """``number``: what is no number is an error for whoever reads the value."""
+    """Adds the needs of an expression; ``number``: the reader needs a number, other values are
+    errors.
+    """
     match expression:
         case Var(name):
             add(needs, name, Facet.NUM if number else _ALL)
@@ -93,7 +95,7 @@ def _numeric(args: tuple[Expression, ...], needs: Needs) -> None:
 
 
 def _is_number(expression: Expression) -> bool:
-    """Whether the value, if there is one, is a number for certain."""
+    """Whether the value is certainly a number if it exists."""
     if isinstance(expression, Const) and isinstance(expression.term, Literal):
         return is_number(expression.term)
     if not isinstance(expression, Call) or expression.function not in _ARITHMETIC:
@@ -107,7 +109,7 @@ def add(needs: Needs, name: str, facets: Facet) -> None:
 
 
 def merge(*parts: Mapping[str, Facet]) -> Needs:
-    """The union of needs."""
+    """Returns the union of needs."""
     out: Needs = dict(parts[0]) if parts else {}
     for part in parts[1:]:
         for name, facets in part.items():
@@ -121,7 +123,7 @@ def _identity_needs(names: tuple[str, ...]) -> Needs:
 
 
 def _trim(needs: Needs, op: Op) -> Needs:
-    """Only what the input has; texts of typed columns become value facets."""
+    """Returns the needs that the input can have; texts of typed columns become value facets."""
     out: Needs = {}
     typed = [name for name in op.variables if name in op.typed and name in needs]
     types = column_types(op, typed) if typed else {}
@@ -132,7 +134,7 @@ def _trim(needs: Needs, op: Op) -> Needs:
         if Facet.NUM in facets and name in op.typed:
             facets = (facets & ~Facet.NUM) | _VALUE.get(types.get(name, ""), Facet.NUM)
         elif Facet.NUM in facets:
-            # by which the text of a number is found that the value facets cannot hold
+            # it finds the text of a number that the value facets cannot represent
             facets |= Facet.ID
         if Facet.TEXT in facets and name in op.mixed:
             facets |= Facet.NUM | Facet.ID
@@ -142,12 +144,12 @@ def _trim(needs: Needs, op: Op) -> Needs:
 
 
 def emit_needs(op: Op) -> Needs:
-    """What the results of a query show: the text of every variable."""
+    """Returns the needs of a query's results: the text of every variable."""
     return _trim(dict.fromkeys(op.variables, Facet.TEXT), op)
 
 
 def input_needs(op: Op, out: Needs) -> list[Needs]:
-    """The needs of each input, given those of the output."""
+    """Returns the needs of each input for these needs of the output."""
     wanted = _collect_needs(op, out)
     exchanged = [[v for v in (e or ()) if v and e != ALL] for e in op.exchange]
     needs = [merge(w, _identity_needs(tuple(x))) for w, x in zip(wanted, exchanged, strict=True)]
@@ -203,13 +205,13 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
         case p.ROrder(keys, _, _, _):
             key_needs = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, key_needs, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
-        case p.CountWindow(keys=keys, bag=True):  # whose rows all count, equal ones as well
+        case p.CountWindow(keys=keys, bag=True):  # all rows count, equal ones as well
             return [
                 merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys))
             ]
         case p.Select():
             return [_select_needs(spec, out)]
-        case p.Recent(keys=keys):  # of one time rows are in the order of their texts
+        case p.Recent(keys=keys):  # rows of one time are ordered by their texts
             key_needs = merge(
                 dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys)
             )
@@ -222,13 +224,15 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
 
 
 def facets_of_all_variables(op: Op) -> Facet:
-    """What an operator reads of every variable of its inputs, where that is the same of each."""
+    """Returns the facets that an operator reads of every variable of its inputs alike."""
     weighted = op.weighted or any(i.weighted for i in op.inputs)
     return op.spec.reads(weighted) if isinstance(op.spec, Plain) else NOTHING
 
 
 def _needs_of_every_variable(op: Op, out: Needs, facets: Facet = Facet.ID) -> list[Needs]:
-    """What is read above, and these facets of all variables; identities tell whole rows apart."""
+    """Returns the needs above with these facets of all variables; identities distinguish whole
+    rows.
+    """
     if not facets:
         return [out for _ in op.inputs]
     return [merge(out, dict.fromkeys(i.variables, facets)) for i in op.inputs]
@@ -258,9 +262,11 @@ def _report_join_needs(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
 
 
 def _arrangement_needs(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:
-    """What a join reads of rows that others read, too: whatever is told apart, so that who comes
-    later finds it; but for the keys, which the other side has. Rows that are no set anyway are told
-    apart by what joins ``shared`` variables, if they may be unbound.
+    """Returns the needs of a join for rows of an arrangement that other joins read, too.
+
+    It reads everything that distinguishes rows, so later joins find it there. It does not read the
+    keys, which the other side has. Rows that are not a set are distinguished by the ``shared``
+    variables, if these may be unbound.
     """
     others = tuple([v for v in op.variables if v not in spec.keys])
     apart = others
@@ -287,8 +293,9 @@ def _select_needs(spec: p.Select, out: Needs) -> Needs:
 def _group_needs(
     op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], out: Needs
 ) -> Needs:
-    """Keys by identity; SUM and AVG by value; MIN and MAX by value and text (any term may be
-    least); DISTINCT by identity.
+    """Returns the needs of a group: keys by identity, SUM and AVG by value, DISTINCT by identity.
+
+    MIN and MAX need value and text, since any term may be least.
     """
     child = op.inputs[0]
     needs = merge({k: out.get(k, NOTHING) for k in keys}, _identity_needs(keys))

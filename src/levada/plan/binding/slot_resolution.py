@@ -1,6 +1,6 @@
-"""Names become slots: expressions, keys and the origins of output slots, as shapes have them.
+"""Replaces names by slots in expressions, keys and the origins of output slots.
 
-Constants are taken out of expressions as parameters, so that queries that differ in them alone have
+Constants are taken out of expressions as parameters. So queries that differ only in constants have
 one shape.
 """
 
@@ -16,7 +16,7 @@ from levada.plan.physical import operators as p
 
 
 def slots_of(names: Iterable[str], variables: Sequence[str]) -> tuple[int, ...]:
-    """The slots of names among variables.
+    """Returns the slots of names among variables.
 
     >>> slots_of(["b", "a"], ["a", "b"])
     (1, 0)
@@ -26,7 +26,7 @@ def slots_of(names: Iterable[str], variables: Sequence[str]) -> tuple[int, ...]:
 
 
 def resolve_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
-    """Variables by slot; one that the input lacks is named "" and is unbound."""
+    """Replaces variables by slots; a variable that the input lacks is named "" and is unbound."""
     match expression:
         case Var(name):
             return Var(str(names.index(name)) if name in names else "")
@@ -39,7 +39,7 @@ def resolve_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
 def parameterize_expression(
     expression: Expression, names: tuple[str, ...]
 ) -> tuple[Expression, tuple[Term, ...]]:
-    """An expression by slots, and its constants, which become parameters."""
+    """Returns an expression by slots, and its constants, which become parameters."""
     constants: list[Const] = []
     by_slot = resolve_slots(lift(expression, constants), names)
     return by_slot, tuple(c.term for c in constants)
@@ -54,7 +54,7 @@ Sides = tuple[
 
 
 def key_sides(keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]) -> Sides:
-    """Those of a join."""
+    """Returns the key slots, output origins and fills of a join."""
     left, right = ins
     sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
     out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])
@@ -65,7 +65,9 @@ def key_sides(keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str
 def arranged_sides(
     keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]], at: int
 ) -> Sides:
-    """Those of a join whose side ``at`` is arranged by ``keys``, which the other one shows."""
+    """Returns these of a join whose side ``at`` is arranged by ``keys``, which the other side
+    shows.
+    """
     left, right = ins
     key_slots = tuple(map(ins[1 - at].index, keys))
     first = {v: (i, n) for i in (1, 0) for n, v in enumerate(ins[i])}
@@ -75,14 +77,14 @@ def arranged_sides(
 
 
 def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:
-    """What random values derive from, by slots."""
+    """Returns the slots from which random values derive."""
     return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)
 
 
 def pick_step(
     spec: p.Pick, names: tuple[str, ...], input_names: tuple[str, ...], tuples: bool
 ) -> tuple[s.Pick, tuple[Term, ...]]:
-    """A pick by slots, and its constants."""
+    """Returns a pick by slots, and its constants."""
     constants: list[Term] = []
     keys = []
     for key in spec.keys:

@@ -1,8 +1,9 @@
-"""The steps of operators, and what members add to them: names by slots, constants as parameters.
+"""Builds the steps of operators and the fields of their members: names by slots, constants as
+parameters.
 
-A step follows from an operator, the names of its output slots and those of its inputs' slots; so it
-is made of what is read of an operator (``install``), and of all its variables, to tell whether two
-operators are one (``common``).
+A step follows from an operator, the names of its output slots and those of its inputs' slots. Steps
+are built in two ways: from an operator's reads to install it (``installer``), and from all its
+variables to compare it with other operators (``common_subexpressions``).
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def is_wide(op: Op) -> bool:
 
 
 def _windows_of(op: Op) -> tuple[int, ...] | None:
-    """The windows by whose times an operator goes: of a pick of reported rows those of the rows."""
+    """Returns the windows whose times an operator uses; for a pick of report rows, those of the
+    rows.
+    """
     if isinstance(op.spec, p.Pick) and op.windows is None:
         (report,) = op.inputs
         return report.inputs[0].windows
@@ -55,17 +58,17 @@ _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _ByNumber = p.Numbered | p.Instants | p.Narrow | p.Recent
 _Above = _Border | _PerReport | _ByChanges
-# whose rows are others if elements before the start count
+# operators whose rows change if elements before the start count
 _FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
 
 
 class Steps:
-    """The steps of the operators of one query in plan version ``since``, level by level. ``data``:
-    the version of the static files.
+    """Builds the steps of one query's operators in plan version ``since``, level by level.
 
-    ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
-    answered anew. ``apart``: it shares no operator with others, since none of its first ones is
-    theirs. ``site``: none with those of another region, in the same way.
+    ``data``: the version of the static files. ``reread_graphs``: the static graphs at whose
+    replacement the query, which has no windows, is answered again. ``apart``: the query shares no
+    operators, because it has leaves of its own. ``site``: it shares none with operators of another
+    region, by the same means.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class Steps:
         apart: bool = False,
     ) -> None:
         read = Analysis().properties_of(query.pattern)
-        by_changes = read.derived  # of these the outermost operator knows the policy, and no other
+        by_changes = read.derived  # only the outermost operator of these knows the report policy
         self.show_empty = show_empty and not by_changes
         timed_query = replace(query, reports=Reporting()) if by_changes else query
         self.timing = Timing(
@@ -95,13 +98,15 @@ class Steps:
 
     @property
     def kinds(self) -> tuple[WindowKind, ...]:
-        """The kinds of the windows whose reports are those of the level that is being installed."""
+        """The kinds of the windows that decide the reports of the current level."""
         return self.timing.kinds(self.level)
 
     def _windows(self, op: Op, family: str = "") -> Member:
-        """The windows of an operator's rows. Which rows are before the query's start their least
-        times tell where they are reported, so that queries share them whenever they come; but not
-        of rows that others take back, which may be gone with these.
+        """Returns the member with the windows of an operator's rows.
+
+        Rows from before the query's start are recognized by their least times where they are
+        reported. So queries share rows regardless of their start. This does not hold for rows that
+        other rows take back: those may be gone together.
         """
         timed = (
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
@@ -114,7 +119,10 @@ class Steps:
     def rows_in(
         self, windows: tuple[int, ...], *, timed: bool = False, loose: bool = False
     ) -> Member:
-        """The windows of rows. ``timed``: a query's start is another's; ``loose``: see there."""
+        """Returns the windows of rows.
+
+        ``timed``: the start of the query matters. ``loose``: see ``sharing_demand``.
+        """
         key = windows, timed, loose
         if key not in self.rows:
             member = self.timing.member_of_rows(windows)
@@ -128,13 +136,15 @@ class Steps:
         return self.timing.member_of_reports(self.level, carried or ())
 
     def _drawing_query(self, *expressions: Expression) -> str:
-        """The query that random expressions belong to: its values are its own."""
+        """Returns the query that owns random expressions; their values are its own."""
         return self.name if any(map(random, expressions)) else ""
 
     def step(
         self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> tuple[s.Step, Member]:
-        """The step of an operator whose output slots have these ``names``, its inputs' ``ins``."""
+        """Returns the step of an operator with output slots ``names`` over inputs with slots
+        ``ins``.
+        """
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
@@ -206,7 +216,7 @@ class Steps:
             keeping = s.ArrangeDistinct
         elif isinstance(spec, p.RelaxedStatic):
             keeping = s.RelaxedStatic
-        return keeping(by, kept), Member(since=self.data)  # by which it is found again
+        return keeping(by, kept), Member(since=self.data)  # an arrangement is found by it
 
     def _emit_step(self, op: Op) -> tuple[s.Step, Member]:
         member = self._schedule() if self.show_empty else Member()
@@ -217,7 +227,9 @@ class Steps:
     def _leaf_step(
         self, spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...]
     ) -> tuple[s.Step, Member]:
-        """A first operator; its member is the query's own if it shares nothing."""
+        """Returns the step of a leaf; its member belongs to the query if the query
+        shares nothing.
+        """
         step, member = leaf(spec, variables, names, self.since, self.timing.reread_graphs)
         owner = self.name if self.apart else ""
         if self.site and not owner and not is_static(spec):
@@ -227,7 +239,7 @@ class Steps:
     def _numbered_step(
         self, op: Op, spec: _ByNumber, names: tuple[str, ...], ins: tuple[str, ...]
     ) -> s.Step:
-        """The steps of what goes by the numbers of rows."""
+        """Returns the steps of operators that use the numbers of rows."""
         match spec:
             case p.Numbered(window, bag):
                 return s.Numbered(self.timing.query.windows[window].stream, self.site, bag)
@@ -288,7 +300,7 @@ class Steps:
     def _report_step(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> tuple[s.Step, Member]:
-        """The steps of the border and above it."""
+        """Returns the steps of report operators and those above them."""
         carried = op.inputs[0].windows
         rows = None if carried is None else self.timing.places(self.level, carried)
         match spec:
@@ -343,7 +355,7 @@ class Steps:
     def _change_step(
         self, op: Op, spec: _ByChanges, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> tuple[s.Step, Member]:
-        """The steps of what is kept by changes."""
+        """Returns the steps of operators that are kept by changes."""
         match spec:
             case p.Running(keys, aggregates, enumerated):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
@@ -375,7 +387,9 @@ class Steps:
     def _condition(
         self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
     ) -> tuple[Expression | None, Member]:
-        """What pairs of rows must satisfy; a member has the windows of rows with event times."""
+        """Returns the condition on pairs of rows; its member has the windows of rows with event
+        times.
+        """
         member = self._windows(op) if op.windows else Member()
         if condition is None:
             return None, member
@@ -390,7 +404,7 @@ class Steps:
         names: tuple[str, ...],
         ins: tuple[str, ...],
     ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:
-        """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
+        """Returns aggregates by slots, and the (keys, aggregates) that the output keeps."""
         folded = tuple(
             s.Aggregate(
                 a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator

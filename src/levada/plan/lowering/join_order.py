@@ -1,14 +1,13 @@
-"""In which order the parts of a conjunction are joined: greedily, by what the next join costs.
+"""Orders the joins of a conjunction greedily, by the cost of the next join.
 
-Stars of one subject come first, then what takes the fewest stages, Cartesian products last; of
-equal ones what stands first. Only pairs that share a variable are looked at, each once: a path of n
-steps has n of them, a star n**2. Where none has a key, none ever will: what is left is joined by
-its stages alone, in n steps.
+Stars of one subject come first, then joins in the fewest stages, and Cartesian products last. Ties
+go to the first parts. Only pairs that share a variable are considered, each once: a path of n steps
+has n pairs, a star has n**2. If no two parts share a key, no later ones will. The remaining parts
+are then joined by their stages alone, in n steps.
 
-That is the order of a query by itself. Who knows more (``plan/sharing/join_orders``) gives *units*,
-trees of parts that are joined first, as they say; what is left is joined so, with units as parts.
-Any order
-gives the same rows with the same times.
+This is the order of a query by itself. A caller that knows more (``plan/sharing/join_orders``)
+passes *units*, trees of parts that are joined first and in the given order. The remaining parts are
+joined greedily, with units as parts. Each order gives the same rows with the same times.
 """
 
 from __future__ import annotations
@@ -41,9 +40,10 @@ MANY = register(f"{__name__}.MANY", 24, least=2)
 
 @frozen
 class Conjunction:
-    """Parts that are joined, each with the filters of its variables; ``conditions``: those of
-    several parts; ``tree``: the order, ``joined``: the rows of each tree in it (of more than
-    ``MANY`` parts of none).
+    """Joined parts, each with the filters of its variables.
+
+    ``conditions``: conditions on several parts. ``tree``: the join order. ``joined``: the rows of
+    each sub-tree, empty for more than ``MANY`` parts.
     """
 
     parts: tuple[Op, ...]
@@ -54,8 +54,9 @@ class Conjunction:
 
 @dataclass(slots=True)
 class Orders:
-    """The orders of a query's conjunctions, by their numbers as they are lowered: the units that
-    are given, and what became of all.
+    """The orders of a query's conjunctions, by their numbers in lowering order.
+
+    ``units``: the requested units. ``conjunctions``: the conjunctions as they were joined.
     """
 
     units: Mapping[int, Sequence[Tree]] = field(default_factory=dict)
@@ -68,14 +69,15 @@ def join_all(
     joins: JoinStrategyRequest | None = None,
     orders: Orders | None = None,
 ) -> Op:
-    """Joins all parts, each filter as soon as its variables are there; two at a time, but for those
-    that the form of ``joins`` puts together before (None: all two at a time). ``orders``: what is
-    said of their order, and told.
+    """Joins all parts and applies each filter as soon as its variables are bound.
+
+    Parts are joined two at a time, except those that the form of ``joins`` combines first (None:
+    all two at a time). ``orders``: the requested order; the order that results is appended to it.
     """
     pending = list(conjuncts)
     parts = [_filter_rows(part, pending, parts) for part in parts]
     if joins is not None and joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
-        # here: only who asks for it loads it
+        # imported here: other queries do not load it
         from levada.plan.lowering.join_strategy import apply_strategy
 
         parts = apply_strategy(
@@ -99,10 +101,10 @@ def join_all(
 
 
 def _join_pair(left: Op, right: Op, joins: JoinStrategyRequest | None) -> Op:
-    """The join of two parts, where its rows are best."""
+    """Joins two parts and places the rows by the best key."""
     if joins is None:
         return join(left, right)
-    # here: only who asks for it loads it
+    # imported here: other queries do not load it
     from levada.plan.lowering.join_strategy import spread_join
     from levada.plan.lowering.partition_key import find_most_even_key
 
@@ -114,7 +116,7 @@ def _join_pair(left: Op, right: Op, joins: JoinStrategyRequest | None) -> Op:
 
 
 class _Joined:
-    """What has been joined of parts, by trees; ``trees``: of each rank of an order."""
+    """The joins of the parts made so far, by trees; ``trees``: the tree of each rank."""
 
     def __init__(
         self, parts: Sequence[Op], pending: list[Expression], joins: JoinStrategyRequest | None
@@ -125,7 +127,7 @@ class _Joined:
         self._newest = 0
 
     def order(self, units: Sequence[Tree]) -> _Order:
-        """The order of the units, in front of the parts that are in none of them."""
+        """Returns the order of the units, followed by the parts outside all units."""
         self.trees = dict(enumerate(range(len(self.parts))))
         if not units:
             return _Order(self.parts)
@@ -141,7 +143,7 @@ class _Joined:
         return self._join_rows(tree, left, right, self.parts)
 
     def join(self, order: _Order) -> None:
-        """Joins what is next, in front of all that is left."""
+        """Joins the next pair and puts it in front of the remaining parts."""
         i, j = order.next()
         tree = self.trees[i], self.trees[j]
         left, right = order.take(i), order.take(j)
@@ -158,7 +160,7 @@ class _Joined:
 
 
 def parts_of(tree: Tree) -> tuple[int, ...]:
-    """The places of the parts of a tree, from left to right.
+    """Returns the indexes of the parts of a tree, from left to right.
 
     >>> parts_of(((0, 2), 1))
     (0, 2, 1)
@@ -167,7 +169,7 @@ def parts_of(tree: Tree) -> tuple[int, ...]:
 
 
 def order_of(units: Mapping[int, Sequence[Tree]]) -> str:
-    """Units as a text; "" where there are none.
+    """Returns units as a text; "" if there are none.
 
     >>> order_of({0: [((1, 2), 0)]}), order_of({})
     ('{0: (((1, 2), 0),)}', '')
@@ -176,14 +178,12 @@ def order_of(units: Mapping[int, Sequence[Tree]]) -> str:
 
 
 def units_of(order: str) -> dict[int, tuple[Tree, ...]]:
-    """The units of such a text."""
+    """Parses the text of ``order_of``."""
     return literal_eval(order) if order else {}
 
 
 class _Order:
-    """What is still to be joined, by rank: parts as they stand, in front of them what has been
-    joined, the newest first.
-    """
+    """The parts that remain to be joined, by rank; joined ones come first, newest first."""
 
     def __init__(self, parts: Sequence[Op]) -> None:
         self.parts: dict[int, Op] = {}
@@ -195,7 +195,7 @@ class _Order:
             self.add(rank, part)
 
     def add(self, rank: int, part: Op) -> None:
-        """A part, and its pairs with those that are there."""
+        """Adds a part and its pairs with the existing parts."""
         near = {other for v in part.variables for other in self._with.get(v, ())}
         self._centers[rank] = _center(part)
         self._places[rank] = {v: at for at, v in enumerate(part.variables)}
@@ -206,7 +206,7 @@ class _Order:
             self._with.setdefault(v, set()).add(rank)
 
     def next(self) -> tuple[int, int]:
-        """The pair that is to be joined next."""
+        """Returns the pair to join next."""
         while self._pairs:
             _, i, j = heappop(self._pairs)
             if i in self.parts and j in self.parts:
@@ -214,15 +214,17 @@ class _Order:
         return self._product()
 
     def _product(self) -> tuple[int, int]:
-        """Of parts of which no two have a key: the two that are joined in the least stage, of these
-        the first. A product is made behind both its parts, so the second least stage decides.
+        """Returns the two parts without a common key that are joined in the lowest stage.
+
+        Ties go to the first parts. A product is made after both parts, so the second lowest stage
+        decides.
         """
         stage = nsmallest(2, [part.stage for part in self.parts.values()])[1]
         i, j = nsmallest(2, [rank for rank, part in self.parts.items() if part.stage <= stage])
         return i, j
 
     def _push(self, i: int, j: int) -> None:
-        """A pair, if it has a key: without one parts are joined last."""
+        """Adds a pair if it has a key; pairs without a key are joined last."""
         i, j = min(i, j), max(i, j)
         if (cost := self._cost(i, j)) is not None:
             heappush(self._pairs, (cost, i, j))
@@ -237,7 +239,7 @@ class _Order:
         return (not star, stage, -len(keys))
 
     def take(self, rank: int) -> Op:
-        """Takes a part out."""
+        """Removes a part."""
         part = self.parts.pop(rank)
         for v in part.variables:
             self._with[v].discard(rank)
@@ -245,7 +247,7 @@ class _Order:
 
 
 def _filter_rows(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
-    """Applies the pending filters whose variables this part binds for good."""
+    """Applies the pending filters whose variables this part always binds."""
     for condition in list(pending):
         names = set(variables(condition))
         if names and names <= set(op.variables) and not _may_bind_elsewhere(op, names, others):
@@ -255,19 +257,19 @@ def _filter_rows(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
 
 
 def _conditions_within(parts: Sequence[Op], conditions: Sequence[Expression]) -> list[Expression]:
-    """The conditions on variables of these parts alone."""
+    """Returns the conditions whose variables all belong to these parts."""
     names = {v for part in parts for v in part.variables}
     return [condition for condition in conditions if set(variables(condition)) <= names]
 
 
 def _may_bind_elsewhere(op: Op, names: set[str], others: Sequence[Op]) -> bool:
-    """Whether one of these variables may be unbound here, and bound by another part."""
+    """Whether one of these variables may be unbound here and bound by another part."""
     unsure = names & op.maybe
     return bool(unsure) and any(not unsure.isdisjoint(o.variables) for o in others if o is not op)
 
 
 def _center(op: Op) -> str | None:
-    """The subject that all patterns of this part share, if it is one variable."""
+    """Returns the variable that is the subject of all patterns of this part, if there is one."""
     below = [op]
     subjects: set[str | None] = set()
     while below and len(subjects) < 2:

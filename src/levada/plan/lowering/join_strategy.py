@@ -1,5 +1,7 @@
-"""Parts of a conjunction as one step of several inputs, where the form of joins that is wanted has
-that: all chains and circles (``replicated``), or those for which it costs less (``auto``).
+"""Combines parts of a conjunction into one join step of several inputs, if the requested join form
+has such a step.
+
+``replicated`` combines all chains and circles; ``auto`` combines those for which it costs less.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from levada.plan.statistics.strategy_request import Chosen, JoinStrategyRequest
 def apply_strategy(
     parts: Sequence[Op], wanted: JoinStrategyRequest, two: Callable[[Sequence[Op]], Op]
 ) -> list[Op]:
-    """The parts, with one operator in the place of those that are one step; ``two``: what joins
-    some two at a time.
+    """Returns the parts, with one operator in the place of the parts that form one step.
+
+    ``two`` joins some parts two at a time.
     """
     if wanted.form is JoinForm.REPLICATED:
         return link_parts(parts, lambda group: _requested_hub(group, wanted))
@@ -34,11 +37,12 @@ def apply_strategy(
 
 
 def spread_join(left: Op, right: Op, wanted: JoinStrategyRequest) -> Op | None:
-    """The join of two parts without a key, spread over partitions; None: it is at one home.
+    """Joins two parts without a key over all partitions; None: the join runs at one home.
 
-    With a variable in common that may be unbound, rows are told apart by whether it is: bound ones
-    meet by it, and those without it go to all partitions. Each pair of rows is of one of these
-    joins. Without any the smaller part goes to all, if it is known which one that is.
+    If the parts share a variable that may be unbound, rows are split by whether it is bound. Bound
+    rows are joined by it, and rows without it go to all partitions. Each pair of rows belongs to
+    exactly one of these joins. Without such a variable the smaller part goes to all partitions, if
+    the sizes are known.
     """
     shared = [v for v in right.variables if v in left.variables]
     if not can_replicate([_as_always_bound(left, shared), _as_always_bound(right, shared)]):
@@ -50,12 +54,12 @@ def spread_join(left: Op, right: Op, wanted: JoinStrategyRequest) -> Op | None:
 
 
 def _as_always_bound(op: Op, names: Sequence[str]) -> Op:
-    """The same as if these were always bound."""
+    """Returns the operator with these variables marked as always bound."""
     return replace(op, maybe=op.maybe - set(names))
 
 
 def _join_optional_side(left: Op, right: Op, by: str, wanted: JoinStrategyRequest) -> Op:
-    """The join of two parts of which one may lack a variable."""
+    """Joins two parts, one of which may lack the variable ``by``."""
     pairs = [
         (one, other, with_it, also_with_it)
         for one, with_it in _split_by_binding(left, by)
@@ -71,7 +75,7 @@ def _join_optional_side(left: Op, right: Op, by: str, wanted: JoinStrategyReques
 
 
 def _split_by_binding(op: Op, by: str) -> list[tuple[Op, bool]]:
-    """The rows that have a variable, and those that have not, without it."""
+    """Splits rows into those that bind a variable and those that do not (without the variable)."""
     if by not in op.maybe:
         return [(op, True)]
     lacking = filter_(op, Call(Function.NOT, (Call(Function.BOUND, (Var(by),)),)))
@@ -82,8 +86,9 @@ def _split_by_binding(op: Op, by: str) -> list[tuple[Op, bool]]:
 
 
 def _join_split_sides(one: Op, other: Op, with_it: bool, also_with_it: bool, by: str) -> Op:
-    """The join of two such parts: what has the variable stays where that is, the rest goes there;
-    of two that lack it the right one goes to where the left one is.
+    """Joins two split sides: rows with the variable stay, rows without it go to all partitions.
+
+    If both sides lack it, the rows of the right side go to where the left ones are.
     """
     both = set(one.variables) & set(other.variables)
     if both or (with_it and also_with_it):
@@ -95,8 +100,10 @@ def _join_split_sides(one: Op, other: Op, with_it: bool, also_with_it: bool, by:
 
 
 def _requested_hub(group: Sequence[Op], wanted: JoinStrategyRequest) -> str:
-    """The variable of one step that the user wants: that which most parts have; of equal ones the
-    most even one, if that is known, else the first. A star has none.
+    """Returns the hub variable of a requested step: the variable that most parts share.
+
+    Ties go to the most even variable if statistics are known, else to the first. A star has no hub
+    ("").
     """
     uses = count_variables(group)
     most = max(uses.values())
@@ -124,8 +131,10 @@ def _cheapest_hub(
     two: Callable[[Sequence[Op]], Op],
     least: int = 3,
 ) -> str:
-    """The variable of the one step that costs least; "" for joins of two, and for what is not
-    known. A star by its own variable is left to ``multiway``.
+    """Returns the hub variable of the cheapest step; "" if binary joins win or statistics are
+    unknown.
+
+    A star by its own variable is left to ``multiway``.
     """
     if wanted.measures is None or len(group) < least:
         return ""

@@ -1,13 +1,14 @@
-"""Algebra -> physical operators of one query: monotone below, snapshot above.
+"""Lowers the algebra of one query to physical operators: monotone operators below, snapshot
+operators above.
 
-As long as everything is monotone (patterns, joins, filters, BIND, UNION, projection) operators work
-on rows with event times. The first operator that is not (OPTIONAL, MINUS, EXISTS, aggregates,
-DISTINCT, ORDER/LIMIT, or an expression that sees the report time) turns its inputs into report
-rows. Here a query's levels become operators, each as its result is kept (``levels``); ``pattern``
-lowers what is within a level.
+Monotone operators (patterns, joins, filters, BIND, UNION, projection) work on rows with event
+times. The first operator that is not monotone (OPTIONAL, MINUS, EXISTS, aggregates, DISTINCT,
+ORDER/LIMIT, or an expression that reads the report time) turns its inputs into report rows. This
+module lowers the levels of a query, each by the way its result is kept (``query_levels``).
+``pattern`` lowers the nodes within a level.
 
-Nothing is rewritten here: each node is what it says, where it stands. What the optimizer has not
-done (``levada.plan.optimizer``) costs more and means the same.
+This module rewrites nothing: each node keeps its meaning and place. Skipped optimizer rules
+(``levada.plan.optimizer``) make a plan more expensive, not different in meaning.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 
 @frozen
 class Lowered:
-    """The physical query: its root (an Emit), whether its reports need the times of all elements
-    (``enumerated``), and whether empty ones are shown (``show_empty``). ``wanted``: of which form
-    its joins were to be, and what was chosen.
+    """The physical query: its root is an Emit.
+
+    ``enumerated``: its reports need the times of all elements. ``show_empty``: empty reports are
+    written. ``wanted``: the requested join form, with the choices that were made.
     """
 
     root: Op
@@ -62,12 +64,12 @@ def lower(
     measures: Measures | None = None,
     orders: Orders | None = None,
 ) -> Lowered:
-    """The physical operators of a query whose names have been resolved against ``streams``.
+    """Returns the physical operators of a query whose names are resolved against ``streams``.
 
-    ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
-    ``replaceable``: the static graphs that may be replaced while the engine runs. ``joins``: of
-    which form they are where that can be chosen, by these ``measures``; ``orders``: in which order,
-    where others say so.
+    ``empty_reports``: empty reports are written; the single answer of a query without windows is
+    always written. ``replaceable``: the static graphs that may be replaced while the engine runs.
+    ``joins``: the join form where there is a choice, made by ``measures``. ``orders``: requested
+    join orders.
     """
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
@@ -75,7 +77,7 @@ def lower(
     lowered = replace(_Lowering(query, leaves, wanted, orders).query(show_empty), wanted=wanted)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return lowered
-    # here: only who asks for it loads it
+    # imported here: other queries do not load it
     from levada.plan.physical.multiway_join import multiway
 
     return replace(lowered, root=multiway(lowered.root, adaptive=joins is JoinForm.AUTO))
@@ -84,17 +86,17 @@ def lower(
 def _strategy_request(
     query: a.Query, joins: JoinForm, measures: Measures | None
 ) -> JoinStrategyRequest | None:
-    """Of which form joins are to be; None: two at a time."""
+    """Returns the requested join form; None: all joins are binary."""
     if joins is JoinForm.BINARY:
         return None
-    # here: only who asks for it loads it
+    # imported here: other queries do not load it
     from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
     return JoinStrategyRequest(joins, measures, [on.window for on in query.windows])
 
 
 class _Lowering:
-    """The levels of a query, one within the other."""
+    """Lowers the levels of a query, one within the other."""
 
     def __init__(
         self,
@@ -158,7 +160,7 @@ class _Lowering:
         return body
 
     def _lower_subquery(self, node: a.SubQuery, outer: Level) -> Op:
-        """A query within the query: its level by itself, then its rows as content of the window."""
+        """Lowers a sub-query: its level by itself, then its rows as the content of the window."""
         at = self._at(LevelQuery(self.q.form, node.child, node.output, node.level, a.Reporting()))
         # a stream's elements are told apart by whole rows, and so are a relation's changes where
         # they are reports; else only what is read of a relation has to change
@@ -170,7 +172,7 @@ class _Lowering:
         )
 
     def _ask(self, inner: PatternLowering) -> Op:
-        """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
+        """Lowers ASK: a boolean for each report, also where nothing matches."""
         count = (p.AggregateSpec(AggregateFunction.COUNT, None, False),)
         part = self.q.pattern
         counted = inner.group(inner.node(part), part, ((), count, (".ask",)))
@@ -183,10 +185,11 @@ class _Lowering:
 
 
 def _has_equal_times(body: Op, level_windows: Sequence[int]) -> bool:
-    """Whether equal solutions have equal times, so that nothing cancels: all are in the solution.
+    """Whether equal solutions have equal times, so that none of them cancel.
 
-    Over tuple streams the event time is a column (``ts``); if every window's is in the result, two
-    equal solutions begin and end together, and a row that begins after it ends does not count.
+    Over tuple streams the event time is a column (``ts``). If the result has the event time of
+    every window, two equal solutions begin and end together. A row that begins after its end does
+    not count.
     """
     if body.windows is None or body.weighted:
         return False
@@ -195,7 +198,7 @@ def _has_equal_times(body: Op, level_windows: Sequence[int]) -> bool:
 
 
 def _outputs(node: a.Node) -> tuple[str, ...]:
-    """The columns of a query within the query, in order."""
+    """Returns the columns of a sub-query, in order."""
     match node:
         case a.Project(_, names):
             return names

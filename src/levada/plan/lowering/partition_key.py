@@ -1,7 +1,7 @@
-"""By which of its keys a join is placed: rows of few values, or of a heavy one, leave partitions
-without work, so the key is the one whose busiest partition has least.
+"""Chooses the key that places a join: the key whose busiest partition has the fewest rows.
 
-With nothing known it is the first one, as without measures.
+Rows of few values, or of a heavy one, leave partitions without work. Without statistics the first
+key is chosen.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys
 from levada.plan.statistics.strategy_request import JoinStrategyRequest
 
-WORSE = 1.1  # so much more the busiest partition has by the first key, before another one is taken
+WORSE = 1.1  # excess load of the busiest partition from which another key is taken
 
 
 def find_most_even_key(left: Op, right: Op, wanted: JoinStrategyRequest) -> str:
-    """The key whose values are most even on both sides; "": the first one will do."""
+    """Returns the key whose values are most even on both sides; "": use the first key."""
     if wanted.measures is None:
         return ""
     _, keys, placed = join_keys(left, right)
     if len(keys) < 2 or placed != keys[:1]:
         return ""
-    # here: who knows nothing of streams loads nothing for it
+    # imported here: without statistics nothing is loaded
     from levada.plan.statistics.input_statistics import values_of
 
     many = wanted.measures.partitions

@@ -1,10 +1,10 @@
-"""The operators of the pattern of one level, node by node.
+"""Lowers the pattern of one level to operators, node by node.
 
-Exchanges are placed where an operator needs rows with equal values together and they are not yet
-(three physical forms: co-partitioned where the keys agree, staged where they do not; a join without
-a key runs at the operator's home). What needs report rows says so by ``report``. A conjunction
-joins what has event times first, and in the order that costs least; then what is per report, then
-paths over windows, which are searched from what is known, and static rows last.
+An exchange is placed where an operator needs rows with equal values together and they are not yet
+together. There are three physical forms: co-partitioned if the keys agree, staged if they do not,
+and at the operator's home for a join without a key. ``report`` turns rows into report rows where an
+operator needs them. A conjunction joins rows with event times first, in the cheapest order. Report
+rows follow, then paths over windows, which are searched from bound ends, and static rows last.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 
 @frozen
 class Shared:
-    """What all levels of a query share: what its parts are, and the numbers of fresh variables and
-    of what draws values; ``joins``: their form.
+    """State that all levels of a query share: properties of its parts, and numbers of fresh
+    variables and of random draws; ``joins``: the join form.
     """
 
     analysis: Analysis
@@ -49,14 +49,15 @@ class Shared:
     orders: Orders | None = None
 
     def join(self, parts: Sequence[Op], conditions: Sequence[Expression] = ()) -> Op:
-        """The join of all parts."""
+        """Joins all parts."""
         return join_all(parts, conditions, self.joins, self.orders)
 
 
 @frozen
 class PatternLowering:
-    """Lowers the nodes of one level of a query; ``derived``: what a query within it reports, as
-    content of its window.
+    """Lowers the nodes of one level of a query.
+
+    ``derived`` lowers a sub-query to rows that are the content of its window.
     """
 
     q: a.Query
@@ -66,7 +67,7 @@ class PatternLowering:
     derived: Callable[[a.SubQuery, Level], Op]
 
     def node(self, node: a.Node) -> Op:
-        """The operators of a part."""
+        """Returns the operators of a node."""
         match node:
             case a.Unit():
                 return build.constant((), ((),))
@@ -131,8 +132,9 @@ class PatternLowering:
                 return self._static(child)
 
     def report(self, op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
-        """The rows as they are at each report, or as changes where those are what is kept; ``by``,
-        ``stage``: what they are wanted by next, and where.
+        """Turns rows into report rows, or into changes if the level is kept by changes.
+
+        ``by``, ``stage``: the variables and the stage of the next operator.
         """
         if self.at.mode is Mode.CHANGES:
             return build_incremental.deltas(op, op.variables)
@@ -143,14 +145,14 @@ class PatternLowering:
         )
 
     def nonempty_by(self) -> tuple[Op, ...]:
-        """The windows of this level in their order, each as that it holds something."""
+        """Returns for each window of this level, in order, a mark that it is not empty."""
         parts = level(self.at.asked.pattern)
         leaf_nodes = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
         leaves = sorted(leaf_nodes, key=lambda leaf: leaf.source.index)
         return tuple(build_incremental.nonempty_marks(self.node(leaf)) for leaf in leaves)
 
     def _content(self, node: a.SubQuery) -> Op:
-        """A query within the query as a window of this level."""
+        """Returns a sub-query as a window of this level."""
         rows, index = self.derived(node, self.at), node.source.index
         if self.q.windows[index].window.kind is WindowKind.COUNT:
             rows = self.leaves.count_window_changes(rows, index, node.partition)
@@ -158,7 +160,7 @@ class PatternLowering:
         return build_incremental.rename_to_level(rows, names, sources)
 
     def _recent(self, node: a.Recent) -> Op:
-        """Rows of now with the last ones of their keys."""
+        """Joins current rows with the last rows of their keys."""
         left, right = node.left, node.right
         if isinstance(left, a.Scan) and isinstance(right, a.Scan):
             columns = [c for c, _ in (*left.columns, *right.columns)]
@@ -174,8 +176,9 @@ class PatternLowering:
         return build.recent(rows, windows, count, tuple(map(variable, right.partition)), shown)
 
     def _static(self, node: a.Node) -> Op:
-        """A part that reads static data alone: lowered as a query without windows. Paths over data
-        that stay are rows without times as they are.
+        """Lowers a part that reads static data alone, as a query without windows.
+
+        Paths over unchanging data are rows without times.
         """
         stays = isinstance(node, a.Closure) and not self.leaves.replaceable
         if stays or not self.at.windows:
@@ -191,8 +194,9 @@ class PatternLowering:
     def _sides(
         self, left: a.Node, right: a.Node, condition: Expression | None = None
     ) -> tuple[Op, Op]:
-        """Two parts of which one decides on the other: report rows, but that static rows on the
-        right stay what they are.
+        """Returns two sides, one of which decides on the other, as report rows.
+
+        Static rows on the right stay as they are.
         """
         one, other = self.node(left), self.node(right)
         if not self.at.windows or other.windows != () or one.windows == ():
@@ -201,7 +205,7 @@ class PatternLowering:
         return self.report(one) if late or one.by_changes else one, other
 
     def _meet_sides(self, one: Op, other: Op) -> tuple[Op, Op]:
-        """Two parts as report rows, where they meet."""
+        """Returns two parts as report rows in the same place."""
         keys = join_keys(one, other)[2]
         raised = tuple(build.occur(op, keys if keys != HOME else ()) for op in (one, other))
         stage = place(raised, keys)[0] if keys != HOME else 0
@@ -226,7 +230,7 @@ class PatternLowering:
         return build_reports.order(rows, keys, 0, None, tuple(shown) or None)
 
     def _cut(self, node: a.Node) -> Op:
-        """Rows of which the first are taken: those alike are in the order of what is shown."""
+        """Lowers ORDER BY with LIMIT; equal rows are ordered by the shown variables."""
         if isinstance(node, a.Project) and isinstance(node.child, a.OrderBy):
             ordered = self._order(node.child.child, node.child.keys, node.variables)
             return build.rename(ordered, node.variables)
@@ -238,10 +242,10 @@ class PatternLowering:
         return build.union(left, right)
 
     def _closure(self, node: a.Closure, beside: Op | None = None) -> Op:
-        """Paths over static data that stay are found once and kept as rows, others per report.
+        """Lowers paths: over unchanging static data once, as rows; over other data for each report.
 
-        ``beside``: report rows with which they will be joined; an end that these bind is where the
-        search begins.
+        ``beside``: report rows that the paths are joined with; the search starts from an end that
+        they bind.
         """
         inputs = [build.rename(self.node(node.child), (node.start, node.end))]
         if node.zero is not None:
@@ -258,7 +262,7 @@ class PatternLowering:
         return build_joins.closure([*inputs, seeds], node.many, node.ends, seed)
 
     def _join(self, parts: Sequence[a.Node], conditions: Sequence[Expression] = ()) -> Op:
-        """The join of all parts, each condition as soon as it can be told."""
+        """Joins all parts and applies each condition as early as possible."""
         paths = [part for part in parts if self._is_searched(part)]
         operators = [op for part in parts if part not in paths for op in self._operators(part)]
         if self._properties.tuples:
@@ -270,7 +274,7 @@ class PatternLowering:
         static = [op for op in timed if self._is_static(op)]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}
-        # one without variables is told by any rows, if there are some here
+        # a condition without variables is evaluated on any rows, if there are some here
         early = [c for c in conditions if moving and set(variables(c)) <= always]
         if moving:
             reported = [self.report(self.shared.join(moving, early)), *reported]
@@ -282,7 +286,9 @@ class PatternLowering:
         return whole
 
     def _is_searched(self, node: a.Node) -> bool:
-        """Whether this is paths over a window, which are searched when the others are known."""
+        """Whether a part is paths over a window, which are searched after the other parts are
+        joined.
+        """
         if not self.at.windows or not isinstance(node, a.Closure):
             return False
         return self.shared.analysis.properties_of(node).reads_window
@@ -291,13 +297,15 @@ class PatternLowering:
         return bool(self.at.windows) and op.windows == () and not isinstance(op.spec, p.Constant)
 
     def _operators(self, node: a.Node) -> list[Op]:
-        """A part of a conjunction; the patterns of a basic graph pattern are parts of their own."""
+        """Returns the parts of a conjunction; each pattern of a basic graph pattern is a separate
+        part.
+        """
         if isinstance(node, a.Bgp):
             return self.leaves.bgp(node.source, node.patterns)
         return [self.node(node)]
 
     def _join_report_rows(self, reported: Sequence[Op], paths: Sequence[a.Closure]) -> Op:
-        """Report rows, and paths that are searched from what these bind."""
+        """Joins report rows, and searches paths from the ends that they bind."""
         whole: Op | None = None
         for op in reported:
             whole = op if whole is None else build_reports.rjoin(whole, op)
@@ -332,7 +340,7 @@ class PatternLowering:
         return self.group(child, node, (node.keys, tuple(specs), names), adds_up=follows)
 
     def group(self, rows: Op, part: a.Node, asked: Grouped, *, adds_up: bool = True) -> Op:
-        """GROUP BY of the rows of a part; ``adds_up``: so do its aggregates."""
+        """Lowers GROUP BY over the rows of a part; ``adds_up``: its aggregates are incremental."""
         keys, specs, names = asked
         if self.at.mode is Mode.CHANGES or (adds_up and self._is_kept_by_changes(rows, part)):
             on_rows = self.at.mode is Mode.CHANGES and self._properties.over_tuples
@@ -351,30 +359,31 @@ class PatternLowering:
         return build_reports.distinct(self.report(rows, rows.variables))
 
     def _is_kept_by_changes(self, rows: Op, part: a.Node) -> bool:
-        """Whether what compares the rows of a part is best told from changes, and can be: each has
-        instants at which it comes and goes.
+        """Whether comparing the rows of a part by changes is possible and better.
+
+        It is possible if each row has instants at which it comes and goes.
         """
         timed = rows.windows is not None or rows.by_changes
         return self.at.turning and timed and not self.shared.analysis.properties_of(part).free
 
     def _deltas(self, rows: Op, keys: tuple[str, ...]) -> Op:
-        """Rows as changes, in a level of which replaced data show at the next report."""
+        """Returns rows as changes, in a level in which replaced data show at the next report."""
         return build_incremental.deltas(rows, keys, enumerated=self.at.asked.changing)
 
     @property
     def _properties(self) -> Properties:
-        """What is true of this level."""
+        """The properties of this level."""
         return self.shared.analysis.properties_of(self.at.asked.pattern)
 
 
 def _in_order(node: a.Node) -> bool:
-    """Whether the solutions of a node come in an order that was asked for."""
+    """Whether the solutions of a node come in a requested order."""
     if isinstance(node, (a.Project, a.Distinct, a.Slice)):
         return _in_order(node.child)
     return isinstance(node, (a.OrderBy, a.Top))
 
 
 def _require_keys(parts: list[Op]) -> list[Op]:
-    """Tuple columns that several parts share are join keys: nulls do not join."""
+    """Makes tuple columns that several parts share join keys: nulls do not join."""
     uses = Counter(v for op in parts for v in op.variables)
     return [build.require(op, [v for v in op.variables if uses[v] > 1]) for op in parts]

@@ -1,7 +1,7 @@
-"""The stable text form of a query's operators, for ``explain --stage physical``.
+"""Prints the stable text form of a query's operators, for ``explain --stage physical``.
 
-An operator a line, its inputs below it; an exchange stands before the input that it moves, a flag
-that is set is told by its name:
+Each operator is a line, with its inputs below it. An exchange is printed before the input that it
+moves. A flag that is set is printed by its name:
 
     (emit) -> (?room ?t) stage 2
       (rorder (asc ?room) 0) -> (?room ?t) stage 2
@@ -36,16 +36,16 @@ _TERMS = get_args(Term)
 _EXPRESSIONS = get_args(expressions.Expression)
 _PLACE = re.compile(r"<\.\.\d>|(?<=[?( ])\.\d(?=[ )]|$)")  # of a term, of a variable
 _SIDES = ("left", "right")
-_MANY = ("alternatives", "alike")  # of what there may be thousands
+_MANY = ("alternatives", "alike")  # lists of possibly thousands of elements
 
 
 def show_operators(root: Op) -> str:
-    """The text form of a tree of operators."""
+    """Returns the text form of a tree of operators."""
     return "\n".join(operator_lines(root))
 
 
 def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
-    """An operator and its inputs, indented."""
+    """Returns the lines of an operator and its inputs, indented."""
     if isinstance(op.spec, Applied):
         yield from _apply(op, op.spec.terms, depth)
         return
@@ -63,7 +63,7 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
 
 
 def show_part(op: Op) -> str:
-    """A part of a conjunction in a few words: its pattern or stream, by its own variables."""
+    """Returns a short text of a part of a conjunction: its pattern or stream."""
     while op.inputs and isinstance(op.spec, Filter | Extend | Rename):
         op = op.inputs[0]
     match op.spec:
@@ -76,7 +76,7 @@ def show_part(op: Op) -> str:
 
 
 def _apply(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:
-    """A tree of operators with the names and terms to which it is applied."""
+    """Returns the lines of a tree of operators with the names and terms to which it is applied."""
     (tree,) = op.inputs
     called = {f"<{place.value}>": str(term) for place, term in zip(PLACES, terms, strict=False)}
     called |= dict(zip(tree.variables, op.variables, strict=True))
@@ -85,8 +85,9 @@ def _apply(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:
 
 
 def _detail(name: str, value: Any) -> str:
-    """A field of an operator: a flag by its name; of what there may be thousands, how many (the
-    stage ``optimized`` shows them).
+    """Returns the text of an operator's field: the name of a flag, or the length of a long list.
+
+    The stage ``optimized`` shows the elements of such lists.
     """
     if value is True:
         return name
@@ -100,7 +101,7 @@ def _detail(name: str, value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """A value as text; what is not there is empty."""
+    """Returns a value as text; an absent value is empty."""
     if value is None or value is False or value == ():
         return ""
     if isinstance(value, _EXPRESSIONS):

@@ -1,20 +1,24 @@
-"""How a level of a query is kept: by its reports, by changes, or instant by instant; and whether
-its report times must be enumerated.
+"""Decides how a level of a query is kept (by reports, by changes, or by instants), and whether its
+report times are enumerated.
 
-A level is a query with its own windows: the query itself, or one within it (``SubQuery``). Reports
-are known from all elements of a stream, or from closes; the rows of a query within the query are
-known only where they are made, so what reads them works by changes.
+A level is a query with its own windows: the query itself, or a sub-query (``SubQuery``). Reports
+follow from all elements of a stream, or from closes. The rows of a sub-query are known only where
+they are made, so the operators above it work by changes.
 
-Which kind of group, then: by changes (``Running``) where windows report on every change, and above
-queries within the query, since there the work of a report is what changes at it, not what the
-windows hold (whole results of such are what stands at each report: ``Standing``, ``Snapshot``); by
-panes (``Panes``) where all windows report on close; per report (``RGroup``) where an aggregate does
-not add up, rows are of reports already, or a clock says the reports. DISTINCT and Except are as
-groups: by changes or per report.
+This decides the kind of GROUP BY:
 
-Report times are *enumerated* where they follow from all elements, and not from the matches alone:
-what compares whole results, and a part that is made of static data and constants alone, say
-something at reports at which nothing matches.
+- by changes (``Running``) if windows report on every change, and above sub-queries. The work of a
+  report is then proportional to its changes, not to the window. Whole results are kept as the state
+  at each report (``Standing``, ``Snapshot``);
+- by panes (``Panes``) if all windows report on close;
+- per report (``RGroup``) if an aggregate is not incremental, if rows are already report rows, or if
+  a clock decides the reports.
+
+DISTINCT and Except work like groups: by changes or per report.
+
+Report times are *enumerated* if they follow from all elements, not from the matches alone.
+Operators that compare whole results, and parts of static data and constants alone, have rows at
+reports at which nothing matches.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from levada.plan.logical.properties import Properties
 
 
 class Mode(StrEnum):
-    """How snapshot operators see their inputs."""
+    """The input of snapshot operators."""
 
     REPORTS = "reports"
     CHANGES = "changes"
@@ -37,7 +41,7 @@ class Mode(StrEnum):
 
 
 def top_windows(query: a.Query) -> tuple[int, ...]:
-    """The windows of the query itself: those that are below no other."""
+    """Returns the windows of the query itself, which are below no other window."""
     below = {w for on in query.windows for w in on.beneath}
     return tuple(w for w in range(len(query.windows)) if w not in below)
 
@@ -60,17 +64,17 @@ class LevelQuery:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is asked of its reports but what changes make of them."""
+        """Whether the reports are plain differences, without options of their own."""
         return not self.show_empty and self.reports == a.Reporting()
 
 
 @frozen
 class Level:
-    """A level as it is lowered: what is asked, and how it is kept.
+    """A level as it is lowered: the query part (``asked``) and the way in which its result is kept.
 
     ``enumerated``: its reports follow from all elements. ``whole``: its result is kept by changes,
-    but they are not what it reports. ``turning``: its parts that follow from changes are kept by
-    these, up to where report rows are wanted.
+    but its reports are not these changes. ``turning``: its parts that follow from changes are kept
+    by changes, up to where report rows are needed.
     """
 
     asked: LevelQuery
@@ -82,7 +86,7 @@ class Level:
 
 
 def level_of(asked: LevelQuery, properties: Properties, windows: Sequence[StreamWindow]) -> Level:
-    """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
+    """Returns how a level with these properties is kept; ``windows``: all windows of the query."""
     level_windows = [windows[w] for w in asked.windows]
     mode = mode_of(asked, properties, level_windows)
     whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.is_plain)
@@ -95,7 +99,7 @@ def level_of(asked: LevelQuery, properties: Properties, windows: Sequence[Stream
 def mode_of(
     asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
 ) -> Mode:
-    """The mode of a level under its report policy."""
+    """Returns the mode of a level under its report policy."""
     if asked.form is not Form.SELECT:
         return Mode.REPORTS
     on_close = all(w.window.kind.on_close for w in level_windows)
@@ -113,10 +117,9 @@ def mode_of(
 
 
 def _mode_over_triples(asked: LevelQuery, properties: Properties) -> Mode:
-    """The mode over RDF windows that report on change.
+    """Returns the mode over RDF windows that report on change.
 
-    A replacement of static data shows at the next report, which only those know who know all
-    elements.
+    A replacement of static data shows at the next report, which is known only from all elements.
     """
     differences = asked.is_plain and not asked.changing and asked.output is not Output.RSTREAM
     by_changes = differences and properties.kept_by_changes and not properties.free
@@ -126,7 +129,7 @@ def _mode_over_triples(asked: LevelQuery, properties: Properties) -> Mode:
 def _reports_on_change(
     asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
 ) -> bool:
-    """Whether a level that is kept by its reports has such at any change of its windows."""
+    """Whether a level kept by reports has reports at changes of its windows."""
     on_change = any(not w.window.kind.on_close for w in level_windows)
     return on_change and asked.reports.clock is None and not properties.derived
 
@@ -134,12 +137,12 @@ def _reports_on_change(
 def needs_list(
     asked: LevelQuery, properties: Properties, level_windows: Sequence[StreamWindow]
 ) -> bool:
-    """Whether the report times follow from all elements, not only from the rows that match.
+    """Whether the report times follow from all elements, not only from matching rows.
 
-    So it is if a window reports on change and more than its matches can show (RStream, or any
-    snapshot operator), if a solution can exist without a match (ungrouped aggregates, ASK, parts
-    without a window), if a window that never empties stands beside closes, or if differences pass
-    over reports without content, as though they were not there.
+    They do in these cases: a window reports on change, and its reports show more than its matches
+    (RStream, or a snapshot operator); a solution can exist without a match (aggregates without
+    GROUP BY, ASK, parts without a window); a window that never empties is combined with closes;
+    differences skip empty reports.
     """
     kinds = [w.window.kind for w in level_windows]
     periodic = asked.reports.clock is not None
@@ -158,8 +161,9 @@ def needs_list(
 
 
 def needs_latest(asked: LevelQuery, level_windows: Sequence[StreamWindow]) -> bool:
-    """Whether the last report follows from the last element, whatever it matches: closes beside a
-    window that never empties.
+    """Whether the last report follows from the last element, matching or not.
+
+    It does if a window that never empties is combined with closes.
     """
     kinds = [w.window.kind for w in level_windows]
     closes = asked.reports.clock is not None or any(k.on_close for k in kinds)

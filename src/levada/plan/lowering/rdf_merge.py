@@ -1,12 +1,13 @@
-"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph.
+"""Lowers the RDF merge of windows and static graphs to rows with weights: C-SPARQL's default graph.
 
-A triple pattern binds all that tells the triples apart that it matches, so its rows over one source
-are 0 or 1 at every instant, and over the merge of two they are a + b - ab. The product is a join on
-all variables whose pairs count -1; with a third source c the same holds for the sum so far and c.
-So everything above stays incremental, and weights are netted at the report. Cost: a row and a probe
-per source that has the triple; what only one source has is one row. The operators of a pattern
-follow from its form, so patterns that differ in names and terms alone are ``Applied`` to one tree,
-which is planned once.
+A triple pattern binds everything that distinguishes its matching triples. So its rows over one
+source have weight 0 or 1 at every instant, and over the merge of two sources a + b - ab. The
+product is a join on all variables whose pairs count -1. A third source c is merged in the same way
+with the sum so far. So all operators above stay incremental, and weights are netted at the report.
+
+Cost: a row and a probe for each source that has the triple; a triple of one source is one row. The
+operators of a pattern follow from its form. So patterns that differ only in names and terms are
+``Applied`` to one tree, which is planned once.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ PLACES = (Iri("..0"), Iri("..1"), Iri("..2"))
 
 
 def parts_of(source: InMerge) -> list[Source]:
-    """The sources that are merged."""
+    """Returns the merged sources."""
     windows: list[Source] = [InWindow(index) for index in source.windows]
     return [*windows, InGraph(None)] if source.static else windows
 
 
 def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tuple[Term, ...]]:
-    """A pattern with places for names and terms, the names and the terms that it has there.
+    """Returns a pattern with placeholders for names and terms, with its names and its terms.
 
     >>> form_of(TriplePattern(Var("x"), Iri("e:p"), Var("x")))[1:]
     (('x',), (Iri(value='e:p'),))
@@ -50,7 +51,9 @@ def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tup
 
 
 def merge(parts: Sequence[Op]) -> Op:
-    """The rows of one triple pattern over the merge of its sources, from those over each."""
+    """Returns the rows of one triple pattern over the merge of its sources, from its rows over
+    each.
+    """
     whole, *others = [_make_source_set(part) for part in parts]
     for part in others:
         both = _negative(build.join(whole, part))
@@ -59,8 +62,9 @@ def merge(parts: Sequence[Op]) -> Op:
 
 
 def _make_source_set(op: Op) -> Op:
-    """A source's rows as a set, partitioned by all their variables, so that equal rows of all
-    sources are together.
+    """Makes the rows of a source a set, partitioned by all variables.
+
+    Equal rows of all sources are then in one partition.
     """
     if op.raw or op.stage > 0:
         return build.occur(op)

@@ -1,9 +1,9 @@
-"""In which order the rows of a difference come: that of the query's ORDER BY, as far as it follows
-from what the query shows.
+"""Finds the order of the rows of a difference: the query's ORDER BY, as far as it follows from
+shown variables.
 
-ISTREAM and DSTREAM compare solutions without regard to their order, and what is hidden is no part
-of a solution; so the first condition that looks at something hidden ends the order. Cost: linear in
-the nodes above the pattern.
+ISTREAM and DSTREAM compare solutions regardless of their order, and hidden variables are not part
+of a solution. So the first condition on a hidden variable ends the order. Cost: linear in the nodes
+above the pattern.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Keys = tuple[tuple[Expression, bool], ...]
 
 
 def find_shown_order(node: a.Node, names: Collection[str]) -> Keys:
-    """The conditions of the ORDER BY on top of a pattern whose solutions show these variables.
+    """Returns the ORDER BY conditions on top of a pattern that use only shown variables.
 
     >>> find_shown_order(a.OrderBy(a.Unit(), ((Var("x"), True), (Var("y"), False))), ["x"])
     ((Var(name='x'), True),)
@@ -36,8 +36,9 @@ def find_shown_order(node: a.Node, names: Collection[str]) -> Keys:
 
 
 def _names_of(node: a.Node, names: Collection[str]) -> dict[str, str]:
-    """What is shown of each variable: itself, or another name that SELECT gives it (``(COUNT(*) AS
-    ?n)``).
+    """Returns the shown name of each variable: itself, or the name that SELECT gives it.
+
+    An example is ``(COUNT(*) AS ?n)``.
     """
     called = {name: name for name in names}
     while isinstance(node, a.Extend):

@@ -1,14 +1,14 @@
-"""The leaves of a query over its sources: patterns over windows, static graphs and merges of them,
-as operators at the intake.
+"""Lowers the leaves of a query to operators at the intake: patterns over windows, static graphs and
+merges of them.
 
-What a window is decides how its triples become a set: by their times (``raw`` rows, which meet in
-an Occur or a join), by its operator (count windows, sessions), or by a promise (``unique``; a star
-of closed elements).
+The kind of a window decides how its triples become a set: by their times (``raw`` rows, which meet
+in an Occur or a join), by the window's operator (count windows, sessions), or by a promise
+(``unique``; a star of closed elements).
 
-A pattern over static graphs of which one may be replaced while the engine runs has rows with times
-and weights, as those of a count window: they are in the query's window ``static``, which is none
-that the query names and decides no report. Rows of other static graphs have no times. Cost: linear
-in the patterns.
+A static graph may be replaceable while the engine runs. Patterns over it have rows with times and
+weights, as those of a count window. These rows are in the query's window ``static``, which the
+query does not name and which decides no report. Rows of other static graphs have no times. Cost:
+linear in the patterns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _SPO = TriplePattern(Var("s"), Var("p"), Var("o"))
 
 
 def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:
-    """The static graphs whose union a pattern over this source reads (None: the default graph)."""
+    """Returns the static graphs whose union a pattern over this source reads (None: the default
+    graph).
+    """
     match source:
         case a.InGraph(str(name)):
             return (name,)
@@ -43,7 +45,7 @@ def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:
 
 
 def graphs_read(query: a.Query, node: a.Node) -> frozenset[str | None]:
-    """The static graphs that some pattern of this part of a query reads."""
+    """Returns the static graphs that patterns in this part of a query read."""
     node_graphs = graphs_of(query, node.source) if isinstance(node, (a.Bgp, a.Entailed)) else ()
     return frozenset(node_graphs).union(*(graphs_read(query, child) for child in children(node)))
 
@@ -53,8 +55,8 @@ class Leaves:
     """Makes the leaves of a query whose streams are known; ``replaceable``: the static graphs that
     may be replaced.
 
-    ``forms``: the merges of patterns by their forms. Patterns that differ in terms and names are
-    one form.
+    ``forms``: the merges of patterns by form. Patterns that differ only in terms and names have one
+    form.
     """
 
     q: a.Query
@@ -63,14 +65,14 @@ class Leaves:
     forms: dict[tuple[a.Source, TriplePattern], Op] = field(default_factory=dict)
 
     def count_window_changes(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
-        """The changes of a count window over these rows."""
+        """Returns the changes of a count window over these rows."""
         count = self.q.windows[window].window.count
         return build.count_window(rows, window, count, partition, bag=True)
 
     def scan(
         self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]
     ) -> Op:
-        """The rows of a window over a tuple stream."""
+        """Returns the rows of a window over a tuple stream."""
         on = self.q.windows[source.index]
         facts = self.streams[on.stream]
         schema = facts.schema
@@ -83,7 +85,7 @@ class Leaves:
             scanned = _scan_op(on.stream, source.index, every, types, sign=facts.sign)
             return in_sessions(scanned, source.index, on.window.kind, bag=True)
         variable = dict(used)
-        # ties of one time are ordered by whole rows
+        # rows of one time are ordered by all columns
         whole = [(c, variable.get(c, f".{c}")) for c in schema]
         rows = _scan_op(
             on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types
@@ -94,7 +96,9 @@ class Leaves:
         return build.rename(last, [v for _, v in used])
 
     def every_row(self, scan: a.Scan, columns: Collection[str]) -> tuple[Op, Callable[[str], str]]:
-        """All rows of a tuple stream, whole, with these ``columns``; and the variable of each."""
+        """Returns all whole rows of a tuple stream with these ``columns``, and the variable of each
+        column.
+        """
         on = self.q.windows[scan.source.index]
         facts = self.streams[on.stream]
         assert facts.schema is not None, "a scan reads a tuple stream"
@@ -104,8 +108,9 @@ class Leaves:
         return rows, lambda column: f".{p.TIME if column in times else column}"
 
     def bgp(self, source: a.Source, patterns: Sequence[TriplePattern]) -> list[Op]:
-        """The leaves of a basic graph pattern: a star for each subject where elements are closed,
-        else a pattern each.
+        """Returns the leaves of a basic graph pattern.
+
+        Each subject is a star if elements are closed; otherwise each pattern is a leaf.
         """
         if isinstance(source, a.InWindow):
             on = self.q.windows[source.index]
@@ -140,8 +145,9 @@ class Leaves:
         return in_sessions(rows, source.index, on.window.kind, bag=unique)
 
     def entailed_pattern(self, node: a.Entailed, source: a.Source) -> Op:
-        """A pattern by its alternatives. Several triples may entail one match, also of a stream in
-        which no triple repeats.
+        """Lowers a pattern with its alternatives.
+
+        Several triples may entail one match, even in a stream in which no triple repeats.
         """
         if isinstance(source, a.InMerge):
             return merge([self.entailed_pattern(node, part) for part in parts_of(source)])
@@ -155,8 +161,9 @@ class Leaves:
         return in_sessions(rows, source.index, on.window.kind, bag=False)
 
     def occurrences(self, node: a.Came) -> Op:
-        """The comings of triples, told apart by their times: an earlier one of an equal triple is
-        another row.
+        """Returns the occurrences of triples as rows that differ by their times.
+
+        An earlier occurrence of an equal triple is a separate row.
         """
         index, on = node.source.index, self.q.windows[node.source.index]
         counted = on.window.kind is WindowKind.COUNT
@@ -171,8 +178,10 @@ class Leaves:
         return in_sessions(rows, index, on.window.kind, bag=False)
 
     def _static(self, source: a.InGraph) -> tuple[tuple[str | None, ...], int | None]:
-        """The graphs that a pattern reads, and the window of its rows where they may be replaced:
-        one behind those of the query.
+        """Returns the graphs that a pattern reads, and the window of its rows if they may be
+        replaced.
+
+        That window follows the windows of the query.
         """
         graphs = graphs_of(self.q, source)
         lasting = bool(self.q.windows) and not self.replaceable.isdisjoint(graphs)
@@ -180,7 +189,7 @@ class Leaves:
 
 
 def in_sessions(rows: Op, window: int, kind: WindowKind, *, bag: bool) -> Op:
-    """Rows of a window as they are in its sessions, if it is a session window."""
+    """Returns the rows of a session window in their sessions; other rows are unchanged."""
     return (
         build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag)
         if kind.by_session
@@ -191,9 +200,10 @@ def in_sessions(rows: Op, window: int, kind: WindowKind, *, bag: bool) -> Op:
 def _every_column(
     schema: Iterable[str], used: Sequence[tuple[str, str]], window: int
 ) -> list[tuple[str, str]]:
-    """All columns in the order of the schema, whatever a query uses of them, so that what it shows
-    keeps neither its scan nor its joins apart. Those that nobody reads have no slot; their
-    variables are those of no other table.
+    """Returns all columns in the order of the schema, regardless of those that a query uses.
+
+    So queries that show different columns share a scan and joins. Unread columns have no slot; no
+    other table has their variables.
     """
     named: dict[str, list[str]] = {}
     for column, variable in used:
@@ -210,7 +220,7 @@ def _scan_op(
     *,
     sign: str = "",
 ) -> Op:
-    """These (column, variable) pairs of a tuple stream; only the event time is never null."""
+    """Returns the scan of (column, variable) pairs; only the event time is never null."""
     spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns), sign)
     typed = frozenset(v for c, v in columns if types[c] != "string")
     maybe = frozenset(v for c, v in columns if c != p.TIME)

@@ -1,8 +1,8 @@
-"""Which physical form a join of several parts is to have: what each costs, and the least of them.
+"""Chooses the cheapest physical form of a join of several parts.
 
-``choose`` is a function of a ``Problem`` alone, so it can be asked again at any time with other
-figures. ``now``: what the join is at that time; it is left only for what costs half of it, so a
-choice does not swing. At first it is two at a time unless another form is a tenth cheaper.
+``choose`` depends only on a ``Problem``, so it can run again at any time with other figures.
+``now`` is the current form. A running join changes its form only for one of half the cost, so the
+choice does not oscillate. The first choice is binary joins unless another form is a tenth cheaper.
 (CQELS Cloud, C27.)
 """
 
@@ -19,17 +19,19 @@ from levada.plan.statistics.join_cost import (
     cost_of_one_step,
 )
 
-GAIN = 1.1  # so many times better than two at a time another form must be at first
-AGAIN = 2.0  # and so many times better than what runs later
-SAME = 1.005  # times as much that are told as none
+GAIN = 1.1  # the first choice needs this gain over binary joins
+AGAIN = 2.0  # a later choice needs this gain over the running form
+SAME = 1.005  # a smaller ratio is printed as no difference
 TWO = ""
 """The form of joins of two; others are by a variable."""
 
 
 @frozen
 class Candidate:
-    """A form: the variable ``by`` which parts come together, or ``TWO``; how many parts go to all
-    partitions, which joins of two exchange what was joined; what it costs.
+    """A join form: the hub variable ``by`` of its parts, or ``TWO`` (binary joins), and its cost.
+
+    It also has the number of parts that go to all partitions, and the number of binary joins whose
+    rows are exchanged again.
     """
 
     by: str
@@ -39,7 +41,7 @@ class Candidate:
 
     @property
     def form(self) -> str:
-        """Its name."""
+        """The name of the form."""
         if self.by == TWO:
             return "staged, two at a time" if self.staged else "two at a time"
         return "replicated" if self.copied else "co-partitioned"
@@ -47,13 +49,13 @@ class Candidate:
 
 @frozen
 class Choice:
-    """What was chosen, and all that it was chosen of, the cheapest first."""
+    """The chosen candidate, and all candidates, the cheapest first."""
 
     chosen: Candidate
     candidates: tuple[Candidate, ...]
 
     def why_not(self, other: Candidate) -> str:
-        """Why a candidate was not chosen; "": it was.
+        """Returns why a candidate was not chosen; "": it was.
 
         >>> two = Candidate(TWO, 0, 1, Cost(busiest=300.0))
         >>> one = Candidate("x", 1, 0, Cost(busiest=100.0))
@@ -71,7 +73,7 @@ class Choice:
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """All forms that a join can have, and what they cost."""
+    """Returns all forms that a join can have, with their costs."""
     two = Candidate(TWO, 0, _count_exchanged(problem.two), cost_of_binary_joins(problem))
     many = len(problem.parts)
     return [
@@ -84,8 +86,10 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def hubs(problem: Problem) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The variables by which parts can come together, with the parts: all that are shared, and of
-    those that one part alone has the most even one.
+    """Returns the hub variables with the parts that have them.
+
+    These are all shared variables and, for each part, the most even of the variables that no other
+    part has.
     """
     single_hubs: dict[tuple[int, ...], str] = {}
     for by, of in problem.uses.items():
@@ -99,7 +103,7 @@ def hubs(problem: Problem) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def choose(problem: Problem, now: str | None = None) -> Choice:
-    """The form that costs least; ``now``: by what the join is, if it is there already."""
+    """Returns the cheapest form; ``now``: the hub of the running join, if it runs."""
     options = candidates(problem)
     before = next((c for c in options if c.by == now), None)
     current = before or options[0]
@@ -110,7 +114,7 @@ def choose(problem: Problem, now: str | None = None) -> Choice:
 
 
 def _count_exchanged(two: BinaryJoin | int) -> int:
-    """How many joins of two are exchanged."""
+    """Counts the binary joins whose rows are exchanged."""
     if isinstance(two, int):
         return 0
     sides = zip((two.left, two.right), two.moved, strict=True)

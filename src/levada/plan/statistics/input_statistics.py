@@ -1,9 +1,9 @@
-"""What is known of operators that are to be joined, as a ``Problem``: each part down to the leaf
-that it is made of, and the joins of two by which they would be joined else.
+"""Collects the statistics of operators to be joined as a ``Problem``: its parts down to their
+leaves, and the alternative binary joins.
 
-A part that is no triple pattern or scan (with conditions above it), of a stream that has been
-looked at, in a window of some length, is not known, and then the problem is not. Conditions are
-taken to leave a third.
+The statistics of a part are known if it is a triple pattern or a scan, with conditions above it, in
+a window of bounded length over a stream with statistics. If those of one part are not known, there
+is no problem. A condition is assumed to leave a third of the rows.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from levada.plan.physical.partitioning import LOST
 from levada.plan.statistics.join_cost import BinaryJoin, Part, Problem
 from levada.plan.statistics.statistics import Measures, RowStatistics, Values
 
-LEFT = 1 / 3  # of rows by a condition
+LEFT = 1 / 3  # the share of rows that a condition leaves
 TERM, TIMES = 32, 24  # bytes of a term and of a window's times in a row that is exchanged
 
 
 def problem_of(
     group: Sequence[Op], whole: Op, measures: Measures, windows: Sequence[Window]
 ) -> Problem | None:
-    """The problem of a group of parts that ``whole`` joins two at a time; None: nothing is known
-    of one of them.
+    """Returns the problem of a group of parts that ``whole`` joins two at a time.
+
+    None: the statistics of some part are not known.
     """
     parts = [part_of(part, measures, windows) for part in group]
     known = tuple([part for part in parts if part is not None])
@@ -38,7 +39,7 @@ def problem_of(
 
 
 def part_of(op: Op, measures: Measures, windows: Sequence[Window]) -> Part | None:
-    """What is known of a part."""
+    """Returns the statistics of a part."""
     seen = _statistics_of(op, measures)
     if seen is None or not op.windows:
         return None
@@ -52,8 +53,8 @@ def part_of(op: Op, measures: Measures, windows: Sequence[Window]) -> Part | Non
 
 
 def values_of(op: Op, measures: Measures) -> Mapping[str, Values]:
-    """What is known of the values of an operator's variables: of one that joins, that of its
-    inputs.
+    """Returns statistics of the values of an operator's variables; a join has those of
+    its inputs.
     """
     seen = _statistics_of(op, measures)
     if seen is not None:
@@ -94,7 +95,7 @@ def _statistics_of(op: Op, measures: Measures) -> RowStatistics | None:
 
 
 def _rename_values(statistics: RowStatistics, sources: Mapping[str, str]) -> RowStatistics:
-    """The same under other names."""
+    """Returns the statistics under other names."""
     values = {v: statistics.values[c] for v, c in sources.items() if c in statistics.values}
     return RowStatistics(statistics.rate, values)
 
@@ -104,7 +105,7 @@ def _is_bound(condition: Expression) -> bool:
 
 
 def _two(op: Op, number: Mapping[int, int]) -> BinaryJoin | int:
-    """The joins of two of a tree."""
+    """Returns the binary joins of a tree."""
     share = 1.0
     while id(op) not in number and isinstance(op.spec, p.Filter | p.Extend):
         share *= LEFT if isinstance(op.spec, p.Filter) else 1.0

@@ -1,17 +1,17 @@
-"""What each physical form of a join of several parts costs, by figures of its parts.
+"""Computes the cost of each physical form of a join of several parts from statistics of its parts.
 
-    two at a time   what is joined on the way is made, exchanged where the next join is by another
-                    variable, kept, and probes, too (``BinaryJoin``: which joins, in which order)
-    one step        by one variable: parts that have it are exchanged by it, the others go to all
-                    partitions; nothing is kept but the parts, arranged each way that they are met
+    two at a time   intermediate rows are made, kept and probed. They are exchanged if the next join
+                    is by another variable (``BinaryJoin``: the joins and their order)
+    one step        parts that have the hub variable are exchanged by it, the others go to all
+                    partitions. Only the parts are kept, arranged for each join variable
 
-Work is CPU time for each second of event time. In a partition that has the heaviest value it is
-more than in the mean: ``busiest`` is that partition's times the number of partitions, which is what
-all of them wait for; without skew it is the CPU time of all. Values of different variables are
-taken to be independent of each other.
+Work is CPU time for each second of event time. The partition with the heaviest value has more work
+than the mean. ``busiest`` is its work times the number of partitions: all partitions wait for it.
+Without skew it equals the CPU time of all. Values of different variables are assumed to be
+independent.
 
-The constants are of this machine (``docs/decisions/0091-the-form-is-chosen.md``); only how they
-compare matters. (CQELS Cloud, C26, C27.)
+The constants were measured on one machine (``docs/decisions/0091-the-form-is-chosen.md``); only
+their ratios matter. (CQELS Cloud, C26, C27.)
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from typing import NamedTuple
 from levada.core.frozen import frozen
 from levada.plan.statistics.statistics import Values, agreement_probability
 
-RECEIVE, BYTE = 150.0, 1.0  # ns: a row that an exchange brings, and a byte of it
-STORE = 400.0  # a row that is written and merged, once for each arrangement
-PROBE, CARRY = 100.0, 60.0  # of a run; a combination on the way
-PROBE_LINKED = 220.0  # the same, by what has been joined of several inputs
-MAKE = 120.0  # a row that is put together
+RECEIVE, BYTE = 150.0, 1.0  # ns for a row that an exchange delivers, and for a byte of it
+STORE = 400.0  # ns for a row that is written and merged, for each arrangement
+PROBE, CARRY = 100.0, 60.0  # ns for a probe of a run, and for an intermediate combination
+PROBE_LINKED = 220.0  # ns for a probe by joined rows of several inputs
+MAKE = 120.0  # ns for a result row
 
 
 @dataclass(frozen=True)
 class Part:
-    """An input of a join. ``new``: rows in a second of event time; ``kept``: rows that its window
-    holds; ``width``: bytes of one; ``values``: by variable. ``at``: by what it is partitioned, ()
-    at the source.
+    """An input of a join.
+
+    ``new``: rows in a second of event time. ``kept``: rows in its window. ``width``: bytes of a
+    row. ``values``: statistics by variable. ``at``: the variables that partition it, () at the
+    source.
     """
 
     new: float
@@ -48,8 +50,10 @@ class Part:
 
 
 class BinaryJoin(NamedTuple):
-    """A join of two: each a part's number or a join; the variables by which its rows are placed,
-    which sides are exchanged, and the share of its rows that conditions leave.
+    """A join of two sides, each the number of a part or a join.
+
+    It has the variables that place its rows, the sides that are exchanged, and the share of its
+    rows that conditions leave.
     """
 
     left: BinaryJoin | int
@@ -61,9 +65,7 @@ class BinaryJoin(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What a form is chosen for: the parts, how they are joined two at a time, over how many
-    partitions.
-    """
+    """The input of a choice: the parts, their binary joins, and the number of partitions."""
 
     parts: tuple[Part, ...]
     two: BinaryJoin
@@ -71,12 +73,14 @@ class Problem:
 
     @cached_property
     def uses(self) -> dict[str, tuple[int, ...]]:
-        """By variable the parts that have it."""
+        """The parts of each variable."""
         names = dict.fromkeys(v for part in self.parts for v in part.values)
         return {v: tuple([i for i, p in enumerate(self.parts) if v in p.values]) for v in names}
 
     def agreement_share(self, some: Collection[int]) -> float:
-        """The share of the combinations of rows of some parts that agree on what they share."""
+        """Returns the share of row combinations of some parts that agree on their
+        common variables.
+        """
         return prod(
             self.agreements[v, having[0], other]
             for v, of in self.uses.items()
@@ -86,7 +90,7 @@ class Problem:
 
     @cached_property
     def agreements(self) -> dict[tuple[str, int, int], float]:
-        """How likely rows of two parts agree on a variable."""
+        """The probability that rows of two parts agree on a variable."""
         return {
             (v, i, j): agreement_probability(self.parts[i].values[v], self.parts[j].values[v])
             for v, of in self.uses.items()
@@ -94,11 +98,11 @@ class Problem:
         }
 
     def kept_rows(self, some: Collection[int]) -> float:
-        """Rows of the join of some parts that count at an instant."""
+        """Returns the rows of the join of some parts that count at an instant."""
         return prod(self.parts[i].kept for i in some) * self.agreement_share(some)
 
     def new_rows(self, some: Collection[int]) -> float:
-        """Rows of the join of some parts that are new in a second."""
+        """Returns the new rows of the join of some parts in a second."""
         share = self.agreement_share(some)
         return sum(
             self.parts[i].new * share * prod(self.parts[j].kept for j in some if j != i)
@@ -106,12 +110,16 @@ class Problem:
         )
 
     def width(self, some: Collection[int]) -> float:
-        """Bytes of a row of the join of some parts."""
+        """Returns the bytes of a row of the join of some parts."""
         return sum(self.parts[i].width for i in some)
 
     def skew(self, placed: Sequence[str], some: Collection[int]) -> float:
-        """How much more the busiest partition has of the rows of some parts than the mean one."""
-        if not placed or placed[0] not in self.uses:  # at one home, or by what nobody knows
+        """Returns the rows of the busiest partition relative to the mean, for the join of some
+        parts.
+        """
+        if (
+            not placed or placed[0] not in self.uses
+        ):  # at one home, or by a variable without statistics
             return float(self.partitions) if placed == ("",) else 1.0
         having = [self.parts[i] for i in some if placed[0] in self.parts[i].values]
         rows = sum(part.new for part in having) or 1.0
@@ -121,8 +129,10 @@ class Problem:
 
 @frozen
 class Cost:
-    """For each second of event time: ``rows`` and ``bytes`` exchanged, ``cpu`` of all partitions
-    and ``busiest`` times their number (us); and the bytes of ``state``.
+    """The cost for each second of event time.
+
+    ``rows`` and ``bytes`` are exchanged; ``cpu`` is that of all partitions and ``busiest`` that of
+    the busiest times their number (us). ``state``: bytes of state.
     """
 
     rows: float = 0.0
@@ -142,34 +152,36 @@ class Cost:
 
     @property
     def whole(self) -> float:
-        """What forms are compared by: the busiest partition, with the bytes that are exchanged."""
+        """The value that compares forms: the work of the busiest partition, with the exchanged
+        bytes.
+        """
         return self.busiest + self.bytes * BYTE / 1e3
 
 
 def exchange_cost(rows: float, width: float, skew: float) -> Cost:
-    """Rows that are exchanged."""
+    """Returns the cost of exchanged rows."""
     cpu = RECEIVE * rows / 1e3
     return Cost(rows=rows, bytes=rows * width, cpu=cpu, busiest=cpu * skew)
 
 
 def work_cost(ns: float, skew: float, state: float = 0.0) -> Cost:
-    """CPU time, and state."""
+    """Returns the cost of CPU time and state."""
     return Cost(cpu=ns / 1e3, busiest=ns / 1e3 * skew, state=state)
 
 
 def cost_of_binary_joins(problem: Problem, two: BinaryJoin | None = None) -> Cost:
-    """What the joins of two cost."""
+    """Returns the cost of binary joins."""
     two = two or problem.two
     return sum(_binary_costs(problem, two), Cost())
 
 
 def parts_of(two: BinaryJoin | int) -> tuple[int, ...]:
-    """The parts that are joined."""
+    """Returns the parts that are joined."""
     return (two,) if isinstance(two, int) else (*parts_of(two.left), *parts_of(two.right))
 
 
 def _share(two: BinaryJoin | int) -> float:
-    """The share of its combinations that the conditions within leave."""
+    """Returns the share of combinations that the conditions within leave."""
     return 1.0 if isinstance(two, int) else two.share * _share(two.left) * _share(two.right)
 
 
@@ -188,8 +200,8 @@ def _binary_costs(problem: Problem, two: BinaryJoin) -> Iterator[Cost]:
 
 
 def cost_of_one_step(problem: Problem, hub: str) -> Cost:
-    """What one step costs in which parts are together by a variable, and the others at all
-    partitions.
+    """Returns the cost of one step: parts with the hub variable meet by it, the others go
+    everywhere.
     """
     hub_parts = set(problem.uses[hub])
     many = problem.partitions
@@ -215,7 +227,7 @@ def _is_star(problem: Problem) -> bool:
 
 
 def _ways(problem: Problem, i: int) -> Iterator[frozenset[str]]:
-    """By which variables a part is met by each of the others."""
+    """Returns the variables by which each of the other parts probes a part."""
     mine = problem.parts[i].values.keys()
     for j, other in enumerate(problem.parts):
         if j != i and (shared := mine & other.values.keys()):
@@ -223,7 +235,9 @@ def _ways(problem: Problem, i: int) -> Iterator[frozenset[str]]:
 
 
 def _probes(problem: Problem, i: int, hub_parts: set[int], *, star: bool) -> float:
-    """ns of the probes of a part's new rows, which meet those first that they match least."""
+    """Returns the time (ns) of the probes of a part's new rows, which probe the most selective
+    first.
+    """
     some, left = [i], problem.parts[i].new
     others = {*range(len(problem.parts))} - {i}
     ns, each = 0.0, PROBE if star else PROBE_LINKED
@@ -235,7 +249,9 @@ def _probes(problem: Problem, i: int, hub_parts: set[int], *, star: bool) -> flo
             for j in others
         }
         j = min(made, key=lambda j: (made[j], j))
-        alike = problem.partitions if hub_parts.isdisjoint(some) else 1  # each does the same
+        alike = (
+            problem.partitions if hub_parts.isdisjoint(some) else 1
+        )  # all partitions do the same work
         ns += each * left * alike
         some.append(j)
         others.remove(j)

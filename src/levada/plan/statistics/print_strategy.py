@@ -1,4 +1,4 @@
-"""What has been chosen for a query's joins, and why, as text."""
+"""Prints the choices for a query's joins with their reasons."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ HEAD = (
 
 
 def sentences(wanted: JoinStrategyRequest | None) -> Iterator[str]:
-    """Which form each join got for which a choice was made, and by which variable joins are placed
-    that could be by several; None: nobody chose.
+    """Returns a sentence for each join with a choice of form or of partition key.
+
+    None: there was no choice.
     """
     if wanted is None:
         return
@@ -38,7 +39,7 @@ def sentences(wanted: JoinStrategyRequest | None) -> Iterator[str]:
 
 
 def tables(wanted: JoinStrategyRequest | None) -> Iterator[str]:
-    """For each choice a sentence and a table of all candidates."""
+    """Returns a sentence and a table of all candidates for each choice."""
     if wanted is None:
         return
     for chosen, sentence in zip(wanted.chosen, sentences(wanted), strict=False):
@@ -50,8 +51,9 @@ def tables(wanted: JoinStrategyRequest | None) -> Iterator[str]:
 
 
 def explain_joins_at_home(root: Op) -> Iterator[str]:
-    """Which joins are at one home, since they have no variable that is always bound, and why they
-    are not spread.
+    """Returns a sentence for each join at one home: it has no variable that is always bound.
+
+    The sentence also states why the join is not spread over partitions.
     """
     waiting, seen = [root], set[int]()
     while waiting:
@@ -82,7 +84,7 @@ def _why_at_home(op: Op) -> str:
 
 
 def describe_candidate(one: Candidate) -> str:
-    """A candidate's form, and by what.
+    """Returns the form of a candidate and its hub variable.
 
     >>> from levada.plan.statistics.join_cost import Cost
     >>> describe_candidate(Candidate("x", 1, 0, Cost()))
@@ -105,7 +107,7 @@ def _row(chosen: Chosen, one: Candidate) -> tuple[str, ...]:
 
 
 def _align(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
-    """The names to the left, figures to the right."""
+    """Aligns names to the left and figures to the right."""
     for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
         yield cell.ljust(width) if at in (0, len(row) - 1) else cell.rjust(width)
 

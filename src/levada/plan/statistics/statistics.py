@@ -1,12 +1,11 @@
-"""What is known of rows before they are joined: how many there are, and how their values are spread
-(CQELS Cloud, C26 and C27).
+"""Statistics of rows before a join: their rate, and the distribution of their values (CQELS Cloud,
+C26 and C27).
 
-``Values`` are of one variable: how many distinct ones, and which share of the rows has the heaviest
-of them. Where rows have been looked at it also has each value that was seen, as a hash, with its
-share: how often rows of two parts agree then follows from both, also if most values of one are
-strange to the other.
+``Values`` describe one variable: the number of distinct values, and the share of rows with the
+heaviest one. A sample of the rows adds the hash and the share of each sampled value. Two samples
+give the probability that rows of two parts agree, even if few values are common.
 
-Figures are no promise: no result depends on them.
+Statistics are estimates: no result depends on them.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ _NO_SHARES = np.empty(0, np.float64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The values of a variable. ``heaviest``: the share of the rows that has the heaviest one.
-    ``seen``, ``shares``: hashes that were seen, in order, and their shares.
+    """The values of a variable.
+
+    ``heaviest``: the share of rows with the heaviest value. ``seen``, ``shares``: the hashes of
+    sampled values, ascending, and their shares.
 
     >>> Values.from_rows(np.array([7, 7, 9, 7], np.uint64))
     3 of 4 rows have one of 2 values
@@ -49,14 +50,14 @@ class Values:
 
     @staticmethod
     def from_rows(hashes: Words) -> Values:
-        """The values of some rows, at least one."""
+        """Returns the values of at least one row."""
         seen, counts = np.unique(hashes, return_counts=True)
         shares = counts / len(hashes)
         return Values(len(seen), float(shares.max()), len(hashes), seen, shares)
 
     @staticmethod
     def even(distinct: float) -> Values:
-        """So many values, each as often as the others.
+        """Returns values that are equally frequent.
 
         >>> Values.even(4).heaviest
         0.25
@@ -65,11 +66,14 @@ class Values:
 
     @staticmethod
     def skewed(distinct: float, heaviest: float) -> Values:
-        """So many values, of which one has this share of the rows and the others are even."""
+        """Returns values of which one has this share of the rows and the others are equally
+        frequent.
+        """
         return Values(distinct, max(heaviest, 1 / distinct))
 
     def busiest(self, partitions: int) -> float:
-        """The share of the rows in the busiest of so many partitions, if these are by the values.
+        """Returns the share of rows in the busiest partition, if rows are partitioned by the
+        values.
 
         >>> Values.even(3).busiest(8), Values.skewed(1000, 0.4).busiest(4) > 0.5
         (0.3333333333333333, True)
@@ -95,7 +99,9 @@ def agreement_probability(one: Values, other: Values) -> float:
     if one.rows and other.rows:
         _, a, b = np.intersect1d(one.seen, other.seen, assume_unique=True, return_indices=True)
         probability = float(one.shares[a] @ other.shares[b])
-        return max(probability, 0.5 / (one.rows * other.rows))  # what was not seen may be
+        return max(
+            probability, 0.5 / (one.rows * other.rows)
+        )  # values outside the samples may agree
     many = max(one.distinct, other.distinct)
     both = one.heaviest * other.heaviest if min(one.distinct, other.distinct) > 1 else 0.0
     rest = (1 - one.heaviest) * (1 - other.heaviest) / max(many - 1, 1)
@@ -103,7 +109,7 @@ def agreement_probability(one: Values, other: Values) -> float:
 
 
 class RowStatistics(NamedTuple):
-    """What was seen of rows: how many come in a second of event time, and their values by variable
+    """The statistics of rows: their rate for a second of event time, and their values by variable
     or column.
     """
 
@@ -116,19 +122,19 @@ Run = tuple[int, int]
 
 
 class Measures(Protocol):
-    """What is known of streams. ``partitions``: so many work.
+    """The statistics of streams. ``partitions``: the number of working partitions.
 
-    Its answers may follow from files and from what has run; they are asked for when a query is
-    planned, and what is chosen by them stands in the plan.
+    The answers may follow from files and from earlier runs. The planner asks for them when a query
+    is planned; the plan contains the resulting choices.
     """
 
     partitions: int
 
     def see(self, run: Mapping[str, Run], partitions: int) -> None:
-        """What has been read of each stream by now, and over how many partitions epochs go."""
+        """Records how much of each stream has been read, and the number of partitions."""
 
     def triples(self, stream: str, pattern: TriplePattern) -> RowStatistics | None:
-        """What is known of the triples of a stream that match a pattern, by its variables."""
+        """Returns statistics of the triples of a stream that match a pattern, by its variables."""
 
     def tuples(self, stream: str) -> RowStatistics | None:
-        """What is known of the rows of a tuple stream, by its columns."""
+        """Returns statistics of the rows of a tuple stream, by its columns."""

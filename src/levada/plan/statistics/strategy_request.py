@@ -1,5 +1,6 @@
-"""Of which form the joins of a query are to be, what is known of its streams, and what has been
-chosen: it goes along while a query is lowered.
+"""The requested join form of a query, the statistics of its streams, and the choices so far.
+
+It is passed along while a query is lowered.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from levada.plan.statistics.statistics import Measures
 
 @frozen
 class Chosen:
-    """What has been chosen for a join of these ``parts``, each as it is told, and over how many
-    ``partitions`` it was reckoned. ``star``: the variable that all have; "": there is none.
+    """A choice for a join of these ``parts`` (texts), computed for a number of ``partitions``.
+
+    ``star``: the variable that all parts have; "": there is none.
     """
 
     parts: tuple[str, ...]
@@ -28,9 +30,11 @@ class Chosen:
 
 @frozen
 class JoinStrategyRequest:
-    """``form``: as the user says. ``measures``: what is known of streams; None: nothing.
-    ``windows``: those of the query. ``chosen``: the forms so far; ``notes``: what else has been
-    chosen, a sentence each.
+    """A request for a join form.
+
+    ``form``: the user's option. ``measures``: statistics of streams; None: there are none.
+    ``windows``: the windows of the query. ``chosen``: the choices so far. ``notes``: other choices,
+    a sentence each.
     """
 
     form: JoinForm

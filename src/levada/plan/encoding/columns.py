@@ -1,14 +1,15 @@
-"""Columns: how all values of one field are written, by the field's type.
+"""Columns: the encodings of all values of one field, chosen by the field's type.
 
-Values of one class are written together, field by field. What a field's type says decides the
-column, and is not in the file: numbers, texts, enumerations and tuples of them as they are; values
-of classes by their numbers; tuples of these as their lengths and one column of all elements; arrays
-as their shapes and one array of all elements. A column of equal values is written as one of them.
+The values of one class are written together, field by field. The field's type decides the column
+and is not in the file. Numbers, texts, enumerations and tuples of them are written as they are.
+Values of registered classes are written as their numbers, and tuples of these as lengths and one
+column of all elements. Arrays are written as their shapes and one array of all elements. A column
+of equal values is written as one value.
 
-Reading trusts nothing: a column that is not of its type, a number that is none of a value written
-before, a value of another class is a ``ValueError``, a ``TypeError``, a ``LookupError`` or
-msgspec's. Cost: the loops over values are msgspec's, NumPy's and ``map``'s; only arrays take some
-0.5 µs each.
+Decoding validates everything. A column of another type, a number that does not refer to an earlier
+value, or a value of another class raises ``ValueError``, ``TypeError``, ``LookupError`` or an error
+of msgspec. Cost: loops over values run in msgspec, NumPy and ``map``; only an array takes some 0.5
+µs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 _ONCE = (int, str, tuple[int, ...], tuple[str, ...])
-MOST_REPEATED = 1 << 20  # values that stand as one: a small file is never a huge plan
+MOST_REPEATED = (
+    1 << 20
+)  # the longest column that one value may represent: limits the plan size of a small file
 Number = Annotated[int, msgspec.Meta(ge=0)]
 _NUMBERS = msgspec.msgpack.Decoder(list[Number])
 _OPTIONAL = msgspec.msgpack.Decoder(list[Number | None])
@@ -35,53 +38,53 @@ _SHAPES = msgspec.msgpack.Decoder(tuple[Number, list[tuple[Number, ...]]])
 _PARTS = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
-class Written(Protocol):
-    """What columns need of the document that is being written."""
+class EncodedValues(Protocol):
+    """The state of an encoded document that columns use."""
 
     def number(self, value: Any) -> int:
-        """The number of a value that has been written."""
+        """Returns the number of a value that has been written."""
 
     def add_array(self, array: npt.NDArray[Any]) -> int:
-        """Keeps an array; its number."""
+        """Adds an array and returns its number."""
 
 
-class Given(Protocol):
-    """What columns need of the document being read: values and arrays so far, by number."""
+class DecodedValues(Protocol):
+    """The state of a decoded document that columns use: values and arrays so far, by number."""
 
     values: list[Any]
     arrays: list[npt.NDArray[Any]]
-    once: dict[Any, Any]  # one of equal numbers and texts, and of equal tuples of these
+    once: dict[Any, Any]  # equal numbers, texts and tuples of these are one object
 
 
 class Column(ABC):
-    """A field's type, as what writes and reads all values of that field."""
+    """The encoder and decoder of a field's type."""
 
     def children(self, values: Sequence[Any]) -> Iterable[Any]:
-        """The values of classes in these, which must be written before."""
+        """Returns the values of registered classes among these, which must be written first."""
         return ()
 
     @abstractmethod
-    def put(self, values: Sequence[Any], to: Written) -> Any:
-        """The column, as msgpack can write it."""
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
+        """Returns the column as a value for msgpack."""
 
     @abstractmethod
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
-        """So many values from their column."""
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
+        """Returns so many values of a column."""
 
 
 class Plain(Column):
-    """What msgspec writes and checks by itself."""
+    """Values that msgspec encodes and validates itself."""
 
     def __init__(self, hint: Any) -> None:
         self._decoder = msgspec.msgpack.Decoder(list[hint])
         self._once = hint in _ONCE
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
-        """The values."""
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
+        """Returns the values."""
         return _fold(values)
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
-        """The values."""
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
+        """Returns the values."""
         values = self._decoder.decode(raw)
         if self._once and len(values) > 1:
             values = list(map(document.once.setdefault, values, values))
@@ -95,12 +98,12 @@ class Flags(Column):
         self._kind = kind
         self._all = int(reduce(or_, kind))
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
         """The numbers."""
         return _fold(list(map(int, values)))
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
-        """The sets, none with a flag that does not exist."""
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
+        """Returns the sets; a flag that does not exist is an error."""
         numbers = _NUMBERS.decode(raw)
         if any(number & ~self._all for number in numbers):
             raise ValueError("a flag that does not exist")
@@ -108,16 +111,16 @@ class Flags(Column):
 
 
 class Sets(Column):
-    """Frozen sets, in an order that is the same in every process."""
+    """Frozen sets, in an order that is equal in all processes."""
 
     def __init__(self, hint: Any) -> None:
         self._sorted = Plain(hint)
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
-        """The elements of each, sorted."""
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
+        """Returns the sorted elements of each set."""
         return self._sorted.put([sorted(value, key=repr) for value in values], to)
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The sets."""
         return self._sorted.get(raw, count, document)
 
@@ -133,13 +136,13 @@ class References(Column):
         """The values."""
         return (v for v in values if v is not None) if self._optional else values
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
         """The numbers."""
         if self._optional:
             return _fold([None if v is None else to.number(v) for v in values])
         return _fold(list(map(to.number, values)))
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The values, each of one of the classes."""
         known = document.values
         if self._optional:
@@ -158,15 +161,15 @@ class Sequences(Column):
         self._kind, self._inner = kind, inner
 
     def children(self, values: Sequence[Any]) -> Iterable[Any]:
-        """Those of all elements."""
+        """Returns the children of all elements."""
         return self._inner.children(list(chain.from_iterable(values)))
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
         """Lengths and elements."""
         elements = list(chain.from_iterable(values))
         return [_fold(list(map(len, values))), self._inner.put(elements, to)]
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The sequences."""
         first, second = _parts(raw, 2)
         stored = _NUMBERS.decode(first)
@@ -185,12 +188,12 @@ class Places(Column):
         self._inner = inner
 
     def children(self, values: Sequence[Any]) -> Iterable[Any]:
-        """Those of all places."""
+        """Returns the children of all places."""
         return chain.from_iterable(
             column.children(self._at(values, i)) for i, column in enumerate(self._inner)
         )
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
         """The columns."""
         return [column.put(self._at(values, i), to) for i, column in enumerate(self._inner)]
 
@@ -198,7 +201,7 @@ class Places(Column):
     def _at(values: Sequence[Any], place: int) -> list[Any]:
         return list(map(itemgetter(place), values))
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The tuples."""
         parts = _parts(raw, len(self._inner))
         columns = [c.get(p, count, document) for c, p in zip(self._inner, parts, strict=True)]
@@ -212,15 +215,15 @@ class Mappings(Column):
         self._keys, self._values = Sequences(tuple, keys), Sequences(tuple, values)
 
     def children(self, values: Sequence[Any]) -> Iterable[Any]:
-        """Those of all values."""
+        """Returns the children of all keys and values."""
         return self._values.children([m.values() for m in values])
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
         """The columns."""
         keys, held = [list(m) for m in values], [list(m.values()) for m in values]
         return [self._keys.put(keys, to), self._values.put(held, to)]
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The dictionaries."""
         first, second = _parts(raw, 2)
         keys, held = (
@@ -231,18 +234,20 @@ class Mappings(Column):
 
 
 class Arrays(Column):
-    """Arrays of one dtype: the shapes, and one array of all elements, of which each is a view."""
+    """Arrays of one dtype: the shapes, and one array of all elements; each array is a
+    view of it.
+    """
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
         """The number of the array, and the shapes."""
         assert all(a.dtype == self._dtype for a in values), "an array has the dtype of its field"
         flat = [np.empty(0, self._dtype), *(a.ravel() for a in values)]
         return [to.add_array(np.concatenate(flat)), _fold([a.shape for a in values])]
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The views."""
         number, stored = _SHAPES.decode(raw)
         shapes, flat = unfold(stored, count), document.arrays[number]
@@ -256,24 +261,24 @@ class Arrays(Column):
 
 
 class Optional(Column):
-    """None, or what another column holds: which are there, and a column of these."""
+    """Values that may be None: a column of flags, and a column of the other values."""
 
     def __init__(self, inner: Column) -> None:
         self._there, self._inner = Plain(bool), inner
 
     def children(self, values: Sequence[Any]) -> Iterable[Any]:
-        """Those of the values that are there."""
+        """Returns the children of the values that are not None."""
         return self._inner.children([v for v in values if v is not None])
 
-    def put(self, values: Sequence[Any], to: Written) -> Any:
-        """Which are there, and these."""
+    def put(self, values: Sequence[Any], to: EncodedValues) -> Any:
+        """Returns the flags and the values."""
         there = [v is not None for v in values]
         return [
             self._there.put(there, to),
             self._inner.put([v for v in values if v is not None], to),
         ]
 
-    def get(self, raw: msgspec.Raw, count: int, document: Given) -> list[Any]:
+    def get(self, raw: msgspec.Raw, count: int, document: DecodedValues) -> list[Any]:
         """The values."""
         first, second = _parts(raw, 2)
         there = self._there.get(first, count, document)
@@ -282,7 +287,7 @@ class Optional(Column):
 
 
 def _merge_equal_neighbours(tuples: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The tuples, of those that stand beside each other and are of the same elements one."""
+    """Replaces tuples by the previous tuple if both have identical elements."""
     distinct: list[tuple[Any, ...]] = []
     last: tuple[Any, ...] = ()
     for one in tuples:
@@ -300,14 +305,14 @@ def _parts(raw: msgspec.Raw, count: int) -> list[msgspec.Raw]:
 
 
 def _fold(values: Sequence[Any]) -> Sequence[Any]:
-    """One value in place of many equal ones."""
+    """Returns one value in place of many equal ones."""
     if 1 < len(values) <= MOST_REPEATED and all(map(eq, values, repeat(values[0]))):
         return values[:1]
     return values
 
 
 def unfold(values: list[Any], count: int) -> list[Any]:
-    """So many values, of which equal ones may stand as one."""
+    """Returns so many values from a column in which one value may represent all."""
     if len(values) == count:
         return values
     if len(values) != 1 or count > MOST_REPEATED:

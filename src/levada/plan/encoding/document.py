@@ -1,4 +1,5 @@
-"""A value and all that it refers to as bytes, and back: what the files of plans and setups hold.
+"""Encodes a value with all values that it refers to as bytes, and decodes it: the content of the
+files of plans and setups.
 
     LEVADA, the version of this encoding   8 bytes
     xxh3 of all that follows               8 bytes
@@ -6,13 +7,13 @@
     head     msgpack: (tags with the names of their fields, blocks, arrays)
     arrays   each from a multiple of 8 on
 
-A block is some values of one class, as a column for each field; values are numbered as they come,
-and refer to smaller numbers only. The last one is the value that was written. What is deep is
-written level by level, so depth costs no recursion, and what is shared is written once.
+A block has some values of one class, as a column for each field. Values are numbered in order and
+refer to smaller numbers only. The last one is the written value. Nested values are written level by
+level, so depth needs no recursion, and a shared value is written once.
 
-Reading makes values of the classes of the registry and no others, whatever the file says, and
-validates all it reads; arrays are views of one copy of their bytes, and equal numbers, texts and
-tuples of these are one. Whatever is wrong with a file is a ``CheckpointError`` that names it. Cost:
+Decoding creates only values of registered classes, regardless of the file, and validates
+everything. Arrays are views of one copy of their bytes; equal numbers, texts and tuples of these
+are one object. A fault in a file is a ``CheckpointError`` with its name. Cost:
 docs/decisions/0014-plans-are-data.md.
 """
 
@@ -64,7 +65,7 @@ class _Group(NamedTuple):
 
 
 class _Writer:
-    """A document that is being written."""
+    """A document that is being encoded."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -76,22 +77,22 @@ class _Writer:
         self._count = 0
 
     def number(self, value: Any) -> int:
-        """The number of a value that has been written."""
+        """Returns the number of a value that has been written."""
         return self._numbers[id(value)]
 
     def add_array(self, array: npt.NDArray[Any]) -> int:
-        """Keeps an array; its number."""
+        """Adds an array and returns its number."""
         self.arrays.append(array)
         return len(self.arrays) - 1
 
     def add(self, root: object) -> None:
-        """Writes a value, what it refers to before it."""
+        """Writes a value after all values that it refers to."""
         for level in reversed(list(self._levels(root))):
             for group in level:
                 self._add(group)
 
     def _levels(self, root: object) -> Iterable[list[_Group]]:
-        """The value, what it refers to, and so on. A value on several levels is on the deepest."""
+        """Returns the value, the values that it refers to, and so on; each on its deepest level."""
         waiting: Iterable[Any] = [root]
         while level := self._group_by_class(waiting):
             yield level
@@ -113,7 +114,7 @@ class _Writer:
         return _Group(fields, values, fields.split(values))
 
     def _add(self, group: _Group) -> None:
-        """Writes those of these values that have not been written."""
+        """Writes the values of a group that have not been written."""
         fields = group.fields
         new = self._assign_numbers(fields, group.values)
         if not new:
@@ -128,7 +129,7 @@ class _Writer:
         self.blocks.append((tag, len(new), held))
 
     def _assign_numbers(self, fields: Fields, values: list[Any]) -> list[Any]:
-        """Numbers values; those that are new."""
+        """Numbers values and returns the new ones."""
         numbers, new = self._numbers, []
         equal = self._equal.setdefault(type(values[0]), {}) if fields.shared else None
         for value in values:
@@ -143,7 +144,7 @@ class _Writer:
 
 
 class _Reader:
-    """A document that is being read."""
+    """A document that is being decoded."""
 
     def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
         self.values: list[Any] = []
@@ -151,7 +152,7 @@ class _Reader:
         self.once: dict[Any, Any] = {}
 
     def add(self, fields: Fields, count: int, columns: list[msgspec.Raw]) -> None:
-        """Reads a block."""
+        """Decodes a block."""
         decoded_columns = [
             column.get(raw, count, self)
             for column, raw in zip(fields.columns, columns, strict=True)
@@ -160,7 +161,7 @@ class _Reader:
 
 
 def encode(root: object, registry: Registry) -> bytes:
-    """A value of a class of the registry as bytes, the same for equal values built alike."""
+    """Encodes a value of a registered class; equal values that are built alike have equal bytes."""
     writer = _Writer(registry)
     writer.add(root)
     arrays = [(a.dtype.str, len(a)) for a in writer.arrays]
@@ -176,11 +177,11 @@ def encode(root: object, registry: Registry) -> bytes:
 
 
 def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
-    """The value of this class that the bytes hold. Raises one of ``WRONG`` if they hold none."""
+    """Decodes a value of this class. Raises one of ``WRONG`` for other bytes."""
     end = _head_end(data)
     tags, blocks, arrays = _HEAD.decode(data[_START:end].data)
     classes = [_class_of_tag(tag, names, registry) for tag, names in tags]
-    # what is kept as long as the arrays are is theirs alone, without the head
+    # the arrays keep only their own bytes in memory, without the head
     reader = _Reader(_views(data[end + -end % 8 :].copy(), arrays))
     for tag, count, columns in blocks:
         reader.add(classes[tag], count, columns)
@@ -191,7 +192,7 @@ def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
 
 
 def read_file(path: Path, cls: type[T], registry: Registry) -> T:
-    """The value of this class that a file holds. Raises ``CheckpointError``."""
+    """Reads a value of this class from a file. Raises ``CheckpointError``."""
     try:
         return decode(np.fromfile(path, np.uint8), cls, registry)
     except OSError as error:
@@ -201,7 +202,7 @@ def read_file(path: Path, cls: type[T], registry: Registry) -> T:
 
 
 def _head_end(data: npt.NDArray[np.uint8]) -> int:
-    """Where the head ends, in bytes that are as they were written."""
+    """Returns the end of the head, after validating the checksum."""
     start = data[:_START].tobytes()
     if len(start) < _START or not start.startswith(MAGIC):
         raise ValueError("it is cut short, or none of Levada's")
@@ -217,7 +218,7 @@ def _head_end(data: npt.NDArray[np.uint8]) -> int:
 
 
 def _views(data: npt.NDArray[np.uint8], arrays: list[tuple[str, int]]) -> list[npt.NDArray[Any]]:
-    """The arrays, which fill the bytes."""
+    """Returns the arrays, which fill the bytes."""
     at = 0
     views: list[npt.NDArray[Any]] = []
     for dtype, count in arrays:
@@ -232,7 +233,7 @@ def _views(data: npt.NDArray[np.uint8], arrays: list[tuple[str, int]]) -> list[n
 
 
 def _class_of_tag(tag: str, names: list[str], registry: Registry) -> Fields:
-    """The class of a tag, if it has the same fields."""
+    """Returns the class of a tag if it has the same fields."""
     if tag not in registry.classes:
         raise ValueError(f"this version of Levada does not know the tag {tag!r}")
     fields = registry.fields(registry.classes[tag])

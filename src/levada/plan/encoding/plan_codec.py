@@ -1,7 +1,7 @@
-"""The tags of what plans are made of; plans and group tables as files.
+"""Defines the tags of the classes in plans, and encodes plans and group tables.
 
-A class that becomes part of a plan gets a line here; a tag stays what it is, whatever becomes of
-the class. What a tag's fields mean may change with the format of checkpoints only
+Each class in a plan needs a line here. A tag never changes, even if the class is renamed or moved.
+The meaning of a tag's fields may change only with the format of checkpoints
 (``checkpoint/checkpoint_folder.py``).
 """
 
@@ -122,13 +122,14 @@ _GROUPS = Registry(
 
 
 def encode_plan(plan: Plan | PlanChange) -> bytes:
-    """A sealed plan as the bytes of its file: all of it, or what is new in it."""
+    """Returns the file content of a sealed plan: all of it, or its differences."""
     return encode(plan, _PLANS)
 
 
 def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
-    """The sealed plan that a file holds; where that says what is new in it, ``load`` gives the one
-    before (None: it is read). Raises ``CheckpointError``.
+    """Reads a sealed plan. Raises ``CheckpointError``.
+
+    If the file has differences, ``load`` returns the previous plan (None: it is read).
     """
     content = read_file(path, object, _PLANS)
     if isinstance(content, PlanChange):
@@ -143,7 +144,7 @@ def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
 
 
 def previous_path(path: Path, version: int) -> Path:
-    """The file of another version beside one."""
+    """Returns the path of another version's file in the same folder."""
     number, _, rest = path.name.partition("-")
     if not number.isdigit() or not version < int(number):
         raise unreadable(path, "the version before it is none")
@@ -151,10 +152,10 @@ def previous_path(path: Path, version: int) -> Path:
 
 
 def encode_groups(table: GroupTable) -> bytes:
-    """A group table as the bytes of its file."""
+    """Returns the file content of a group table."""
     return encode(table, _GROUPS)
 
 
 def read_groups(path: Path) -> GroupTable:
-    """The group table that a file holds. Raises ``CheckpointError``."""
+    """Reads a group table. Raises ``CheckpointError``."""
     return read_file(path, GroupTable, _GROUPS)

@@ -1,11 +1,11 @@
-"""Which classes can be written, each by a tag of its own, and what its fields' columns are.
+"""Registers the classes that can be encoded, each by a tag, and the columns of their fields.
 
 A class is written by its tag, never by its name or module, so it may be renamed and moved. Fields
-are written in their order, their names stand in the file beside the tag: a file whose tag has other
-fields than the class has now is refused.
+are written in order, and the file has their names beside the tag. A file whose tag has other fields
+than the current class is refused.
 
-*Values* are compared, and equal ones are written once. *Records* are written one by one: what holds
-arrays or mappings and so has no hash, and what is seldom equal and dear to hash.
+*Values* are compared, and equal ones are written once. *Records* are written one by one: they have
+arrays or mappings and so no hash, or are seldom equal and expensive to hash.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCALARS = (bool, int, float, str, NoneType)
 
 
 class Fields(NamedTuple):
-    """How a class is written. ``build``: so many values from their columns; ``shared``: equal
+    """The encoding of a class. ``build`` makes so many values from their columns; ``shared``: equal
     values are written once.
     """
 
@@ -38,12 +38,12 @@ class Fields(NamedTuple):
     shared: bool
 
     def split(self, values: Sequence[Any]) -> list[list[Any]]:
-        """The columns of values."""
+        """Returns the columns of values."""
         return [list(map(get, values)) for get in self.getters]
 
 
 class Registry:
-    """Classes by their tags. ``unseen``: classes that a module names for type checkers only."""
+    """Classes by their tags. ``unseen``: classes that a module imports only for type checkers."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Registry:
         self._fields: dict[type, Fields] = {}
 
     def fields(self, cls: type) -> Fields:
-        """How a class is written; found out when it is first asked for."""
+        """Returns the encoding of a class, computed at the first call."""
         if cls not in self._fields:
             self._fields[cls] = self._describe(cls)
         return self._fields[cls]
@@ -79,7 +79,7 @@ class Registry:
         return Fields(self.tags[cls], names, columns, getters, build, cls in self._shared)
 
     def column(self, hint: Any) -> c.Column:
-        """What writes and reads values of this type."""
+        """Returns the column of values of this type."""
         origin, args = get_origin(hint), get_args(hint)
         if is_plain(hint):
             return c.Sets(hint) if origin is frozenset else c.Plain(hint)
@@ -106,7 +106,7 @@ class Registry:
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    """The names of a class' fields, in order."""
+    """Returns the names of a class' fields, in order."""
     if issubclass(cls, tuple):
         return tuple(cls._fields)  # type: ignore[attr-defined]
     assert dataclasses.is_dataclass(cls), f"{cls.__qualname__} has no fields that can be written"
@@ -114,7 +114,7 @@ def field_names(cls: type) -> tuple[str, ...]:
 
 
 def is_plain(hint: Any) -> bool:
-    """Whether msgspec writes and checks values of this type by itself."""
+    """Whether msgspec encodes and validates values of this type itself."""
     if isinstance(hint, type) and get_origin(hint) is None:
         return hint in _SCALARS or (issubclass(hint, Enum) and not issubclass(hint, IntFlag))
     origin, args = get_origin(hint), get_args(hint)

@@ -1,17 +1,17 @@
-"""Queries that are equal but for where they begin become one (NiagaraCQ's equal plans, for queries
-that come while others run).
+"""Merges running queries that are equal except for their start (NiagaraCQ's equal plans, for
+queries that are added while others run).
 
     ?x :p ?y, grouped, from 3,000 on     Report, Panes, .. of elements from 3,000 on
-    the same, from 9,000 on              a set of its own, above the joins
+    the same, from 9,000 on              a set of operators of its own, above the joins
 
-Once all reports up to the instant are made at which an element from before the later start leaves
-its windows, both say the same, and have said it in their last reports (``instant``). So the later
-one begins to go over at once: a second Emit of it, muted, reads what the earlier one's reads; when
-that instant has come the next plan version has this Emit as the query's, and what the old one alone
-used goes. Nothing is planned anew, and whatever is relaxed, picked or ordered stays.
+Both queries have the same results once all reports are made up to the instant at which an element
+from before the later start leaves its windows (``switch_point``). So the later query begins to
+migrate at once: a second, muted Emit of it reads the operators of the earlier query. When that
+instant has passed, the next plan version uses this Emit and removes operators that only the old one
+used. Nothing is planned again, and relaxed joins, picks and join orders stay.
 
-Cost: a walk over the operators of each query that has come, once; of ``KNOWN`` of them a number is
-remembered by which an equal one finds it.
+Cost: one walk over the operators of each added query. ``KNOWN`` queries are remembered by a hash
+that finds equal ones.
 """
 
 from __future__ import annotations
@@ -36,28 +36,30 @@ _Alike = tuple[int, Member, tuple["_Alike", ...]]
 
 @dataclass(slots=True)
 class EqualQueryMerger:
-    """The queries that came and have not been looked at, and one of each kind of those that have
-    been, by a hash of what they do.
+    """The added queries that were not yet compared, and one compared query of each kind.
+
+    The kinds are hashes of the operators.
     """
 
     fresh: dict[str, None] = field(default_factory=dict)
     _first: dict[int, str] = field(default_factory=dict)
 
     def note_queries(self, topology: Topology) -> None:
-        """Notes the queries that the next version has and the last one had not."""
+        """Records the queries that are new in the next version."""
         free = max(KNOWN - len(self.fresh), 0)
         self.fresh |= dict.fromkeys(islice(topology._sealer.came, free))
 
     def find_pairs(
         self, topology: Topology, why_not: Callable[[str], str], room: int
     ) -> Iterator[tuple[str, str]]:
-        """(query, the one that it goes over to), at most ``room``; ``why_not``: what keeps a query
-        from it.
+        """Yields at most ``room`` pairs (query, the equal query that it migrates to).
+
+        ``why_not`` returns the obstacle of a query, if there is one.
         """
         for name in list(self.fresh)[:AT_ONCE]:
             query = topology.queries.get(name)
             if query is not None and query.since > topology.version:
-                continue  # no plan has it yet
+                continue  # not yet in a plan version
             if room <= 0:
                 return
             del self.fresh[name]
@@ -84,9 +86,7 @@ class EqualQueryMerger:
 
 
 def converge(topology: Topology, name: str, first: str) -> None:
-    """A query begins to go over to the operators of another one, which is equal and began
-    earlier.
-    """
+    """Starts the migration of a query to the operators of an equal query that started earlier."""
     query, other = topology.queries[name], topology.queries[first]
     node = topology.nodes[query.node]
     emit = node.members[query.member].over(topology.nodes[other.node].members[other.member].inputs)
@@ -100,13 +100,13 @@ def converge(topology: Topology, name: str, first: str) -> None:
 
 
 def _reads_same_operators(topology: Topology, query: QueryPlan, first: QueryPlan) -> bool:
-    """Whether two queries read the very same operators."""
+    """Whether two queries read the same operators."""
     ends = (topology.nodes[one.node].members[one.member].inputs for one in (query, first))
     return next(ends) == next(ends)
 
 
 def _query_signature(topology: Topology, query: QueryPlan) -> _Alike:
-    """What a query does, but for its name and its start."""
+    """Returns a value that equal queries share, regardless of their names and starts."""
 
     def describe(at: At) -> _Alike:
         node = topology.nodes[at[0]]

@@ -1,12 +1,14 @@
-"""A query that ran before others came is planned anew, beside what runs by now: it goes over to
-what these keep of its joins (``plan/install/shared/sides``), as to another order (``under_way``).
+"""Plans a running query again to share the join sides of queries that were added later.
 
-    q1   Join (?x :p ?y, ?x :q ?z)              its own: nobody else had a side of it
+The query migrates to the arrangements that these keep (``plan/sharing/shared_join_sides``), in the
+same way as to another join order (``running_migrations``).
+
+    q1   Join (?x :p ?y, ?x :q ?z)              its own: no other query had a side of it
     q2   StreamJoin (ArrangeStream (?x :p ?y), ?x :r ?w)
-    q1   StreamJoin (the same one, ?x :q ?z)    muted, until q1 may go over
+    q1   StreamJoin (the same one, ?x :q ?z)    muted, until q1 may migrate
 
-It comes as a newcomer would, in the order that it has. Among those who relax joins and have sides
-it is counted by its new operators from then on. The old ones go when it has gone over.
+The query is installed like a new one, in its current join order. From then on relaxations and join
+sides count it by its new operators. The old operators are removed when the migration ends.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ from levada.plan.topology.topology import Topology
 
 
 def begin_anew(topology: Topology, name: str, query: Query, start: int) -> RunningMigration | None:
-    """Installs the operators of a query beside what there is; None: nothing is kept that it could
-    read, or it is never behind ``start``, which is behind all that its streams have said.
+    """Installs operators of a query that share what exists now.
+
+    None: there is no arrangement that it could read, or the migration would never end. ``start`` is
+    after all elements that its streams have had.
     """
     topology.install()
     query_plan = topology.queries[name]
@@ -55,7 +59,7 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Runni
 def _install_newcomer(
     topology: Topology, name: str, query: Query, start: int
 ) -> tuple[Shape, int, list[RunningConjunction]]:
-    """The last operator of a query as a newcomer's, and what it joins."""
+    """Returns the last operator of a query, installed like a new query, and its conjunctions."""
     query_plan = topology.queries[name]
     orders = Orders(units_of(query_plan.manner.order))
     lowered, installer = lower_again(topology, name, query, start, orders)
@@ -73,7 +77,7 @@ def _install_newcomer(
 
 
 def _plan_newcomer(topology: Topology, one: Newcomer) -> Op:
-    """The last operator of a query, noted as a newcomer's."""
+    """Returns the last operator of a query, registered like a new query."""
     topology.relaxations.forget(one.name)
     topology._families.forget(one.name)
     topology.sides.forget(topology._common, one.name)
@@ -82,7 +86,7 @@ def _plan_newcomer(topology: Topology, one: Newcomer) -> Op:
 
 
 def _site(topology: Topology, last: At) -> str:
-    """In which region the operators of a query stand: the first ones have its name."""
+    """Returns the region of a query's operators; its leaves have the region's name."""
     waiting = [last]
     while waiting:
         number, member = waiting.pop()

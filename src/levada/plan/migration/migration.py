@@ -1,4 +1,4 @@
-"""A switch that is under way, as the catalog of a plan version has it."""
+"""A running migration, as the catalog of a plan version stores it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from levada.core.frozen import frozen
 
 @frozen
 class PlanMigration:
-    """A query's second Emit (``node``, ``member``), muted. ``start``: from there on it counts;
-    ``behind``: once all reports up to there are made it may take the place of the first (ms of
-    event time). ``since``: the first plan version that has it. ``order``: how it is joined.
+    """The second Emit (``node``, ``member``) of a query, which is muted.
+
+    ``start``: elements count from here on. ``behind``: the Emit may replace the first one when all
+    reports up to here are made (ms of event time). ``since``: the first plan version that has it.
+    ``order``: its join orders.
     """
 
     name: str
@@ -25,7 +27,7 @@ class PlanMigration:
 
 
 def show_switches(behind: Mapping[str, int]) -> Iterator[str]:
-    """The queries that go over to other orders, and when they have, in lines.
+    """Yields lines with the queries that migrate, and the instants at which they have migrated.
 
     >>> list(show_switches({"q": 8000}))[1]
     '  q: once its reports up to 1970-01-01T00:00:08Z are made'

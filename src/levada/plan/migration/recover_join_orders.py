@@ -1,9 +1,10 @@
-"""What a query joins that goes on from a run before: where the rows of its parts and joins are.
+"""Finds the conjunctions of a query that continues from an earlier run: the places of its parts and
+joins.
 
-It is lowered in its order, which the plan has (``Manner.order``), and its operators are walked side
-by side with the members from its Emit down: what each reads is the same, however many columns
-others want of it. Where they differ (it picks from a relaxed join) nothing is known of the query,
-and it keeps its order. No result depends on it. Cost: as of a query that comes.
+The query is lowered in the join order that its plan has (``QuerySettings.order``). Its operators
+and the members below its Emit are then walked side by side. The inputs of both are the same, even
+if other queries read more columns. If they differ (the query picks from a relaxed join), nothing is
+recovered, and the query keeps its order. No result depends on it. Cost: as of an added query.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from levada.plan.topology.topology import Topology
 def recover_conjunctions(
     topology: Topology, name: str, query: Query, *, empty_reports: bool
 ) -> bool:
-    """Notes what a query joins; whether all of it has been found."""
+    """Records the conjunctions of a query; returns whether all were found."""
     query_plan = topology.queries[name]
     orders = Orders(units_of(query_plan.manner.order))
     lowered = lower(
@@ -59,13 +60,13 @@ def recover_conjunctions(
 
 
 def _site(topology: Topology, places: Mapping[int, At]) -> str:
-    """In which region operators stand: their first ones have its name (``Steps.site``)."""
+    """Returns the region of operators; their leaves have its name (``Steps.site``)."""
     names = (topology.nodes[number].members[member].query for number, member in places.values())
     return next((name[1:] for name in names if name.startswith("+")), "")
 
 
 def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
-    """Of each operator below a root the member that it is; None: they do not fit."""
+    """Returns the member of each operator below a root; None: operators and members differ."""
     places: dict[int, At] = {}
     waiting = [(base_of(root), at)]
     while waiting:
@@ -73,7 +74,7 @@ def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
         if id(op) in places:
             continue
         node = topology.nodes[number]
-        if isinstance(node.shape.step, s.Arrange):  # no operator of the query as it was lowered
+        if isinstance(node.shape.step, s.Arrange):  # not an operator of the lowered query
             number, member = node.inputs[0], node.members[member].inputs[0]
             node = topology.nodes[number]
         step = node.shape.step

@@ -1,13 +1,12 @@
-"""Which queries that run would be better off in another order of joins: asked now and then, of some
-at a time.
+"""Proposes running queries for another join order, some queries at a time.
 
-    look      of up to ``MOST`` queries in turn; those that have the whole of a join in common go
-              over together, since alone none of them would save it
-    patience  of a query that has gone over n times the next 2**n looks ask nothing: measures of an
-              order that does not run are guesses, and may be wrong again and again
+    look      up to ``MOST`` queries in turn. Queries that share a whole join migrate together,
+              since a single one would not save it
+    patience  a query that has migrated n times is skipped for 2**n looks: the measures of an order
+              that does not run are estimates, and may be wrong repeatedly
 
-A query of which a better order is known and that cannot go over is told, once. Only queries that
-came in this run are known; the last ``plan.sharing.join_orders.running_subjoins.FEW`` of them.
+A query with a better order that cannot migrate is recorded once. Only queries that were added in
+this run are considered, the last ``plan.sharing.join_orders.running_subjoins.FEW`` of them.
 """
 
 from __future__ import annotations
@@ -31,8 +30,10 @@ PICKS = "it picks from a join that others relax"
 
 @frozen
 class ReorderProposal:
-    """A query that is to go over: the orders of its conjunctions, the new one as a text, what it
-    adds and what the old one does (ns for each element of the streams).
+    """A query that should migrate: the orders of its conjunctions, and the new order as a text.
+
+    ``cost``, ``current_cost``: the cost that the new and the current order add (ns for each element
+    of the streams).
     """
 
     name: str
@@ -44,7 +45,7 @@ class ReorderProposal:
 
 @dataclass(slots=True)
 class Reoptimizer:
-    """What has been asked; ``times``: how often each query has gone over."""
+    """The state of the search; ``times``: the number of migrations of each query."""
 
     looks: int = 0
     times: dict[str, int] = field(default_factory=dict)
@@ -53,14 +54,16 @@ class Reoptimizer:
     _next: int = 0
 
     def note_migration(self, name: str) -> None:
-        """A query has gone over, or should have."""
+        """Records that a query has migrated, or should have."""
         self.times[name] = self.times.get(name, 0) + 1
         self._until[name] = self.looks + (1 << min(self.times[name], PATIENCE))
 
     def propose(
         self, topology: Topology, why_not: Callable[[str], str]
     ) -> Iterator[ReorderProposal]:
-        """The queries that are to go over now; ``why_not``: what keeps one from it, if anything."""
+        """Yields the queries that should migrate now; ``why_not`` returns the obstacle
+        of a query.
+        """
         self.looks += 1
         there = topology.orders.standing
         for known in (self.times, self._until):
@@ -90,8 +93,9 @@ class Reoptimizer:
         why_not: Callable[[str], str],
         looked: set[At | None],
     ) -> Iterator[ReorderProposal]:
-        """A query, and those that have a whole join in common with it; of those who share one the
-        first that may go over is asked for all (``looked``).
+        """Yields a query and those that share a whole join with it.
+
+        The first of these that may migrate is examined for all (``looked``).
         """
         for followed in list(topology.orders.standing[name]):
             names, together = [name], _queries_in_common(topology, followed)
@@ -124,7 +128,7 @@ class Reoptimizer:
             return
 
     def _record_obstacle(self, topology: Topology, name: str, why: str, order: str) -> None:
-        """A better order that cannot be gone over to."""
+        """Records once that a query cannot migrate to a better order."""
         if name not in self._reported:
             self._reported.add(name)
             message = f"{name} would add less by {order}, and keeps its order: {why}"
@@ -133,7 +137,7 @@ class Reoptimizer:
     def _propose_forced(
         self, topology: Topology, names: Sequence[str], why_not: Callable[[str], str]
     ) -> Iterator[ReorderProposal]:
-        """As who forces orders says."""
+        """Yields queries for the orders that a caller forces."""
         forced = topology.orders.forced
         assert forced is not None, "who says the orders"
         for name in names:
@@ -151,18 +155,18 @@ class Reoptimizer:
 
 
 def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int, Sequence[Tree]]:
-    """The orders of all conjunctions of a query, of which some are others."""
+    """Returns the orders of all conjunctions of a query, with these replaced."""
     current_trees = {one.number: one.conjunction.tree for one in topology.orders.standing[name]}
     return {number: (tree,) for number, tree in {**current_trees, **trees}.items()}
 
 
 def _root_member(followed: RunningConjunction) -> At | None:
-    """Where the rows of a whole conjunction are."""
+    """Returns the member that joins a whole conjunction."""
     return followed.places.get((1 << len(followed.conjunction.parts)) - 1)
 
 
 def _queries_in_common(topology: Topology, followed: RunningConjunction) -> list[str]:
-    """The queries that have the whole of a conjunction in common."""
+    """Returns the queries that share the whole of a conjunction."""
     at = _root_member(followed)
     return [
         name
@@ -172,5 +176,7 @@ def _queries_in_common(topology: Topology, followed: RunningConjunction) -> list
 
 
 def _find_obstacle(topology: Topology, name: str) -> str:
-    """What of its place among others keeps a query from going over."""
+    """Returns the reason why a query cannot migrate because of its relations to others;
+    "": none.
+    """
     return PICKS if picks_from_shared_join(topology, name) else ""

@@ -1,15 +1,15 @@
-"""Switches that are under way: of a query that runs a second set of operators, in another order of
-joins, up to an Emit of its own (STREAMREUSE, 5; docs/decisions/0095-switching-orders.md).
+"""Runs migrations: a query has a second set of operators in another join order, up to an Emit of
+its own (STREAMREUSE, section 5; docs/decisions/0095-switching-orders.md).
 
-    begin     the set comes as a newcomer's: it counts what comes from its start on, and its Emit is
-              muted. A use of its own keeps it, as a query keeps its operators
-    finish    the next plan version has this Emit as the query's, and what the old one alone used
-              goes (``instant`` says when)
-    a query that goes takes its switch along (``Topology.remove``)
+    begin     installs the set like that of a new query. It counts elements from its start on, and
+              its Emit is muted. A use of its own keeps it, as a query keeps its operators
+    finish    the next plan version uses this Emit for the query, and removes the members that only
+              the old Emit used (``switch_point`` defines the instant)
+    removing a query also removes its migration (``Topology.remove``)
 
-So a plan version is the instant, and each version has the one Emit or the other. Beside the query's
-numbers nothing is another: its start, since when it is there, its end. All of it is in the catalog
-of the version, so a run that goes on has what the one before had.
+So the migration happens at a plan version, and each version has either Emit. The query's start, its
+first version and its end do not change. The catalog of the version contains all of it, so a later
+run continues the migration.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)
 
 @frozen
 class RunningMigration:
-    """A switch with what its operators join."""
+    """A migration with the conjunctions of its operators."""
 
     switch: PlanMigration
     joins: Sequence[RunningConjunction]
@@ -51,9 +51,10 @@ def begin(
     start: int,
     units: Mapping[int, Sequence[Tree]],
 ) -> RunningMigration | None:
-    """Installs the operators of a query in the order of ``units``; None: its results would have
-    another form, so it stays. ``start``: behind all that its streams have said. It stays where it
-    stands.
+    """Installs the operators of a query in the order of ``units``.
+
+    None: the results would have another form, so the query stays. ``start``: after all elements
+    that its streams have had. The site of the query stays the same.
     """
     topology.install()
     query_plan, before = topology.queries[name], topology.orders.standing[name][0].installer
@@ -92,8 +93,8 @@ def begin(
 def lower_again(
     topology: Topology, name: str, query: Query, start: int, orders: Orders
 ) -> tuple[Op, Installer]:
-    """The last operator of a query that is planned once more, and what installs it from the next
-    version on.
+    """Returns the last operator of a query that is planned again, and its installer for the next
+    version.
     """
     lowered = lower(
         query, topology.facts, replaceable=topology.replaceable, joins=topology.joins,
@@ -106,13 +107,14 @@ def lower_again(
 
 
 def is_reordering(topology: Topology, name: str) -> bool:
-    """Whether a query goes over to another order, and not to what an equal one has."""
+    """Whether a query migrates to another join order, not to the operators of an equal query."""
     return topology.switches[name].order != topology.queries[name].manner.order
 
 
 def finish(topology: Topology, name: str) -> None:
-    """The query has the operators of its switch from the next version on; if its joins are others
-    who relaxes joins counts it no more.
+    """Gives the query the operators of its migration from the next version on.
+
+    If its joins change, relaxations no longer count it.
     """
     anew = is_reordering(topology, name)
     switch, old = topology.switches.pop(name), topology.queries[name]
@@ -127,9 +129,7 @@ def finish(topology: Topology, name: str) -> None:
 
 
 def members_to_remove(topology: Topology, names: Sequence[str]) -> frozenset[At]:
-    """The members that would go with these queries: nobody else uses them. Cost: by those that do
-    go.
-    """
+    """Returns the members that only these queries use. Cost: linear in these members."""
     left: dict[At, int] = {}
     waiting = [(topology.queries[n].node, topology.queries[n].member) for n in names]
     while waiting:
@@ -142,7 +142,7 @@ def members_to_remove(topology: Topology, names: Sequence[str]) -> frozenset[At]
 
 
 def picks_from_shared_join(topology: Topology, name: str) -> bool:
-    """Whether a query picks from a join that others relax."""
+    """Whether a query picks from a relaxed join."""
     query = topology.queries[name]
     waiting, seen = [(query.node, query.member)], set[At]()
     while waiting:

@@ -34,7 +34,7 @@ _CHOICES = frozenset((AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT))
 
 
 def why_not(query: a.Query, *, empty_reports: bool) -> str:
-    """Why a query is not switched; "": it may be."""
+    """Returns why a query is not switched; "": it may be."""
     kinds = {on.window.kind for on in query.windows}
     differences = query.output is not Output.RSTREAM
     reasons = {
@@ -58,8 +58,9 @@ def why_not(query: a.Query, *, empty_reports: bool) -> str:
 
 
 def switch_instant(query: QueryPlan, start: int) -> int:
-    """The instant up to which reports must have been made before a query is switched to operators
-    of this ``start``; MAX: there is none.
+    """Returns the instant up to which reports must be made before a query switches to ``start``.
+
+    MAX: there is none.
 
     >>> from levada.core.query_model import Form, StreamWindow
     >>> from levada.core.event_time import Window
@@ -76,7 +77,7 @@ def switch_instant(query: QueryPlan, start: int) -> int:
 
 
 def reported_until(query: QueryPlan, watermarks: Mapping[str, int]) -> int:
-    """The instant up to which all reports of a query have been made (``windows/reports``)."""
+    """Returns the instant up to which all reports of a query have been made."""
     w = min((watermarks.get(on.stream, MIN) for on in query.windows), default=MIN)
     windows = [on.window for on in query.windows] + [query.clock] * (query.clock is not None)
     closes = all(
@@ -91,6 +92,6 @@ def _has_static_part(node: a.Node) -> bool:
 
 
 def _has_choosing_aggregate(node: a.Node) -> bool:
-    """Whether an aggregate chooses among values, or their order."""
+    """Whether an aggregate chooses among values or depends on their order."""
     choices = (isinstance(e, Aggregate) and e.function in _CHOICES for e in expressions(node))
     return any(choices) or any(map(_has_choosing_aggregate, children(node)))

@@ -1,8 +1,9 @@
-"""Sealing: nodes of the catalog become those that workers have, arrays for dictionaries.
+"""Seals a topology: turns nodes of the catalog into nodes of the execution plan, with arrays
+instead of dictionaries.
 
-A node whose members are what they were in the version before stays the same object, with what is
-known of it; if only its readers are others, or which of its members are new, it is revised. So a
-version costs by what is another in it (``plan/execution``), and by some passes over arrays.
+A node with the same members as in the previous version stays the same object, with its facts. If
+only its readers or its new members differ, it is revised. So the cost of a version is proportional
+to its changes (``plan/execution``), plus some passes over arrays.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ _TIMED = ("windows", "streams", "start", "show_empty", "nonempty")
 
 @frozen
 class _Columns:
-    """The members of a node by columns: their starts, the members of each input that they read,
-    the plan versions that they came with; empty places are as the first that is there.
+    """The members of a node as columns: starts, input members, and the plan versions that added
+    them.
+
+    Empty places have the values of the first living member.
     """
 
     starts: Longs
@@ -37,7 +40,7 @@ class _Columns:
 
     @staticmethod
     def from_node(node: CatalogNode) -> _Columns:
-        """Those of a node."""
+        """Returns the columns of a node."""
         table = node.members.table()
         windows = np.array([bool(member_windows) for member_windows in table.windows], np.bool_)
         starts = np.where(windows, np.array(table.start, np.int64), MIN)
@@ -47,14 +50,12 @@ class _Columns:
 
 
 class ExecutionPlanBuilder:
-    """Seals the versions of one topology, one after the other. ``came``: the queries that came
-    since the last one.
-    """
+    """Seals the versions of one topology in order; ``came``: the queries since the last version."""
 
     def __init__(self) -> None:
         self.came: dict[str, None] = {}
         self._left: dict[str, None] = {}
-        self._sealed: dict[int, PlanNode] = {}  # of the last version, before they were widened
+        self._sealed: dict[int, PlanNode] = {}  # nodes of the last version, before widening
         self._columns: dict[int, _Columns] = {}
         self._edges: dict[tuple[int, int], Consumer] = {}
         self._last: Plan | None = None
@@ -62,7 +63,7 @@ class ExecutionPlanBuilder:
     def nodes(
         self, nodes: Nodes, order: Sequence[int], streams: Sequence[str], had: int
     ) -> dict[int, PlanNode]:
-        """All nodes, sealed; ``had``: the last plan version that an epoch has had."""
+        """Returns all sealed nodes; ``had``: the last plan version that an epoch has used."""
         changed = {n for n, node in nodes.items() if node.members.changed or n not in self._sealed}
         self._columns = {n: self._columns[n] for n in nodes if n not in changed} | {
             n: _Columns.from_node(nodes[n]) for n in changed
@@ -85,14 +86,16 @@ class ExecutionPlanBuilder:
         return dict(self._sealed)
 
     def queries(self, there: Mapping[str, QueryPlan]) -> Mapping[str, QueryPlan]:
-        """All queries as they are now, of which the last version had all but those that came."""
+        """Returns all current queries; the last version had all of them except those that were
+        added.
+        """
         if self._last is None:
             return dict(there)
         return self._last.queries_after({name: there[name] for name in self.came}, self._left)
 
     def settle(self, plan: Plan) -> Plan:
-        """A plan whose relaxed joins have been widened, with those of the last version that are so
-        wide already.
+        """Widens the relaxed joins of a plan; reuses those of the last version that are wide
+        enough.
         """
         if self._last is None:
             return plan
@@ -104,20 +107,20 @@ class ExecutionPlanBuilder:
         return replace(plan, nodes={**plan.nodes, **kept}) if kept else plan
 
     def remove_query(self, name: str) -> None:
-        """A query goes."""
+        """Records the removal of a query."""
         before = self._last is not None and name in self._last.queries
-        if self.came.pop(name, name) is not None or before:  # else no version had it
+        if self.came.pop(name, name) is not None or before:  # otherwise no version has had it
             self._left[name] = None
 
     def change(self, plan: Plan) -> PlanChange | None:
-        """What a version has that the last one had not; None for the first."""
+        """Returns the difference of a version from the previous one; None for the first."""
         last, self._last = self._last, plan
         difference = None if last is None else change_of(last, plan, self.came, self._left)
         self.came, self._left = {}, {}
         return difference
 
     def _consumers(self, nodes: Nodes, changed: Collection[int]) -> dict[int, tuple[Consumer, ...]]:
-        """The edges to each node's readers."""
+        """Returns the edges to each node's readers."""
         consumers: dict[int, list[Consumer]] = {n: [] for n in nodes}
         edges: dict[tuple[int, int], Consumer] = {}
         for n, node in nodes.items():
@@ -134,7 +137,7 @@ class ExecutionPlanBuilder:
         return {n: tuple(node_consumers) for n, node_consumers in consumers.items()}
 
     def _fan(self, number: int, node: CatalogNode, i: int, producers: int) -> FanOut:
-        """CSR from the producer's members to this node's, the living ones only."""
+        """Returns the CSR map from the producer's living members to this node's members."""
         living = np.array(node.members.living_numbers(), np.int64)
         sources = self._columns[number].below[i][living]
         order = np.argsort(sources, kind="stable")
@@ -145,7 +148,7 @@ class ExecutionPlanBuilder:
         return FanOut(offsets, members, identity and bool((sources[order] == members).all()))
 
     def _newest(self, nodes: Nodes, order: Sequence[int]) -> dict[int, Longs]:
-        """Of each node's members the latest start of those that read them, and their own."""
+        """Returns for each member the latest start of itself and of the members that read it."""
         starts = {n: self._columns[n].starts.copy() for n in nodes}
         for number in reversed(order):
             if int(starts[number].max()) > MIN:
@@ -155,7 +158,11 @@ class ExecutionPlanBuilder:
         return starts
 
     def _home(self, number: int, node: CatalogNode, plan_nodes: Mapping[int, PlanNode]) -> Longs:
-        """What is exchanged by itself is at home there; what follows in place has the same home."""
+        """Returns the home number of each member.
+
+        A member with a home exchange has its own home; a member without an exchange has its
+        input's.
+        """
         members = np.arange(node.members.places, dtype=np.int64)
         for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
             if edge.exchange == ():
@@ -168,7 +175,7 @@ class ExecutionPlanBuilder:
 def _build_node(
     number: int, node: CatalogNode, streams: Mapping[str, int], home: Longs
 ) -> PlanNode:
-    """A node as its members say it."""
+    """Returns a sealed node from the members of a catalog node."""
     living, kinds = node.members.kinds(*_TIMED)
     rows = node.members.places
     places = np.zeros(rows, np.int64)
@@ -194,7 +201,7 @@ def _build_node(
 def _reuse_node(
     old: PlanNode, consumers: tuple[Consumer, ...], fresh: Bools, newest: Longs
 ) -> PlanNode:
-    """A node of the same members: itself, if nothing else is another."""
+    """Returns a sealed node with the same members: the same object if nothing else differs."""
     same = len(consumers) == len(old.consumers) and all(
         one is other for one, other in zip(consumers, old.consumers, strict=True)
     )
@@ -204,7 +211,7 @@ def _reuse_node(
 
 
 def _same(node: PlanNode, old: PlanNode) -> bool:
-    """Whether a widened node is that of before, but for its readers and what is new."""
+    """Whether a widened node equals the previous one, except for its readers and new members."""
     if node.members is not old.members or node.schedules is not old.schedules:
         return False
     return all(

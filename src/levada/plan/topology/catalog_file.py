@@ -1,10 +1,10 @@
-"""The catalog as a file: a topology with the identities of its queries, written beside its plan;
-of one that comes after another what is new in it, as of the plan (``plan/execution``).
+"""Writes the catalog to a file: a topology with the identities of its queries, beside its plan.
 
-What follows from the rest is not written: the tables that find a node by its shape and a member's
-number by the member, the queries' streams, how often a member is used. A shape is written as its
-step and its edges to other nodes, since the inputs of a node's shape are the shapes of nodes that
-were there before.
+The file of a later version contains only differences, as that of the plan (``plan/execution``).
+
+Derived tables are not written: nodes by shape, numbers by member, streams of queries, and numbers
+of uses. A shape is written as its step and its edges to other nodes, since the input shapes of a
+node are the shapes of earlier nodes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from levada.plan.topology.topology import Topology
 
 @dataclass(frozen=True)
 class KeptNode:
-    """A node of the catalog. ``members`` are the living ones, ``at`` their numbers; ``born`` of all
-    places.
+    """A node of the catalog. ``members``: the living members, ``at``: their numbers; ``born``: the
+    plan versions that added all places.
     """
 
     number: int
@@ -53,9 +53,10 @@ class KeptNode:
 
 @dataclass(frozen=True)
 class Catalog:
-    """A topology and the identities of its queries; with ``base`` what is new in it after that
-    version (0: all of it is here). ``there``: the nodes that there are. ``gone``: the queries of
-    the version before that are no more.
+    """A topology and the identities of its queries.
+
+    ``base``: the version from which this file has the differences (0: it is complete). ``there``:
+    the existing nodes. ``gone``: the queries of the previous version that were removed.
     """
 
     base: int
@@ -88,8 +89,9 @@ CATALOGS = Registry(
 def encode_catalog(
     topology: Topology, identities: Mapping[str, str], change: PlanChange | None = None
 ) -> bytes:
-    """A topology and the identities of its queries as the bytes of their file; with ``change`` what
-    is new in them, as in the plan.
+    """Returns the file content of a topology and the identities of its queries.
+
+    With ``change`` it contains only differences, as that of the plan.
     """
     topology.install()
     new = topology.nodes if change is None else change.nodes
@@ -113,7 +115,7 @@ def encode_catalog(
 
 
 def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
-    """The topology in a file, and the identities of its queries. Raises ``CheckpointError``."""
+    """Reads a topology and the identities of its queries. Raises ``CheckpointError``."""
     last = read_file(path, Catalog, CATALOGS)
     queries, identities, nodes = _collect_catalogs(path, last)
     topology = Topology(last.facts, last.replaceable)
@@ -131,7 +133,7 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
 
 
 def read_queries(path: Path) -> tuple[dict[str, QueryPlan], dict[str, str]]:
-    """The queries of the catalog in a file and their identities. Raises ``CheckpointError``."""
+    """Reads the queries of a catalog and their identities. Raises ``CheckpointError``."""
     queries, identities, _ = _collect_catalogs(path, read_file(path, Catalog, CATALOGS))
     return queries, identities
 
@@ -139,7 +141,7 @@ def read_queries(path: Path) -> tuple[dict[str, QueryPlan], dict[str, str]]:
 def _collect_catalogs(
     path: Path, last: Catalog
 ) -> tuple[dict[str, QueryPlan], dict[str, str], dict[int, KeptNode]]:
-    """All queries, their identities and nodes, from the last whole catalog on."""
+    """Returns all queries, their identities and nodes, from the last complete catalog on."""
     chain = [last]
     at = path
     while chain[-1].base:
@@ -175,7 +177,7 @@ def _keep(number: int, node: CatalogNode) -> KeptNode:
 
 
 def _restore(topology: Topology, kept: KeptNode) -> None:
-    """Puts a node where it was."""
+    """Puts a node back in its place."""
     below = [topology.nodes[i].shape for i in kept.inputs]
     inputs = tuple(zip(below, kept.edges, strict=True))
     shape = Shape(kept.step, kept.stage, inputs, kept.layout, kept.generation)

@@ -26,8 +26,8 @@ from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import FULL
 from levada.plan.execution.shapes import Member, Shape
 
-EMPTY = register(f"{__name__}.EMPTY", 512)  # empty places that are not worth a new node
-SHARE = 4  # nor so many for each living member
+EMPTY = register(f"{__name__}.EMPTY", 512)  # with up to this many empty places a node is not spent
+SHARE = 4  # nor with up to this many for each living member
 
 
 class Members:
@@ -62,15 +62,15 @@ class Members:
 
     @property
     def rows(self) -> list[Member | None]:
-        """A member for each place, None where it is empty."""
+        """The member of each place, None where it is empty."""
         return [self._held[at] if there else None for at, there in enumerate(self._held.alive)]
 
     def find(self, member: Member) -> int:
-        """The number of a member; -1: it is not there."""
+        """Returns the number of a member; -1: it does not exist."""
         return self._held.find(member)
 
     def add(self, member: Member, version: int) -> int:
-        """The number of a member that is new."""
+        """Adds a new member and returns its number."""
         self.changed = True
         self._there += 1
         self.uses.append(0)
@@ -78,7 +78,7 @@ class Members:
         return self._held.add(member)
 
     def drop(self, at: int) -> None:
-        """Leaves a place empty."""
+        """Empties a place."""
         assert self._held.alive[at], "a member goes once"
         self._held.remove(at)
         self._there -= 1
@@ -92,19 +92,23 @@ class Members:
         return self._there > 0
 
     def is_spent(self, version: int) -> bool:
-        """Whether new members of this plan version had better go to a new node: too many are gone,
-        or so many are there that each version would say them all again.
+        """Whether new members of this plan version should go to a new node.
+
+        Either too many places are empty, or the node has so many members that rewriting them in
+        each version is too expensive.
         """
         if self.places >= FULL and self.born[0] < version:
             return True
         return self.places - self._there >= max(EMPTY, SHARE * self._there)
 
     def living_numbers(self) -> list[int]:
-        """The numbers of those that are there, ascending."""
+        """Returns the numbers of the living members, ascending."""
         return self._held.living_numbers()
 
     def kinds(self, *fields: str) -> tuple[list[Member], list[int]]:
-        """Those that are there by these fields: one of each kind, and the kind of each."""
+        """Groups the living members by these fields: one member of each kind, and the kind of each
+        member.
+        """
         index: dict[object, int] = {}
         of = [index.setdefault(key, len(index)) for key in self._held.kinds(fields)]
         living, firsts = self.living_numbers(), dict[int, int]()
@@ -113,21 +117,21 @@ class Members:
         return [self._held[at] for at in firsts.values()], of
 
     def table(self) -> MemberTable:
-        """A member for each place; empty ones show the first that is there."""
+        """Returns the member of each place; empty places have the first living member."""
         there = self.alive()
         return self._held.table(np.where(there, np.arange(len(there)), there.argmax()).tolist())
 
     def living_members(self) -> MemberTable:
-        """The members that are there."""
+        """Returns the living members."""
         return self._held.table(self.living_numbers())
 
     def alive(self) -> Bools:
-        """Which places are not empty."""
+        """Returns for each place whether it is not empty."""
         return self._held.mask()
 
 
 class _Index(Mapping[Member, int]):
-    """The members of a table with their numbers."""
+    """A mapping from the members of a table to their numbers."""
 
     def __init__(self, held: MemberColumns, size: int) -> None:
         self._held, self._size = held, size
@@ -154,6 +158,6 @@ class CatalogNode:
 
 
 def is_alive(nodes: Mapping[int, CatalogNode], at: tuple[int, int]) -> bool:
-    """Whether there is a member of this node and number."""
+    """Whether a member of this node and number exists."""
     node = nodes.get(at[0])
     return node is not None and node.members.uses[at[1]] > 0

@@ -1,16 +1,16 @@
-"""The channels of a topology: from which operator to which rows go, how they are grouped on the
-way, and why an exchange is there or is spared.
+"""Lists the channels of a topology: the edges, the grouping of their rows, and the reason for an
+exchange or for its absence.
 
     local          rows stay in their task
     field (slots)  rows go to the partition of these slots' terms: equal keys meet
     home           all rows of a member go to one partition
     all            all rows go to all partitions
 
-Rows that an exchange has brought together by some keys are together by these until the next one
-(KATTS' compatible fields: Fischer, Scharrenbach, Bernstein 2013, 3.2). So an operator above that
-needs equal keys together, and reads them where they are, needs none. Nothing here decides: it says
-what ``plan/physical/partitioning`` has decided, and what of its rows a task sends home
-(``plan/execution``). Cost: linear in the edges.
+Rows that an exchange has grouped by some keys stay grouped until the next exchange (KATTS'
+compatible fields: Fischer, Scharrenbach, Bernstein 2013, 3.2). So an operator that needs equal keys
+together, and reads grouped rows, needs no exchange. This module makes no decisions. It shows those
+of ``plan/physical/partitioning``, and the rows that a task sends home (``plan/execution``). Cost:
+linear in the edges.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ Kind = Literal["local", "field", "home", "all"]
 
 @frozen
 class Channel:
-    """An edge: ``producer`` and ``consumer`` are numbers of nodes. ``slots``: of the consumer's
-    input, by which rows are grouped (field). ``why``: a sentence without its dot.
+    """An edge between the nodes ``producer`` and ``consumer`` (numbers).
+
+    ``slots``: the slots of the consumer's input that group rows (field). ``why``: a sentence
+    without its final dot.
     """
 
     producer: int
@@ -42,7 +44,7 @@ class Channel:
 
     @property
     def grouping(self) -> str:
-        """The grouping in a word.
+        """The grouping as a word.
 
         >>> Channel(0, 1, 0, "field", (0, 1), "").grouping
         'field(0,1)'
@@ -51,7 +53,7 @@ class Channel:
 
 
 def channels(topology: Topology) -> Iterator[Channel]:
-    """All edges of a topology, by consumer."""
+    """Yields all edges of a topology, by consumer."""
     for number in topology.order():
         node = topology.nodes[number]
         edges = zip(node.inputs, node.shape.inputs, strict=True)
@@ -65,7 +67,7 @@ def channels(topology: Topology) -> Iterator[Channel]:
 
 
 def kind_of(edge: Edge) -> Kind:
-    """How the rows of an edge are grouped."""
+    """Returns the grouping of the rows of an edge."""
     if edge.exchange is None:
         return "local"
     if edge.exchange == TO_ALL:
@@ -90,12 +92,12 @@ def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> st
 
 
 def _explain_placement(topology: Topology, number: int) -> str:
-    """By what the last exchange below a node, or into it, has brought its rows together."""
+    """Returns how the last exchange below a node, or into it, has grouped its rows."""
     node = topology.nodes[number]
     for producer, (_, edge) in zip(node.inputs, node.shape.inputs, strict=True):
         kind = kind_of(edge)
         if kind == "all":
-            continue  # the others say where its rows are
+            continue  # the other inputs decide the place of its rows
         if kind == "home":
             return "at their member's home"
         if kind == "field":

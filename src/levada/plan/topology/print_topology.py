@@ -1,5 +1,5 @@
-"""The stable text form of a topology, for ``explain --stage topology`` and for snapshots in tests:
-what all queries share, and who uses what.
+"""Prints the stable text form of a topology, for ``explain --stage topology`` and for snapshots in
+tests: the shared operators, and the queries that use them.
 
     2 queries: 4 nodes with 5 members; apart they would be 8 nodes with 8 members
     0 Match [ID+TEXT ID+TEXT] lo
@@ -11,12 +11,12 @@ what all queries share, and who uses what.
       Match -> Occur field(0,1): rows with equal terms there must meet, and every reader has some
     tasks: one for each source partition of http://e/s, 2 in stage 1, the output
 
-A line a node: its stage, its step with the flags that are set, the columns of its rows, its inputs;
-an exchange with the slots that rows go by (``home``: all rows of a member to one place). Below it a
-line a member: its number, what it adds to the node, and the queries whose rows go through it. A
-change of a node's line is a change of what travels between machines. Below all, a line an edge: how
-its rows are grouped on the way, and why (``groupings``). Cost: linear in the members that each
-query uses.
+Each node is a line: its stage, its step with the flags that are set, the columns of its rows, and
+its inputs. An exchange is shown with the slots that route rows (``home``: all rows of a member go
+to one place). Each member is a line below: its number, its own fields, and the queries that use it.
+A change of a node's line is a change of the data between machines. Each edge is a line at the end:
+its grouping and the reason (``edge_partitioning``). Cost: linear in the members that each query
+uses.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ from levada.plan.topology.topology import Topology
 
 @frozen
 class SharedMember:
-    """A member of a node: its number, what it adds to the node, the queries that use it."""
+    """A member of a node: its number, its own fields as a text, and the queries that use it."""
 
     number: int
     detail: str
     queries: tuple[str, ...]
 
     def line(self) -> str:
-        """One line."""
+        """Returns the line of the member."""
         return f"{self.number}{self.detail and ' '}{self.detail}: {', '.join(self.queries)}"
 
 
 @frozen
 class SharedNode:
-    """A node: ``name`` is its step and, where there are several, a number; ``inputs`` are the names
-    of others, with what rows are exchanged by.
+    """A node: ``name`` is its step with a number if there are several.
+
+    ``inputs``: the names of its inputs with the slots of exchanges.
     """
 
     stage: int
@@ -62,14 +63,14 @@ class SharedNode:
     members: tuple[SharedMember, ...]
 
     def line(self) -> str:
-        """One line, without the members."""
+        """Returns the line of the node, without its members."""
         arrow = f" <- {'; '.join(self.inputs)}" if self.inputs else ""
         return " ".join([str(self.stage), self.name, *self.flags, self.layout]) + arrow
 
 
 @frozen
 class SharedEdge:
-    """An edge: the names of its nodes, how rows are grouped on it, and why."""
+    """An edge: the names of its nodes, the grouping of its rows, and the reason."""
 
     producer: str
     consumer: str
@@ -77,12 +78,12 @@ class SharedEdge:
     why: str
 
     def line(self) -> str:
-        """One line."""
+        """Returns the line of the edge."""
         return f"{self.producer} -> {self.consumer} {self.grouping}: {self.why}"
 
 
 def show(topology: Topology, partitions: int) -> str:
-    """The text form, for a checkpoint of so many partitions."""
+    """Returns the text form for a checkpoint of so many partitions."""
     tasks = parallelism(topology, partitions)
     return show_parts(describe(topology), describe_edges(topology), tasks, len(topology.queries))
 
@@ -93,7 +94,7 @@ def show_parts(
     tasks: Mapping[str, int | None],
     queries: int,
 ) -> str:
-    """The text form of a topology that is known by its parts."""
+    """Returns the text form of a topology from its parts."""
     lines = [_summary(nodes, queries)]
     for node in nodes:
         lines += [node.line(), *(f"  {member.line()}" for member in node.members)]
@@ -102,7 +103,7 @@ def show_parts(
 
 
 def describe_edges(topology: Topology) -> tuple[SharedEdge, ...]:
-    """The edges, in the order of the nodes that read them."""
+    """Returns the edges in the order of the nodes that read them."""
     topology.install()
     names = _names(topology)
     return tuple(
@@ -112,7 +113,9 @@ def describe_edges(topology: Topology) -> tuple[SharedEdge, ...]:
 
 
 def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
-    """How many tasks each operator of the task graph has; None: one for each source partition."""
+    """Returns the number of tasks of each task graph operator; None: one for each
+    source partition.
+    """
     topology.install()
     streams = {
         display_name(s)
@@ -130,7 +133,7 @@ def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
 
 
 def streams_read(topology: Topology) -> tuple[tuple[str, ...], ...]:
-    """Of each node, in the order of ``describe``, the streams that it reads itself."""
+    """Returns the streams that each node reads itself, in the order of ``describe``."""
     topology.install()
     nodes = [topology.nodes[number] for number in topology.order()]
     return tuple(
@@ -148,7 +151,9 @@ def _tasks(many: Mapping[str, int | None]) -> str:
 
 
 def _names(topology: Topology) -> dict[int, str]:
-    """The nodes' steps by number; of several of a kind with a number behind."""
+    """Returns the names of nodes by number: their steps, numbered if there are several
+    of a kind.
+    """
     names: dict[int, str] = {}
     counts: dict[str, int] = {}
     for number in topology.order():
@@ -159,7 +164,9 @@ def _names(topology: Topology) -> dict[int, str]:
 
 
 def describe(topology: Topology) -> tuple[SharedNode, ...]:
-    """The nodes, inputs before those that read them, each with its members and their users."""
+    """Returns the nodes, inputs before their readers, with their members and the
+    queries of these.
+    """
     topology.install()
     users = _users(topology)
     names = _names(topology)
@@ -188,7 +195,7 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
 
 
 def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
-    """The queries that use each (node, member), also those that go over to it."""
+    """Returns the queries that use each (node, member), also those that migrate to it."""
     users: dict[tuple[int, int], list[str]] = {}
     for name, query in topology.queries.items():
         seen: set[tuple[int, int]] = set()
@@ -221,7 +228,7 @@ def _count(number: int, word: str) -> str:
 
 
 def _flags(step: Step) -> tuple[str, ...]:
-    """The flags of a step that are set, by name; of a join of report rows its kind."""
+    """Returns the names of a step's set flags; for a join of report rows its kind."""
     values = ((part.name, getattr(step, part.name)) for part in fields(step))
     return tuple(
         value.value if isinstance(value, JoinKind) else name
@@ -239,17 +246,19 @@ def _exchange(edge: Edge) -> str:
 
 
 def _without_shared_windows(member: Member, step: Step) -> Member:
-    """A member without the windows of a relaxed join, which are those of who picks of it."""
+    """Returns a member without the windows of a relaxed join, which its picks decide."""
     return member._replace(windows=()) if is_loose(step) else member
 
 
 def _detail(member: Member) -> str:
-    """What a member adds to its node: streams, constants, graphs, windows."""
+    """Returns the own fields of a member as a text: streams, constants, graphs, windows."""
     return ", ".join(_details(member))
 
 
 def describe_windows(member: Member) -> tuple[str, ...]:
-    """A member's windows, each once; of a count window whose rows have numbers those say it."""
+    """Returns the texts of a member's distinct windows; numbered count windows show
+    their numbers.
+    """
     shown_windows = [w for w in member.windows if w.kind is not WindowKind.COUNT or w.count]
     return tuple(dict.fromkeys(window.describe() for window in shown_windows))
 

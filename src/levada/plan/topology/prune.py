@@ -1,8 +1,8 @@
-"""Counts the uses of a topology's members anew, and drops what only some queries use.
+"""Recounts the uses of a topology's members, and drops members that only some queries use.
 
-Idea: ``Topology.remove`` undoes what a query has brought, table by table. Where that fails, the
-topology is read from its file again; what queries use follows from the queries that are left.
-Cost: linear in the members.
+``Topology.remove`` reverts the changes of a query, table by table. If that fails, the topology is
+read from its file again, and the members in use follow from the remaining queries. Cost: linear in
+the members.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from levada.plan.topology.topology import Topology
 
 
 def count_uses(topology: Topology) -> None:
-    """How often each member is used: by the members that read it, by queries."""
+    """Counts the uses of each member: by the members that read it, and by queries."""
     uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.nodes.items()}
     for node in topology.nodes.values():
         for i, below in enumerate(node.inputs):
@@ -30,8 +30,9 @@ def count_uses(topology: Topology) -> None:
 
 
 def drop_queries(topology: Topology, names: Collection[str]) -> None:
-    """Takes queries out of a topology that has just been read, and the members that no other query
-    uses. The streams that they made keep their numbers.
+    """Removes queries from a topology that was just read, with members that no other query uses.
+
+    The streams that the queries made keep their numbers.
     """
     for of in (topology.queries, topology.switches):
         for name in names:

@@ -1,14 +1,14 @@
-"""The topology: one shared dataflow for all queries: nodes (shapes) with members (operators).
+"""The topology: one shared dataflow for all queries, with nodes (shapes) and members (operators).
 
-A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over
-equal inputs are one member, whichever query asks for them and whatever it reads of them
-(``plan/install/common``); members are counted and removed with the last query that uses them, nodes
-with their last member. Numbers of nodes and members never change and are never used again, because
-state refers to them (``plan/topology/members``).
+A node is one vectorized operator; a member is a row of its parameter tables. Equal operators over
+equal inputs are one member, whichever queries ask for them and whichever columns these read
+(``plan/sharing/common_subexpressions``). Members are counted and removed with the last query that
+uses them, nodes with their last member. Numbers of nodes and members never change and are never
+used again, because state refers to them (``catalog_members``).
 
-``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
-with arrays instead of dictionaries (``plan/topology/seal``); ``plan/encoding`` writes what is new
-in each version.
+``Topology`` is the mutable catalog of the driver. ``seal`` returns a ``Plan`` for workers, with
+arrays instead of dictionaries (``build_execution_plan``). ``plan/encoding`` writes the differences
+of each version.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ from levada.plan.topology.catalog_members import CatalogNode, is_alive
 
 
 class Topology:
-    """The driver's catalog of nodes and members. ``replaceable``: the static graphs that are.
-    ``sharing``: how much the queries that come from now on share; ``joins``: the form of theirs.
+    """The driver's catalog of nodes and members.
+
+    ``replaceable``: the static graphs that may be replaced. ``sharing``: the sharing mode of
+    queries that are added from now on; ``joins``: their join form.
     """
 
     def __init__(
@@ -73,11 +75,11 @@ class Topology:
         self.index: dict[Shape, int] = {}  # the nodes by their shapes
         # and by the shape of their generation 0, oldest first
         self.alike: dict[Shape, list[int]] = {}
-        self.numbers = 0  # nodes so far, also those that are gone
+        self.numbers = 0  # the number of nodes so far, with removed ones
         self.queries: dict[str, QueryPlan] = {}
-        self.made: dict[str, str] = {}  # the streams that queries make, and which one
+        self.made: dict[str, str] = {}  # stream -> the query that makes it
         self.replaceable = frozenset(replaceable)
-        self.version = self.data = 0  # ``data``: of the static files
+        self.version = self.data = 0  # ``data``: the version of the static files
         self.sharing, self.joins = sharing, joins
         self._common = CommonSubexpressions()
         self._batch = Batch(self._common, 1)
@@ -94,10 +96,12 @@ class Topology:
         self.orders = RunningSubjoins(partial(is_alive, self.nodes), self.flows.rate)
         self._seen: dict[int, int] = {}
         self._sealer = ExecutionPlanBuilder()
-        self.change: PlanChange | None = None  # of the last version; None: all of it is new
+        self.change: PlanChange | None = (
+            None  # the difference of the last version; None: all of it is new
+        )
 
     def go_on(self, version: int, numbers: int) -> None:
-        """Goes on from this plan version and so many nodes."""
+        """Continues from this plan version and this number of nodes."""
         self.version, self.numbers = version, numbers
         self._batch = Batch(self._common, version + 1)
 
@@ -112,7 +116,7 @@ class Topology:
         until: int = MAX,
         region: str = "",
     ) -> None:
-        """A query that is to be fitted in by the next ``install``. ``region``: as it said it."""
+        """Adds a query that the next ``install`` installs; ``region``: its region option."""
         assert name not in self.queries, "a query's name is free when it is added"
         orders = Orders()
         lowering = partial(
@@ -147,7 +151,7 @@ class Topology:
 
     @property
     def is_choosing_orders(self) -> bool:
-        """Whether the order of joins is chosen by what others join."""
+        """Whether join orders are chosen to share joins with other queries."""
         return self.sharing is not Sharing.OFF and self.joins is JoinForm.BINARY
 
     def _with_wide_sets(self, installer: Installer, root: Op) -> Op:
@@ -155,14 +159,14 @@ class Topology:
         return with_wide_sets(root, installer.timing.member_of_rows) if relaxes else root
 
     def plan_by(self, planning: Planning) -> None:
-        """How queries are planned that come from now on."""
+        """Sets how queries are planned that are added from now on."""
         self.sharing, self.joins = planning.sharing, planning.joins
         self.sites.regions, self.share_limit = planning.regions, planning.share_limit
         self.measures = planning.measures
         self.orders.forced = planning.orders
 
     def _place(self, name: str, installer: Installer, root: Op, region: str) -> None:
-        """Chooses where a query's operators stand."""
+        """Chooses the site of a query's operators."""
         if not (region or self.sites.has_regions) or self.sharing is Sharing.OFF:
             return
         alike = self.sharing is not Sharing.EXACT
@@ -172,8 +176,10 @@ class Topology:
 
     @collection_paused()
     def install(self) -> None:
-        """Fits the queries in that have been added since: reuses what is there, makes what is not.
-        Holds at the next ``seal``.
+        """Installs the queries added since the last call: reuses existing operators, makes missing
+        ones.
+
+        The next ``seal`` includes them.
         """
         newcomers, self._newcomers = self._order_newcomers(), []
         roots = {one.name: self._note_root(one) for one in newcomers}
@@ -199,7 +205,7 @@ class Topology:
                 self.orders.follow(with_places(each, self._common, self.index))
 
     def _order_newcomers(self) -> list[Newcomer]:
-        """The queries that come, each with the order of its joins that adds least."""
+        """Returns the added queries, each with the join order that adds the least cost."""
         self.orders.lifted = self.sharing is Sharing.RELAX
         ordered, considered = order_queries(self._newcomers, self.orders)
         for name, orders in considered.items():
@@ -207,15 +213,18 @@ class Topology:
         return ordered
 
     def expect(self, beside: Topology) -> None:
-        """That queries will come which are those of another topology, with others that choose the
-        order of their joins by them.
+        """Announces that the queries of another topology will be added.
+
+        Queries that are added before choose their join orders with regard to them.
         """
         self.orders.lifted = self.sharing is Sharing.RELAX
         for one in beside._newcomers:
             self.orders.expect(one.order_request)
 
     def _note_root(self, one: Newcomer) -> Op:
-        """The last operator of a query that comes, whose joins others may share."""
+        """Returns the last operator of an added query, and registers the joins that others may
+        share.
+        """
         if self.sharing is Sharing.RELAX:
             self.relaxations.note(one.name, one.installer, one.root)
         elif self.sharing is Sharing.CONTAINMENT:
@@ -223,12 +232,12 @@ class Topology:
         return one.root
 
     def _record_strategies(self, query: str, lowered: Lowered) -> None:
-        """Notes which forms the joins of a query have been given."""
+        """Records the join forms of a query."""
         for sentence in sentences(lowered.wanted):
             self.journal.record(self.version + 1, f"{query}: {sentence}")
 
     def _record_choices(self, query: str) -> None:
-        """Notes what has been chosen for a query that comes."""
+        """Records the sharing choices for an added query."""
         why, version = self.relaxations.apart.get(query, ""), self.version + 1
         self.journal.record_choice(version, query, why, self.sites.chosen.get(query))
         if partners := self.relaxations.partners(query):
@@ -236,8 +245,8 @@ class Topology:
             self.journal.record(version, message)
 
     def _why_refused(self, name: str, wants: Iterable[BlockDemand], newcomer: BlockDemand) -> str:
-        """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
-        does.
+        """Returns why a query with this demand cannot share the relaxed joins of a query; "": it
+        can.
         """
         query = self.queries.get(name)
         if query is None:
@@ -248,8 +257,9 @@ class Topology:
         return explain_refusal(self.rates, joins, wants, newcomer, self.share_limit)
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
-        """A query whose operators are here, the last one as this member (``plan/topology/rows``);
-        else it is as this one.
+        """Adds a query whose operators exist, with this member as its last one.
+
+        Otherwise it equals ``query`` (``plan/sharing/template_instances``).
         """
         node = self.index[shape]
         self._count(node, member, 1)
@@ -257,8 +267,8 @@ class Topology:
         self._sealer.came[name] = None
 
     def remove(self, name: str) -> None:
-        """Takes a query out; members that no other query uses die with it. The stream that it made
-        keeps its number.
+        """Removes a query and the members that no other query uses. The stream that it made keeps
+        its number.
         """
         self.install()
         query = self.queries.pop(name)
@@ -280,7 +290,9 @@ class Topology:
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
 
     def place(self, query: Query) -> Query:
-        """The query on the topology's streams: what others make has its number here."""
+        """Returns the query on the topology's streams: a stream that another query makes has its
+        number here.
+        """
         windows = tuple(
             replace(w, stream=self.stream_of(display_name(w.stream))) if is_derived(w.stream) else w
             for w in query.windows
@@ -288,10 +300,10 @@ class Topology:
         return replace(query, windows=windows)
 
     def stream_of(self, maker: str) -> str:
-        """The stream that a query makes, which begins when it is first asked for.
+        """Returns the stream that a query makes, which begins at the first call.
 
-        A query that goes and comes again makes another one, so that nothing of the old one is taken
-        for its own.
+        A query that is removed and added again makes another stream, so old elements are not
+        mistaken for new ones.
         """
         stream = f"{derived_by(maker)}{self.queries[maker].since}"
         if stream not in self.made:
@@ -301,14 +313,16 @@ class Topology:
         return stream
 
     def add_stream(self, stream: str, facts: StreamFacts) -> None:
-        """A stream from outside, behind all that there have been."""
+        """Adds an external stream after all existing ones."""
         assert stream not in self.facts, "of two streams of a name the first has left"
         self.facts[stream] = facts
         self.streams = (*self.streams, stream)
 
     def remove_stream(self, stream: str) -> None:
-        """Takes a stream from outside away, which no query reads any more. Its number stays, since
-        state refers to numbers; another stream of its name gets another one.
+        """Removes an external stream that no query reads.
+
+        Its number stays in use, since state refers to numbers. A later stream of its name has
+        another one.
         """
         number = self.streams.index(stream)
         del self.facts[stream]
@@ -316,13 +330,13 @@ class Topology:
         self.streams = (*self.streams[:number], removed_name(number), *others)
 
     def graphs(self) -> frozenset[str | None]:
-        """The static graphs that some query reads."""
+        """Returns the static graphs that some query reads."""
         return frozenset(
             g for node in self.nodes.values() for m in node.members.index for g in m.graphs
         )
 
     def intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
-        """The node's own shape and the member's number; made if they are not there."""
+        """Returns the node's own shape and the member's number; adds them if they are missing."""
         alike = self.alike.get(shape, [])
         for number in alike:
             at = self.nodes[number].members.find(member)
@@ -334,7 +348,7 @@ class Topology:
         return node.shape, node.members.add(member, self.version + 1)
 
     def _node(self, shape: Shape) -> CatalogNode:
-        """A new node; one beside others of its shape is another generation."""
+        """Adds a node; a second node of a shape has another generation."""
         alike = self.alike.setdefault(shape, [])
         number = self.numbers
         self.numbers += 1
@@ -347,7 +361,7 @@ class Topology:
         return node
 
     def drop_node(self, number: int) -> None:
-        """Takes a node without members out."""
+        """Removes a node without members."""
         node = self.nodes.pop(number)
         del self.index[node.shape]
         self._seen.pop(number, None)
@@ -357,7 +371,7 @@ class Topology:
             del self.alike[first]
 
     def _count(self, node: int, member: int, change: int) -> None:
-        """Counts a use; the inputs are used by a member as long as it is used itself."""
+        """Counts a use of a member; a used member uses its inputs."""
         entry = self.nodes[node]
         table = entry.members
         before = table.uses[member]
@@ -375,8 +389,10 @@ class Topology:
 
     @collection_paused()
     def seal(self, had: int | None = None) -> Plan:
-        """The next version of the plan, for workers. ``had``: the last version that an epoch has
-        had; None: that before. ``change`` says then what it has that the one before had not.
+        """Returns the next version of the plan for workers.
+
+        ``had``: the last version that an epoch has used; None: the previous one. ``change`` has the
+        difference from the previous version afterwards.
         """
         self.install()
         had = self.version if had is None else had
@@ -399,7 +415,7 @@ class Topology:
         return plan
 
     def order(self) -> tuple[int, ...]:
-        """The numbers of the nodes, inputs before those that read them."""
+        """Returns the numbers of the nodes, inputs before their readers."""
         return tuple(sorted(self.nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
 
     def _depth(self, number: int) -> int:

@@ -1,14 +1,14 @@
-"""A topology as a document: what ``levada explain --stage topology --json`` writes, read again.
+"""Reads a topology from a document that ``levada explain --stage topology --json`` writes.
 
     {"stage": "topology", "queries": ["hot"],
      "nodes": [{"stage": 1, "name": "Join", "inputs": ["Match by 0"], "streams": [], ..}, ..],
      "edges": [{"producer": "Match", "consumer": "Join", "grouping": "field(0)", "why": ".."}, ..],
      "tasks": {"http://e/s": null, "stage 1": 2, "output": 1}}
 
-Who writes one by hand may leave out all but names, stages, streams, edges and tasks, and may say
-how many ``rows`` an edge carries, or a node gives to the output. It holds no operators' constants
-and forms, so it can be shown and placed, and not run. Invariant: edges are between nodes, from a
-stage to the same or a later one, and each stage and stream that a node names has its tasks.
+A document written by hand needs only names, stages, streams, edges and tasks. It may state the
+``rows`` that an edge carries or a node sends to the output. It has no constants and forms of
+operators, so it can be shown and placed, but not run. Invariant: an edge goes from a stage to the
+same or a later one, and each stage and stream of a node has its tasks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Document:
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is JSON of a topology, by its ending and what it says of itself."""
+    """Whether a file is JSON of a topology, by its extension and its content."""
     if path.suffix != ".json":
         return False
     try:
@@ -59,7 +59,7 @@ def is_document(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Document:
-    """The document in a file. Raises ``UsageError`` that names the file and the place."""
+    """Reads a document. Raises ``UsageError`` with the file and the place of a fault."""
     try:
         whole = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, RecursionError) as error:

@@ -1,10 +1,9 @@
-"""Planning on trial, where a query is registered: what cannot be planned must not stop the engine
-that runs a thousand others.
+"""Plans a query on trial when it is registered: a query that cannot be planned must not stop the
+engine that runs thousands of others.
 
-The planner refuses nothing by itself, but it walks operators by recursion, and hundreds of patterns
-of one subject are one tree as deep as they are many. So a large query is planned once for nothing,
-by a thread of its own, a little deeper in calls than the engine would do it. Small ones always
-pass.
+The planner accepts every query, but it walks operators recursively, and hundreds of patterns of one
+subject are a tree of that depth. So a large query is first planned on a separate thread, some calls
+deeper than the engine would plan it, and the result is discarded. Small queries always pass.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ _MARGIN = 60  # calls
 
 
 def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> None:
-    """Raises ``QueryError`` for a query that is too large to be planned. Streams without facts are
-    what queries make.
+    """Raises ``QueryError`` for a query that is too large to plan.
+
+    Streams without facts are those that queries make.
     """
     if size(query.pattern) <= LARGE:
         return
@@ -48,7 +48,7 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
 
 
 def size(pattern: Node) -> int:
-    """The operators and patterns of a query."""
+    """Returns the number of operators and patterns of a query."""
     waiting, count = [pattern], 0
     while waiting:
         node = waiting.pop()
@@ -58,7 +58,7 @@ def size(pattern: Node) -> int:
 
 
 def _plan(query: Query, facts: Mapping[str, StreamFacts]) -> None:
-    # here: small queries, which nearly all are, are looked at without what seals plans
+    # imported here: small queries, nearly all, do not load the code that seals plans
     from levada.plan.encoding.plan_codec import encode_plan
     from levada.plan.topology.catalog_file import encode_catalog
     from levada.plan.topology.topology import Topology
@@ -70,7 +70,7 @@ def _plan(query: Query, facts: Mapping[str, StreamFacts]) -> None:
 
 
 def too_large(text: str) -> QueryError:
-    """The error for a query that is too large to be planned."""
+    """Returns the error for a query that is too large to plan."""
     hint = (
         "Join fewer patterns in one query: the rest can be a query that makes a stream, or a "
         "sub-query."
@@ -79,7 +79,9 @@ def too_large(text: str) -> QueryError:
 
 
 def run_deeper(work: Callable[[], None], calls: int = _MARGIN) -> None:
-    """Does work so many calls deeper: what can be planned there can be planned at a start."""
+    """Calls ``work`` this many calls deeper: a query that can be planned there can be planned at a
+    start.
+    """
     if calls:
         run_deeper(work, calls - 1)
     else:

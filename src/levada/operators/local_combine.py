@@ -21,7 +21,7 @@ from levada.operators.aggregation import incremental_group_by, report_group_by
 from levada.operators.reporting.order_and_distinct import first_rows
 from levada.operators.rows.route_rows import key_of, with_report
 from levada.plan.execution import steps as s
-from levada.plan.execution.local_reduction import What, find_reduction
+from levada.plan.execution.local_reduction import ReducedRows, find_reduction
 from levada.plan.execution.plan import PlanNode
 
 FEWER = 0.5
@@ -40,10 +40,10 @@ def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> 
     the rows are sent unchanged.
     """
     reduction = node.compute_once(less_of, at)
-    if reduction is None or reduction.what is What.WHOLE or not frame.n:
+    if reduction is None or reduction.what is ReducedRows.WHOLE or not frame.n:
         return None
     made = _WAYS[reduction.what](node, frame, pool)
-    return None if made is None else Sent(made, reduction.what is What.PARTIALS)
+    return None if made is None else Sent(made, reduction.what is ReducedRows.PARTIALS)
 
 
 def less_of(node: PlanNode, at: int) -> Any:
@@ -88,9 +88,9 @@ def _netted(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     return frame.take(first).with_(w=net)
 
 
-_WAYS: dict[What, Callable[[PlanNode, Frame, TermLookup], Frame | None]] = {
-    What.PARTIALS: _partials,
-    What.VALUES: _values,
-    What.FIRST: _first,
-    What.NETTED: _netted,
+_WAYS: dict[ReducedRows, Callable[[PlanNode, Frame, TermLookup], Frame | None]] = {
+    ReducedRows.PARTIALS: _partials,
+    ReducedRows.VALUES: _values,
+    ReducedRows.FIRST: _first,
+    ReducedRows.NETTED: _netted,
 }

@@ -13,7 +13,7 @@ from nodes import Bench
 from asking import PREFIX, S, at
 from levada.operators.local_combine import Sent, combine_locally
 from levada.plan.execution import steps as s
-from levada.plan.execution.local_reduction import What, find_reduction
+from levada.plan.execution.local_reduction import ReducedRows, find_reduction
 from levada.runtime.task import exchange
 from levada.testing.reference_model import Element
 from stepped import run_texts
@@ -30,19 +30,19 @@ def text(head: str, group: str, tail: str = "", window: str = WINDOW, output: st
     )
 
 
-ASKED: Mapping[What, Mapping[str, str]] = {
-    What.PARTIALS: {
+ASKED: Mapping[ReducedRows, Mapping[str, str]] = {
+    ReducedRows.PARTIALS: {
         "values": text("SELECT (COUNT(DISTINCT ?s) AS ?n) (MAX(?v) AS ?m)", "?s :p ?v . ?s :q ?u"),
         "optional": text(
             "SELECT (COUNT(?u) AS ?n) (SUM(?v) AS ?t)", "?s :p ?v OPTIONAL { ?s :q ?u }"
         ),
         "changes": text("SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?t)", "?s :p ?v", window=CHANGE),
     },
-    What.VALUES: {
+    ReducedRows.VALUES: {
         "count": text("SELECT (COUNT(DISTINCT ?v) AS ?n)", "?s :p ?v . ?s :q ?u"),
         "concat": text("SELECT (GROUP_CONCAT(DISTINCT ?v) AS ?c)", "?s :p ?v . ?s :q ?u"),
     },
-    What.FIRST: {
+    ReducedRows.FIRST: {
         "order": text("SELECT ?s ?v", "?s :p ?v", "ORDER BY DESC(?v) LIMIT 3 OFFSET 1"),
         "slice": text("SELECT ?s ?v", "?s :p ?v", "LIMIT 2"),
         "joined": text("SELECT ?v", "?s :p ?v . ?s :q ?u", "ORDER BY ?u LIMIT 2"),
@@ -75,7 +75,7 @@ class Told:
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_less_is_sent_and_the_same_comes_of_it(what: What) -> None:
+def test_less_is_sent_and_the_same_comes_of_it(what: ReducedRows) -> None:
     streams, told = {S: elements()}, Told(combine_locally)
     whole = run_texts(ASKED[what], streams, partitions=1)
     with patch.object(exchange, "combine_locally", told):
@@ -87,7 +87,7 @@ def test_less_is_sent_and_the_same_comes_of_it(what: What) -> None:
 def test_one_partition_sends_its_rows_as_they_are() -> None:
     told = Told(combine_locally)
     with patch.object(exchange, "combine_locally", told):
-        run_texts(ASKED[What.FIRST], {S: elements()}, partitions=1)
+        run_texts(ASKED[ReducedRows.FIRST], {S: elements()}, partitions=1)
     assert told.rows == 0
 
 
@@ -101,4 +101,4 @@ WHOLE = {
 def test_what_does_not_add_up_is_sent_row_by_row(word: str) -> None:
     node = Bench(WHOLE[word], "?s :p ?o").node(s.RGroup)
     told = find_reduction(node.step)
-    assert told is not None and told.what is What.WHOLE and word in told.why
+    assert told is not None and told.what is ReducedRows.WHOLE and word in told.why

@@ -1,10 +1,9 @@
-"""The terms that relaxed patterns stand for: those that picks above them want.
+"""Collects the terms that relaxed patterns represent: the terms that the picks above them want.
 
-Of very many picks those in full nodes take no newcomers (``PlanNode.is_full``): their terms
-``last`` from version to version of the plan, and with them what is made of these. The ``rest`` has
-what other picks want besides.
+Picks in full nodes take no new members (``PlanNode.is_full``). Their terms ``last`` from version to
+version of the plan, with everything computed from them. The ``rest`` has the other terms.
 
-Cost: of a pick that comes, what it wants; of all of them, as often as a node becomes full.
+Cost: for a new pick, linear in its terms; for all picks, once for each node that becomes full.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ Terms = Mapping[At, Mapping[tuple[Term, ...], None]]
 
 
 class DemandedTerms(NamedTuple):
-    """Terms by pattern, each in one of both."""
+    """Terms by pattern, each in one of the two mappings."""
 
     lasting: Terms
     rest: Terms
 
     @property
     def all_as_rest(self) -> DemandedTerms:
-        """The same, all of them as ``rest``."""
+        """Returns the same terms, all of them as ``rest``."""
         merged = {at: {**terms, **self.rest.get(at, {})} for at, terms in self.lasting.items()}
         return DemandedTerms({}, {**self.rest, **merged})
 
@@ -40,7 +39,7 @@ NOTHING = DemandedTerms({}, {})
 
 
 def collect_wanted_terms(plan: Plan) -> DemandedTerms:
-    """Those that some living pick wants."""
+    """Returns the terms that living picks want."""
     picks = [pick for node in plan.nodes.values() if (pick := node.as_step(s.Pick)) is not None]
     lasting = _terms_of_full_nodes(plan, [pick for pick in picks if pick.is_full])
     others = [pick for pick in picks if not pick.is_full] if lasting else picks
@@ -53,7 +52,7 @@ def collect_wanted_terms(plan: Plan) -> DemandedTerms:
 
 
 def collect_new_terms(plan: Plan) -> DemandedTerms:
-    """Those of picks that no epoch had before this version."""
+    """Returns the terms of picks that no epoch had before this version."""
     terms_by_member: dict[At, dict[tuple[Term, ...], None]] = {}
     for node in plan.nodes.values():
         if (pick := node.as_step(s.Pick)) is not None and (new := pick.alive & pick.fresh).any():
@@ -63,7 +62,9 @@ def collect_new_terms(plan: Plan) -> DemandedTerms:
 
 
 def terms_of_pick(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[Term, ...], ...]]:
-    """What a pick wants of the patterns below it, of which one may stand at several places."""
+    """Returns the terms that a pick wants of each pattern below it; a pattern may have several
+    places.
+    """
     pick = plan.nodes[number].as_step(s.Pick)
     assert pick is not None, "a pick"
     terms_by_member: dict[At, list[tuple[Term, ...]]] = {}
@@ -73,7 +74,7 @@ def terms_of_pick(plan: Plan, number: int, member: int) -> dict[At, tuple[tuple[
 
 
 def _terms_of_full_nodes(plan: Plan, full: Sequence[PlanNode[s.Pick]]) -> Terms:
-    """What picks in full nodes want."""
+    """Returns the terms that picks in full nodes want."""
     if not full:
         return {}
     reached = [
@@ -100,7 +101,7 @@ def _merge_terms(plan: Plan, picks: Sequence[PlanNode[s.Pick]]) -> Terms:
 def _iterate_terms(
     plan: Plan, pick: PlanNode[s.Pick], members: Longs
 ) -> Iterator[tuple[At, tuple[Term, ...]]]:
-    """The patterns below some members of a pick, each with the terms that one of these wants."""
+    """Yields the patterns below some members of a pick, each with the terms that a member wants."""
     ways = _params_by_way(pick.step).values()
     constants = list(map(pick.members.constants_at, members.tolist() if ways else ()))
     for params, (at, pattern_members) in zip(
@@ -117,7 +118,9 @@ def _iterate_terms(
 def _reach_patterns(
     plan: Plan, pick: PlanNode[s.Pick], members: Longs
 ) -> Iterator[tuple[int, Longs]]:
-    """The pattern at the end of each way: its node, and its member of each of these ``members``."""
+    """Yields the node and the members of the pattern at the end of each way from these
+    ``members``.
+    """
     for way in _params_by_way(pick.step):
         node, node_members = plan.nodes[pick.id], members
         for i in way:
@@ -132,8 +135,9 @@ def _follow_input(plan: Plan, node: PlanNode, members: Longs, i: int) -> tuple[P
 
 
 def _params_by_way(pick: s.Pick) -> dict[tuple[int, ...], list[int]]:
-    """The parameters of the terms that are wanted of the pattern at the end of each way, in the
-    order of its positions, which ascend.
+    """Returns the parameters of the terms that are wanted of the pattern at the end of each way.
+
+    They are in the order of the pattern's positions, which ascend.
     """
     params_by_way: dict[tuple[int, ...], list[int]] = {}
     for key in pick.keys:

@@ -1,5 +1,5 @@
-"""What joins and counts keep: words that the physical operators and the sealed plan share; and of
-which form joins are, where that can be chosen.
+"""Enumerations of joins and counts that the physical operators and the sealed plan share, and the
+join forms that a user can choose.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from levada.errors import UsageError, near
 
 
 class JoinKind(StrEnum):
-    """What a join of report rows gives: pairs, or left rows that have a partner, or none, or all
+    """The result of a join of report rows: pairs, or left rows with a partner, without one, or all
     with a mark.
 
-    Of MINUS a partner must also bind a shared variable that the left row binds.
+    For MINUS a partner must also bind a shared variable that the left row binds.
     """
 
     INNER = "inner"
@@ -26,7 +26,7 @@ class JoinKind(StrEnum):
 
     @property
     def returns_pairs(self) -> bool:
-        """Whether the right rows are in the result, and do not merely decide on the left ones."""
+        """Whether right rows are in the result; otherwise they only decide on the left rows."""
         return self in (JoinKind.INNER, JoinKind.LEFT)
 
     @property
@@ -36,9 +36,11 @@ class JoinKind(StrEnum):
 
 
 class Order(StrEnum):
-    """By what of a row it is told to be within a range: the value of a number or an instant; the
-    characters of a plain string, of one with a language or without, of what STR() makes of it; the
-    date, or the time of a dateTime, that has no time zone.
+    """The part of a value that decides whether it is in a range.
+
+    It is the value of a number or an instant; the characters of a plain string, of a string with or
+    without language, or of the result of STR(); or the date, or the time of a dateTime without time
+    zone.
     """
 
     VALUE = "value"
@@ -50,13 +52,13 @@ class Order(StrEnum):
 
 
 def compared_expression(name: str, order: Order) -> Expression:
-    """What of a variable is compared."""
+    """Returns the expression of a variable that is compared."""
     return Call(Function.STR, (Var(name),)) if order is Order.STR else Var(name)
 
 
 class Shown(StrEnum):
-    """What follows from the count of equal rows: each once; as often as there are more than in the
-    second input; as often as they have been inserted and not deleted.
+    """The number of result rows for a count of equal rows: one; the excess over the count in the
+    second input; or the number of insertions minus deletions.
     """
 
     DISTINCT = "distinct"
@@ -65,9 +67,10 @@ class Shown(StrEnum):
 
 
 class JoinForm(StrEnum):
-    """How three and more parts are joined: two at a time, what is joined kept as state; or at once,
-    where that can be; or, there, as costs less, which is measured; or chains and circles at once,
-    with some of their parts at all partitions.
+    """The way in which three or more parts are joined.
+
+    Two at a time with intermediate state; at once where possible; the cheaper of both by measured
+    cost; or chains and circles at once, with some parts at all partitions.
     """
 
     BINARY = "binary"
@@ -77,7 +80,7 @@ class JoinForm(StrEnum):
 
 
 def join_form_of(word: str) -> JoinForm:
-    """The form of this name. Raises ``UsageError``.
+    """Returns the form of this name. Raises ``UsageError``.
 
     >>> join_form_of("multiway").name
     'MULTIWAY'

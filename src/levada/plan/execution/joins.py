@@ -1,11 +1,11 @@
-"""Joins, and picking: which rows of a join that many queries share are one's
-(``plan/install/relax``).
+"""The steps of joins and picks: a pick selects the rows of one query from a join that many queries
+share (``plan/sharing/relaxation``).
 
-What queries differ in below such a join are *keys*, where they want terms, *ranges*, where they
-want what lies between two constants, and the *rest*: conditions of other forms. A pick says what it
-wants and from which slots of the join it tells; a join says nothing of that, so that queries with
-other conditions, or none, share it. By which slots of a join's inputs the same can be told of a row
-there follows from how slots hang together (``shares``), so that no row stays that no pick wants.
+The differences between queries below such a join are *keys* (they want terms), *ranges* (they want
+values between two constants), and the *rest* (other conditions). A pick has the demand of its query
+and the slots of the join that decide it. The join has none of it, so queries with other conditions,
+or without any, share it. The slots of a join's inputs that decide the same follow from the relation
+between slots (``shared_join_nodes``), so rows that no pick wants are dropped there.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ an epoch, estimated).
 
 @frozen
 class Key:
-    """A slot that is one of these constants of the member, as terms. ``source``: the inputs that
-    lead from the pick to a pattern, and the position there; () if it comes from a condition.
+    """A slot that must equal one of these constants of the member.
 
-    A pattern keeps no other triples than those that some pick above it wants.
+    ``source``: the inputs that lead from the pick to a pattern, and the position there; () if the
+    key comes from a condition. A pattern keeps only triples that some pick above it wants.
     """
 
     slot: int
@@ -47,8 +47,8 @@ class Key:
 
 @frozen
 class Comparison:
-    """A comparison of a slot with a constant of the member; it belongs to a range, which tells rows
-    by their ``order``.
+    """A comparison of a slot with a constant of the member, as part of a range over an
+    ``order``.
     """
 
     range: int
@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def condition(self) -> Call:
-        """It as a condition over slots and parameters."""
+        """The comparison as a condition over slots and parameters."""
         return Call(
             self.function, (compared_expression(str(self.slot), self.order), Param(self.param))
         )
@@ -67,18 +67,18 @@ class Comparison:
 
 @frozen
 class Join(Traits):
-    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
-    be unbound.
+    """A join with key slots on each side.
 
-    ``negative``: pairs have the weight -1 of what they would have. ``relaxed``: its rows are those
-    of any pick above, and its windows theirs; ``places``: of its windows among theirs.
+    It has the source (side, slot) of each output slot, and shared slots that may be unbound.
+    ``negative``: pairs have the negated weight. ``relaxed``: its rows are those that any pick above
+    wants, and its windows are those of the picks; ``places``: positions of its windows among them.
     """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
     fills: tuple[tuple[int, int], ...]
-    # per output window: its index left and right, -1 if it is not there
+    # for each output window its index left and right, -1: absent
     windows: tuple[tuple[int, int], ...]
     raw: tuple[bool, bool]
     negative: bool = False
@@ -86,14 +86,14 @@ class Join(Traits):
     places: tuple[int, ...] = ()
 
     def row_windows(self, i: int, width: int) -> Places:
-        """Those of its side."""
+        """Returns the windows of the side."""
         places = [pair[i] for pair in self.windows]
         return tuple([places.index(w) for w in range(width)])
 
 
 @frozen
 class Arrange(Traits):
-    """Static rows kept by their key slots; ``kept`` input slots are what joins read."""
+    """Static rows kept by their key slots; ``kept``: the input slots that joins read."""
 
     keys: tuple[int, ...]
     kept: tuple[int, ...]
@@ -101,20 +101,23 @@ class Arrange(Traits):
 
 @frozen
 class ArrangeDistinct(Arrange):
-    """The same, equal ones once: for who asks only whether there are such."""
+    """An ``Arrange`` that keeps equal rows once, for joins that only test existence."""
 
 
 @frozen
 class RelaxedStatic(Arrange):
-    """The same for relaxed joins: rows that some pick above any of these wants, once each. Those
-    that a newcomer wants come in its first epoch, and stay if they are not there.
+    """An ``Arrange`` for relaxed joins: it keeps rows that some pick above the joins wants, once
+    each.
+
+    Rows that a new query wants arrive in its first epoch and are added if they are missing.
     """
 
 
 @frozen
 class ArrangedJoin(Join):
-    """A join whose side ``arranged`` are the rows of an ``Arrange``, which it reads where these are
-    kept: their slots ``reads``. It has key slots on the other side alone.
+    """A join that reads its side ``arranged`` from an ``Arrange``; ``reads``: the slots there.
+
+    It has key slots on the other side alone.
     """
 
     arranged: int = 1
@@ -123,33 +126,40 @@ class ArrangedJoin(Join):
 
 @frozen
 class ArrangeStream(Arrange):
-    """Rows of streams kept by their key slots, while they count in the members' windows; ``raw``
-    ones are made a set.
+    """Rows of streams kept by their key slots while they count in the members' windows.
+
+    ``raw`` rows are made a set.
     """
 
     raw: bool
 
     def row_windows(self, i: int, width: int) -> Places:
-        """All, in order."""
+        """Returns all windows, in order."""
         return tuple(range(width))
 
 
 @frozen
 class RelaxedStream(ArrangeStream):
-    """The same for relaxed joins: rows that any pick above these wants, as long as one does."""
+    """An ``ArrangeStream`` for relaxed joins: it keeps rows as long as some pick above
+    wants them.
+    """
 
 
 @frozen
 class StreamJoin(ArrangedJoin):
-    """The same over an ``ArrangeStream``: new rows of both sides meet what there is of the other,
-    and those of the other side are kept here, by the member of the arrangement that they meet.
+    """A join that reads one side from an ``ArrangeStream``.
+
+    New rows of both sides probe the other side. Rows of the other side are kept here, by the member
+    of the arrangement that they probe.
     """
 
 
 @frozen
 class MultiwayJoin(Traits):
-    """The key slots of each input; where each output slot comes from (input, slot); per output
-    window its index in each input, -1 where it is not there; which inputs are raw.
+    """A join of several inputs by the same keys.
+
+    It has the key slots of each input, the source (input, slot) of each output slot, the index of
+    each output window in each input (-1: absent), and whether each input is raw.
     """
 
     keys: tuple[tuple[int, ...], ...]
@@ -158,24 +168,26 @@ class MultiwayJoin(Traits):
     raw: tuple[bool, ...]
 
     def row_windows(self, i: int, width: int) -> Places:
-        """Those of its input."""
+        """Returns the windows of the input."""
         places = [each[i] for each in self.windows]
         return tuple([places.index(w) for w in range(width)])
 
 
 @frozen
 class AdaptiveJoin(MultiwayJoin):
-    """The same, in one step or two at a time as costs less, which is found while it runs."""
+    """A ``MultiwayJoin`` that runs in one step or two at a time, whichever costs less while it
+    runs.
+    """
 
 
 @frozen
 class LinkedJoin(Traits):
-    """Inputs that are joined by different variables, in one step. ``shared``: of each input the
-    (number, slot) of its variables that others have, too; ``out``, ``windows``, ``raw`` as of
-    ``MultiwayJoin``.
+    """A join of inputs by different variables, in one step.
 
-    ``copied``: which inputs are *alike* in all partitions, since their rows go to all. The others
-    are there by one key, so that each combination is found in one partition.
+    ``shared``: the (number, slot) of each input's variables that other inputs have, too. ``out``,
+    ``windows``, ``raw``: as in ``MultiwayJoin``. ``copied``: whether all partitions have the rows
+    of an input. The other inputs are partitioned by one key, so each combination is found in one
+    partition.
     """
 
     shared: tuple[tuple[tuple[int, int], ...], ...]
@@ -185,14 +197,14 @@ class LinkedJoin(Traits):
     copied: tuple[bool, ...]
 
     def row_windows(self, i: int, width: int) -> Places:
-        """Those of its input."""
+        """Returns the windows of the input."""
         places = [each[i] for each in self.windows]
         return tuple([places.index(w) for w in range(width)])
 
 
 def is_arranged(step: object, i: int) -> bool:
-    """Whether an input of a step is read where it is kept: its rows are those of the members
-    there.
+    """Whether a step reads an input from an arrangement; its rows are those of the
+    members there.
     """
     if isinstance(step, ArrangedReportJoin):
         return i == 1
@@ -207,8 +219,9 @@ def is_alike(step: object, i: int) -> bool:
 def drop_replicated_inputs(
     step: object, frames: Sequence[T | None], values: Sequence[T]
 ) -> Sequence[T]:
-    """The ``values`` of a step but for the ``frames`` of inputs that all partitions have: no group
-    has them.
+    """Returns the ``values`` of a step without those of inputs that all partitions have.
+
+    Their ``frames`` belong to no group.
     """
     if not isinstance(step, LinkedJoin):
         return values
@@ -217,8 +230,10 @@ def drop_replicated_inputs(
 
 @frozen
 class Recent(Traits):
-    """Each row with the last ones of its key slots. Of each output slot: whether it is of a past
-    row, and the slot there. ``window``: where the count window stands among those of the result.
+    """Each row with the last rows of its key slots.
+
+    Each output slot has a flag for past rows, and the slot there. ``window``: the position of the
+    count window among those of the result.
     """
 
     keys: tuple[int, ...]
@@ -226,14 +241,16 @@ class Recent(Traits):
     window: int
 
     def row_windows(self, i: int, width: int) -> Places:
-        """The count window."""
+        """Returns the count window."""
         return (self.window,)
 
 
 @frozen
 class Numbered(OwnWindows):
-    """All rows of a stream with their numbers. Each ``stream`` and region (``site``) has numbers of
-    its own, so that a node's rows and those above them have one axis.
+    """All rows of a stream with their numbers.
+
+    Each ``stream`` and region (``site``) has separate numbers, so the rows of a node and those
+    above have one axis.
     """
 
     stream: str
@@ -243,24 +260,25 @@ class Numbered(OwnWindows):
 
 @frozen
 class Instants(OwnWindows):
-    """Of rows with numbers the last one of each instant, without terms."""
+    """The last of the numbered rows of each instant, without terms."""
 
 
 @frozen
 class Narrow(OwnWindows):
-    """Rows with numbers as those of the members' count windows, which come and go; the second input
-    says when numbers came.
+    """Numbered rows as changes of the members' count windows; the second input has the instants of
+    numbers.
     """
 
     def starving(self, inputs: int) -> Sides:
-        """The rows."""
+        """Returns the input of rows."""
         return ((0,),)
 
 
 @frozen
 class Pick(OwnWindows):
-    """Rows that are the member's by all keys, tests and the ``rest``, and that count in its
-    windows; ``kept`` input slots form the output. ``tuples``: as in ``Extend``.
+    """Rows that satisfy all keys, tests and the ``rest`` of a member, and count in its windows.
+
+    ``kept`` input slots form the output. ``tuples``: as in ``Extend``.
     """
 
     keys: tuple[Key, ...]
@@ -277,9 +295,7 @@ class Pick(OwnWindows):
 
 @frozen
 class ByWindow(Traits):
-    """Rows with times of each window; ``places``: of each the windows of the input that are put
-    together in it.
-    """
+    """Rows with times of each window; ``places``: the input windows that are combined in each."""
 
     places: tuple[tuple[int, ...], ...]
     rowwise: ClassVar[bool] = True
@@ -287,9 +303,10 @@ class ByWindow(Traits):
 
 @frozen
 class RangedChanges(Ending):
-    """What IStreams say of the rows of picks that differ in the range of their window alone: that
-    of each element (``step`` 0), or windows that close at ``phase`` and each ``step`` (ms) from
-    there. ``rows``: where that window stands.
+    """Differences of IStreams over picks that differ only in the range of their window.
+
+    ``step`` 0: the window reports at each element. Otherwise windows close at ``phase`` and each
+    ``step`` (ms) from there. ``rows``: the position of the window.
     """
 
     kinds: tuple[WindowKind, ...]
@@ -300,11 +317,10 @@ class RangedChanges(Ending):
 
 @frozen
 class ReportJoin(OwnWindows):
-    """As ``Join``, over report rows; the condition sees left slots, then right slots. ``lasting``:
-    right rows are of no report.
+    """A ``Join`` over report rows; the condition reads left slots, then right slots.
 
-    Where the right rows only decide, ``out`` are left slots alone; of MARK a slot follows these
-    (not at all if nobody reads it): whether there is a partner.
+    ``lasting``: right rows count at every report. If right rows only decide, ``out`` has left slots
+    alone. For MARK a slot with the existence of a partner follows, if it is read.
     """
 
     kind: JoinKind
@@ -316,14 +332,14 @@ class ReportJoin(OwnWindows):
     lasting: bool = False
 
     def starving(self, inputs: int) -> Sides:
-        """The left side; where a partner is needed either."""
+        """Returns the left side, and also the right side if a partner is needed."""
         return ((0,), (1,)) if self.kind.needs_partner else ((0,),)
 
 
 @frozen
 class ArrangedReportJoin(ReportJoin):
-    """The same over an ``Arrange``, whose slots ``reads`` it reads where these are kept; it has key
-    slots on the left alone.
+    """A ``ReportJoin`` over an ``Arrange``, whose slots ``reads`` it reads; it has key slots on the
+    left.
     """
 
     reads: tuple[int, ...] = ()

@@ -1,13 +1,13 @@
-"""The group table: which partition has which group of keys (docs/architecture.md#a-triples-way).
+"""The group table maps groups of keys to partitions (docs/architecture.md#a-triples-way).
 
-Groups are dealt to partitions round robin, which is even; a table says which of them are elsewhere.
-It is a file like the plan and never changes: another dealing is the next version. An intention
-names the version by which its rows go, so that a replay routes alike. All rows of a group, and so
-all rows of a key, are in one partition, whatever a table says: it moves work, never results.
+Groups are assigned to partitions round robin, which is even. A table lists the groups with another
+partition. It is a file like the plan and never changes: another assignment is the next version. An
+intention names the version that routes its rows, so a replay routes alike. All rows of a group, and
+so all rows of a key, are in one partition. A table moves work, never results.
 
-But for groups that are *divided* (Parallel windowed joins, W54): one with a heavy key may be more
-work than a partition has time for. Some joins have the rows of such a group in several partitions
-alike, and each of these has its part of the new rows meet others (``operators/interval/divide``).
+*Divided* groups are the exception (Parallel windowed joins, W54): a group with a heavy key may be
+too much work for one partition. Some joins keep all rows of such a group in several partitions, and
+each of these joins a part of the new rows (``operators/interval/divide``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from levada.core.frozen import frozen
 
 @frozen
 class SplitKeyGroup:
-    """A group that is divided, and the partitions that share its work, its own one first."""
+    """A divided group, and the partitions that share its work, starting with its own."""
 
     group: int
     parts: tuple[int, ...]
@@ -36,13 +36,13 @@ class SplitKeyGroup:
 
 @frozen
 class Division:
-    """The groups that are divided, and the nodes of the plan in which they are."""
+    """The divided groups, and the nodes of the plan in which they are divided."""
 
     heavy: tuple[SplitKeyGroup, ...] = ()
     joins: tuple[int, ...] = ()
 
     def of(self, node: int) -> tuple[SplitKeyGroup, ...]:
-        """The groups that are divided in a node."""
+        """Returns the groups that are divided in a node."""
         return self.heavy if node in self.joins else ()
 
 
@@ -51,8 +51,9 @@ WHOLE = Division()
 
 @dataclass(frozen=True)
 class GroupTable:
-    """``groups`` classes of keys on so many ``partitions``; ``moved``: the groups that are not
-    where they were dealt to, and ``to``: the partition of each of these.
+    """The assignment of ``groups`` classes of keys to ``partitions``.
+
+    ``moved``: the groups outside their round-robin partition; ``to``: the partition of each.
 
     >>> none = np.empty(0, np.int32)
     >>> GroupTable(1, 5, 2, none, none).partition.tolist()
@@ -87,14 +88,14 @@ class GroupTable:
 
     @property
     def division(self) -> Division:
-        """Which groups are divided, and where."""
+        """The divided groups and their nodes."""
         return WHOLE
 
 
 @dataclass(frozen=True)
 class DividedTable(GroupTable):
-    """A table some of whose groups are divided. It is a class of its own so that a table without
-    any is written as ever.
+    """A table with divided groups. It is a separate class, so tables without any keep their
+    encoding.
 
     >>> heavy = Division((SplitKeyGroup(2, (0, 1)),))
     >>> divide_groups(deal_round_robin(4, 2), heavy).division.of(7)
@@ -116,12 +117,12 @@ class DividedTable(GroupTable):
 
     @property
     def division(self) -> Division:
-        """Which groups are divided, and where."""
+        """The divided groups and their nodes."""
         return self.by
 
 
 def divide_groups(table: GroupTable, by: Division) -> GroupTable:
-    """The table with these groups divided, and no others.
+    """Returns the table with exactly these groups divided.
 
     >>> some = divide_groups(deal_round_robin(4, 2), Division((SplitKeyGroup(2, (0, 1)),)))
     >>> some.division.heavy[0].parts, divide_groups(some, WHOLE).division.heavy
@@ -132,7 +133,7 @@ def divide_groups(table: GroupTable, by: Division) -> GroupTable:
 
 
 def deal_round_robin(groups: int, partitions: int) -> GroupTable:
-    """The first table of a checkpoint: round robin.
+    """Returns the first table of a checkpoint: round robin.
 
     >>> np.bincount(deal_round_robin(65_536, 48).partition).tolist()[:2]
     [1366, 1366]
@@ -142,7 +143,7 @@ def deal_round_robin(groups: int, partitions: int) -> GroupTable:
 
 
 def table_of_partitions(partition: Ints, partitions: int) -> GroupTable:
-    """The table that has each group in its partition, of so many.
+    """Returns the table with this partition of each group.
 
     >>> table_of_partitions(np.array([0, 0, 0, 1], np.int32), 2).moved.tolist()
     [1]

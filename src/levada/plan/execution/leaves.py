@@ -1,5 +1,6 @@
-"""Shapes of the first nodes: what becomes a row where triples, tuples and constants come in
-(``shapes`` has those above).
+"""The steps of leaf nodes: they turn triples, tuples and constants into rows.
+
+``steps`` has the steps above.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from levada.plan.execution.step_traits import Traits
 
 @frozen
 class Match(Traits):
-    """Slot of each position s, p, o (-1: a constant of the member); ``kept`` are those that are
-    read, in order. ``lifted``: the positions that are the terms that some pick above wants
-    (``Pick``).
+    """A triple pattern: the slot of each position s, p, o (-1: a constant of the member).
+
+    ``kept``: the slots that are read, in order. ``lifted``: positions whose terms are those that
+    some pick above wants (``Pick``).
     """
 
     positions: tuple[int, int, int]
@@ -25,12 +27,11 @@ class Match(Traits):
 
 
 class Form(NamedTuple):
-    """How an alternative of a pattern becomes a row.
+    """The way in which an alternative of a pattern becomes a row.
 
-    ``sources``: for each slot the position s, p, o of the explicit triple that it is (0, 1, 2), or
-    -1: a term of the alternative.
-    ``repeats``: which positions hold the same variable (1 s = o, 2 s = p, 4 p = o). ``resource``:
-    the object is no literal.
+    ``sources``: for each slot the position s, p, o of the explicit triple (0, 1, 2), or -1: a term
+    of the alternative. ``repeats``: the positions with the same variable (1 s = o, 2 s = p, 4 p =
+    o). ``resource``: the object is not a literal.
     """
 
     sources: tuple[int, ...]
@@ -40,7 +41,7 @@ class Form(NamedTuple):
 
 class EntailmentAlternative(NamedTuple):
     """An alternative of a member: the number of its form, the terms of its positions (None: a
-    variable), those of its slots.
+    variable), and the terms of its slots.
     """
 
     form: int
@@ -50,8 +51,9 @@ class EntailmentAlternative(NamedTuple):
 
 @frozen
 class Entailed(Traits):
-    """As ``Match``, by the members' ways. ``spread`` slots: a value that is one of terms ``alike``
-    stands for each of them.
+    """A ``Match`` over entailed triples, by the members' alternatives.
+
+    ``spread`` slots: a value among the terms ``alike`` is replaced by each of them.
     """
 
     positions: tuple[int, int, int]
@@ -64,15 +66,16 @@ class Entailed(Traits):
 
 @frozen
 class Star(Traits):
-    """Patterns of one subject inside an element: slots of each leg's positions, and ``kept``, as in
-    ``Match``.
+    """Patterns of one subject within an element: the slots of each pattern's positions.
+
+    ``kept``: as in ``Match``.
     """
 
     legs: tuple[tuple[int, int, int], ...]
     kept: tuple[int, ...]
 
     def places(self) -> dict[int, list[tuple[int, int]]]:
-        """Where each slot stands: (leg, position), a leg once."""
+        """Returns the (pattern, position) places of each slot, at most one for each pattern."""
         places: dict[int, list[tuple[int, int]]] = {}
         for leg, positions in enumerate(self.legs):
             for slot in dict.fromkeys(positions):
@@ -81,8 +84,9 @@ class Star(Traits):
         return places
 
     def shared_slots(self) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
-        """For each slot of several legs, but for the common subject: its first place, and the
-        others.
+        """Returns the first place and the other places of each slot that several patterns share.
+
+        The common subject is left out.
         """
         return [
             (places[0], places[1:])
@@ -93,7 +97,7 @@ class Star(Traits):
 
 @frozen
 class Scan(Traits):
-    """The column of each slot, and its type; ``sign``: that of weights, if rows have any."""
+    """The column and the type of each slot; ``sign``: the column of weights, if there is one."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -102,7 +106,7 @@ class Scan(Traits):
 
 @frozen
 class Constant(Traits):
-    """Rows of the member's terms, ``width`` wide."""
+    """Rows of the member's terms; ``width``: their number of columns."""
 
     width: int
 

@@ -1,10 +1,10 @@
-"""Members by columns that grow, and are found again: what the catalog has of a node's members.
+"""Growing columns of members with an index: the storage of a catalog node's members.
 
-Columns are as in a sealed table (``table``); where members come with other values a column becomes
-a list. A member is found by its hash, in a table of 4 bytes a slot beside the hashes: numbers are
-never used again (``plan/topology/members``), so a slot is never emptied. Cost: 8 bytes of hash,
-some ten of slots, 4 for each input, 8 for each field in which members differ. A node of a few
-members, as most are where few queries run, has these and no columns until it is sealed.
+Columns have the layout of a sealed table (``table``). A constant column becomes a list when a
+member differs. A hash table with 4 bytes for each slot, beside the hashes, finds a member. Numbers
+are never used again (``plan/topology/catalog_members``), so a slot is never emptied. Cost: 8 bytes
+of hash, some ten of slots, 4 for each input, 8 for each field in which members differ. A node with
+few members, as most are in small topologies, keeps them as objects until it is sealed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from levada.plan.execution.member_table import MemberTable, fields_of, member_of
 from levada.plan.execution.shapes import Member
 
 _START = 8  # slots
-# members that are kept as they are: to plan one query takes some 4 % less time so
+# up to this many members stay objects: planning one query then takes some 4 % less time
 _FEW = register(f"{__name__}._FEW", 16)
 
 
 class MemberColumns:
-    """Members by number. ``alive``: a byte for each, which are there."""
+    """Members by number. ``alive``: a byte for each place, 1 if its member exists."""
 
     __slots__ = ("_columns", "_few", "_hashes", "_inputs", "_slots", "_splits", "_width", "alive")
 
@@ -36,7 +36,7 @@ class MemberColumns:
         self._hashes, self._slots = array("q"), array("i", bytes(4 * _START))
         self._inputs: list[array[int]] = []
         self._columns: list[_Column] = []
-        self._width, self._splits = -1, True  # of constants, which have a column for each place
+        self._width, self._splits = -1, True  # number of constants; each has a column
         self._few: list[Member] | None = []  # None: there are columns
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class MemberColumns:
         return member_of(inputs, values[0], values[1:])
 
     def find(self, member: Member) -> int:
-        """The number of a member that is there; -1: it is not."""
+        """Returns the number of a member; -1: it does not exist."""
         code, mask = hash(member), len(self._slots) - 1
         slot = code & mask
         while at := self._slots[slot]:
@@ -63,7 +63,7 @@ class MemberColumns:
         return -1
 
     def add(self, member: Member) -> int:
-        """The number of a member that is new."""
+        """Adds a new member and returns its number."""
         at = len(self.alive)
         if at == _FEW:
             self._open_columns()
@@ -82,19 +82,19 @@ class MemberColumns:
         return at
 
     def remove(self, at: int) -> None:
-        """One is no more there; its place stays."""
+        """Removes a member; its place stays."""
         self.alive[at] = 0
 
     def living_numbers(self) -> list[int]:
-        """The numbers of those that are there, ascending."""
+        """Returns the numbers of the living members, ascending."""
         return np.flatnonzero(self.mask()).tolist()
 
     def mask(self) -> Bools:
-        """Which are there."""
+        """Returns for each place whether its member exists."""
         return np.frombuffer(bytes(self.alive), np.bool_)
 
     def table(self, at: Sequence[int]) -> MemberTable:
-        """These members, sealed."""
+        """Returns these members as a sealed table."""
         self._open_columns()
         places = np.asarray(at, np.int64)
         below = [np.array(column, np.int32)[places] for column in self._inputs]
@@ -108,7 +108,7 @@ class MemberColumns:
         return table_of(len(places), inputs, [], constants[0], others)
 
     def kinds(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """What each of those that are there has in these fields, in order of their numbers."""
+        """Returns the values of these fields for each living member, in the order of numbers."""
         self._open_columns()
         first = self._width if self._splits else 1
         place = {name: first + i for i, name in enumerate(_NAMES)}
@@ -118,7 +118,7 @@ class MemberColumns:
         return zip(*[c if len(c) == size else repeat(c[0], size) for c in columns], strict=True)
 
     def _open_columns(self) -> None:
-        """Columns for the few, if there are none yet."""
+        """Creates columns from the member objects, if there are none yet."""
         if not self._few:
             return
         few, self._few = self._few, None
@@ -129,7 +129,7 @@ class MemberColumns:
             self._append(member, at)
 
     def _append(self, member: Member, at: int) -> None:
-        """One more row of the columns."""
+        """Appends a row to the columns."""
         if self._splits and len(member.constants) != self._width:
             self._join(at)
         for column, number in zip(self._inputs, member.inputs, strict=True):
@@ -149,7 +149,9 @@ class MemberColumns:
         return [*constants, *fields_of(member)]
 
     def _join(self, size: int) -> None:
-        """Members have other numbers of constants: they have one column from now on."""
+        """Stores constants in one column from now on, since members have different
+        numbers of them.
+        """
         rows = [self[at].constants for at in range(size)]
         joined = _Column()
         for at, row in enumerate(rows):
@@ -162,7 +164,7 @@ _NAMES = tuple([name for name in Member._fields if name not in ("inputs", "const
 
 
 class _Column:
-    """One value for all, or a list."""
+    """A column: one value for all members, or a list."""
 
     __slots__ = ("_held", "_one")
 
@@ -174,7 +176,7 @@ class _Column:
         return self._one if self._held is None else self._held[at]
 
     def append(self, value: Any, at: int) -> None:
-        """One more, the number ``at``."""
+        """Appends the value of member ``at``."""
         if self._held is not None:
             self._held.append(value)
         elif not at:
@@ -183,7 +185,7 @@ class _Column:
             self._held = [*repeat(self._one, at), value]
 
     def take(self, at: Sequence[int] | None) -> Sequence[Any]:
-        """Those at these places (None: all), or one for all."""
+        """Returns the values at these places (None: all), or one value for all."""
         if self._held is None:
             return (self._one,)
         return self._held if at is None else [self._held[i] for i in at]

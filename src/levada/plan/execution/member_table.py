@@ -1,8 +1,8 @@
-"""The members of a sealed node as columns: a member is put together when it is asked for.
+"""The members of a sealed node as columns; a member object is built on access.
 
-Members of a node differ in little: in their inputs, in a constant, in a query's name. A column in
-which all are the same is one value; inputs are numbers in arrays, constants a column for each
-place. So a member costs some bytes where it differs, and no object of its own.
+The members of a node differ in few fields: inputs, a constant, a query's name. A column of equal
+values is one value. Inputs are arrays of numbers, and constants have a column for each place. So a
+member costs some bytes where it differs, and no object.
 
     >>> from levada.plan.execution.shapes import Member
     >>> table = MemberTable.from_members([Member((i,), query=f"q{i}") for i in (4, 2)])
@@ -33,9 +33,10 @@ OTHERS = tuple([i for i in range(len(Member._fields)) if i not in (INPUTS, CONST
 
 @dataclass(frozen=True, eq=False)
 class MemberTable(Sequence[Member]):
-    """So many members. A column has a value for each, or one for all; those of ``inputs`` are rows
-    of an array. ``constants``: a column for each place; where members have another number of them,
-    none, and ``ragged`` has the constants of each.
+    """A number of members as columns, each with a value for each member or one for all.
+
+    ``inputs``: an array with a row for each input. ``constants``: a column for each place; empty if
+    members have different numbers of constants. ``ragged`` then has the constants of each.
     """
 
     size: int
@@ -63,7 +64,7 @@ class MemberTable(Sequence[Member]):
 
     @staticmethod
     def from_members(members: Sequence[Member]) -> MemberTable:
-        """The table of these members, one at least."""
+        """Returns the table of at least one member."""
         lists: list[list[Any]] = [list(column) for column in zip(*members, strict=True)]
         inputs = np.array(lists[INPUTS], np.int32).reshape(len(members), -1)
         widths = {len(constants) for constants in lists[CONSTANTS]}
@@ -103,49 +104,49 @@ class MemberTable(Sequence[Member]):
     __hash__ = None  # type: ignore[assignment]
 
     def inputs_at(self, at: int) -> tuple[int, ...]:
-        """The inputs of a member, from 0 on."""
+        """Returns the inputs of a member (numbers start at 0)."""
         return tuple(self.inputs[:, at].tolist())
 
     def constants_at(self, at: int) -> tuple[Term | None, ...]:
-        """The constants of a member, from 0 on."""
+        """Returns the constants of a member (numbers start at 0)."""
         if self.ragged:
             return self.ragged[at if len(self.ragged) > 1 else 0]
         return tuple([c[at if len(c) > 1 else 0] for c in self.constants])
 
     def windows_at(self, at: int) -> tuple[Window, ...]:
-        """The windows of a member, from 0 on."""
+        """Returns the windows of a member (numbers start at 0)."""
         return self.windows[at if len(self.windows) > 1 else 0]
 
     def query_at(self, at: int) -> str:
-        """The query of a member, from 0 on."""
+        """Returns the query of a member (numbers start at 0)."""
         return self.query[at if len(self.query) > 1 else 0]
 
     def each_constants(self) -> Iterator[tuple[Term | None, ...]]:
-        """The constants of each member."""
+        """Returns the constants of each member."""
         if self.ragged or not self.constants:
             return self._each(self.ragged or ((),))
         return zip(*map(self._each, self.constants), strict=True)
 
     def columns_of_constants(self) -> list[Sequence[Term | None]]:
-        """The first constant of each member, the second, and so on; None where there is none."""
+        """Returns the constants of all members by place; None where a member has none."""
         if self.ragged:
             return list(zip_longest(*self._each(self.ragged)))
         return [tuple(self._each(column)) for column in self.constants]
 
     def each_query(self) -> Iterator[str]:
-        """The query of each member."""
+        """Returns the query of each member."""
         return self._each(self.query)
 
     def each_stream(self) -> Iterator[tuple[str, ...]]:
-        """The streams of each member."""
+        """Returns the streams of each member."""
         return self._each(self.streams)
 
     def each_graph(self) -> Iterator[tuple[str | None, ...]]:
-        """The graphs of each member."""
+        """Returns the graphs of each member."""
         return self._each(self.graphs)
 
     def each_reread_graph(self) -> Iterator[tuple[str | None, ...]]:
-        """The graphs at whose replacement each member is answered anew."""
+        """Returns the graphs at whose replacement each member is answered again."""
         return self._each(self.reread_graphs)
 
     def _each(self, column: Sequence[Any]) -> Iterator[Any]:
@@ -161,7 +162,7 @@ class MemberTable(Sequence[Member]):
 def member_of(
     inputs: tuple[int, ...], constants: tuple[Term | None, ...], others: Sequence[Any]
 ) -> Member:
-    """A member of its inputs, its constants and the other fields in order."""
+    """Returns a member with these inputs, constants and other fields in order."""
     return Member._make((inputs, *others[:3], constants, *others[3:]))
 
 
@@ -172,19 +173,19 @@ def table_of(
     ragged: Sequence[tuple[Term | None, ...]],
     others: Sequence[Sequence[Any]],
 ) -> MemberTable:
-    """A table of columns with a value for each member, or one for all."""
+    """Returns a table of columns with a value for each member, or one for all."""
     return MemberTable(
         size, inputs, tuple(map(_fold, constants)), _fold(ragged), *map(_fold, others)
     )
 
 
 def _fold(column: Sequence[Any]) -> tuple[Any, ...]:
-    """A column, as one value if all are the same."""
+    """Replaces a column of equal values by one value."""
     if len(column) > 1 and all(map(eq, column, repeat(column[0]))):
         return (column[0],)
     return tuple(column)
 
 
 def fields_of(member: Member) -> Iterator[Any]:
-    """The fields of a member that are columns as they are."""
+    """Returns the fields of a member that have a column of their own."""
     return chain(member[1:CONSTANTS], member[CONSTANTS + 1 :])

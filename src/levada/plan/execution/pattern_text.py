@@ -1,6 +1,4 @@
-"""Triple patterns as text, the same for the same pattern whatever its variables are called: for
-counts and for people.
-"""
+"""Prints triple patterns as text, independent of variable names, for counts and for people."""
 
 from __future__ import annotations
 
@@ -12,12 +10,12 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.demanded_terms import terms_of_pick
 from levada.plan.execution.plan import Plan
 
-# patterns of a stream whose matches are counted; with more, counting would cost more than it tells
+# matches are counted for up to this many patterns of a stream; beyond, counting is too expensive
 MOST_COUNTED = register(f"{__name__}.MOST_COUNTED", 256)
 
 
 def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:
-    """A pattern's text; ``positions`` are slots, equal where a variable stands twice.
+    """Returns a pattern's text; ``positions`` are slots, equal for a repeated variable.
 
     >>> pattern_text((None, "<a:p>", None), (3, -1, 3))
     '?a <a:p> ?a'
@@ -34,7 +32,7 @@ def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int
 
 
 def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:
-    """The text of a pattern over entailed triples.
+    """Returns the text of a pattern over entailed triples.
 
     >>> entailed_text((None, "<a:p>", None), (0, -1, 1))
     '?a <a:p> ?b, entailed'
@@ -50,10 +48,10 @@ _NONE: Given = {}
 def patterns_read(
     plan: Plan, number: int, member: int, lifted_terms: Given = _NONE
 ) -> Iterator[tuple[str, str]]:
-    """(stream, pattern) of all that a query reads of streams; "" for rows of a tuple stream.
+    """Yields (stream, pattern) of everything that a query reads of streams; "" for rows of tuple
+    streams.
 
-    A pattern over a count window sees its stream through the window, of which all triples are a
-    part.
+    A pattern over a count window reads its stream through the window, which has all triples.
     """
     node = plan.nodes[number]
     node_member = node.members[member]
@@ -86,7 +84,7 @@ def patterns_read(
 
 
 def _with_picked_terms(plan: Plan, number: int, member: int, lifted_terms: Given) -> Given:
-    """What is known of relaxed patterns below a node."""
+    """Adds the terms that a pick wants of relaxed patterns below it."""
     if isinstance(plan.nodes[number].step, s.Pick):
         return {**lifted_terms, **terms_of_pick(plan, number, member)}
     return lifted_terms
@@ -99,11 +97,10 @@ def starving_patterns(
     matched: Callable[[str, str], int | None],
     lifted_terms: Given = _NONE,
 ) -> tuple[tuple[str, str], ...]:
-    """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; ()
-    if it may have some.
+    """Returns the (stream, pattern) pairs without matches that keep an operator without rows.
 
-    ``matched``: how many triples a pattern has had so far. Which inputs an operator cannot do
-    without, its step says.
+    (): it may have rows. ``matched``: the number of triples that a pattern has matched so far. The
+    step defines the inputs that an operator requires.
     """
     node = plan.nodes[number]
     if isinstance(node.step, s.Match | s.Entailed | s.Star):

@@ -1,10 +1,10 @@
-"""A mapping that never changes, and the next version of it: one large dictionary that many versions
-have in common, and what is another in each.
+"""An immutable mapping with cheap next versions: one large dictionary that many versions share, and
+the differences of each.
 
     base  <-- version 5: gone {"q7"}, new {"one": ..}  <-- version 6: gone {"q7"}, new {.., ".."}
 
-A version costs by what came and went since the base, and a look-up a second one. When that is
-``SHARE`` of it, the next version is a base of its own.
+The cost of a version is linear in the changes since the base; a lookup costs two. When the changes
+reach ``SHARE`` of the base, the next version becomes a new base.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from levada.core.size_thresholds import register
 
 V = TypeVar("V")
 K = TypeVar("K", bound=Hashable)
-FEW = register(f"{__name__}.FEW", 64)  # entries that are copied unasked
+FEW = register(f"{__name__}.FEW", 64)  # up to this many changed entries are always copied
 SHARE = 16
 
 
 class _Base(dict[str, V], Generic[V]):
-    """What versions have in common; ``kinds``: how many of its values are of each kind."""
+    """The entries that versions share; ``kinds``: the number of values of each kind."""
 
     kinds: dict[object, Counter[Any]]
 
@@ -32,7 +32,7 @@ class _Base(dict[str, V], Generic[V]):
 
 
 class PersistentMap(Mapping[str, V], Generic[V]):
-    """A version. ``gone``: keys of the base that it has not, or has anew.
+    """A version of a mapping. ``gone``: keys of the base that it lacks or replaces.
 
     >>> first = PersistentMap.from_entries({"a": 1, "b": 2})
     >>> dict(first.with_changes({"c": 3}, ["a"])), dict(first)
@@ -46,13 +46,13 @@ class PersistentMap(Mapping[str, V], Generic[V]):
 
     @staticmethod
     def from_entries(entries: Mapping[str, V]) -> PersistentMap[V]:
-        """These entries, which are copied unless they are a version."""
+        """Copies these entries, unless they are a version already."""
         if isinstance(entries, PersistentMap):
             return entries
         return PersistentMap(_Base(entries), {}, frozenset())
 
     def with_changes(self, came: Mapping[str, V], went: Collection[str]) -> PersistentMap[V]:
-        """The next version. Raises ``LookupError`` if one that went is not here."""
+        """Returns the next version. Raises ``LookupError`` if a removed key does not exist."""
         new, gone = dict(self._new), set(self._gone)
         for key in went:
             if new.pop(key, None) is None:
@@ -68,7 +68,7 @@ class PersistentMap(Mapping[str, V], Generic[V]):
         return successor
 
     def kinds(self, of: Callable[[V], K]) -> Collection[K]:
-        """The kinds of its values, each once."""
+        """Returns the distinct kinds of the values."""
         counts = self._base.kinds.get(of)
         if counts is None:
             counts = self._base.kinds[of] = Counter(map(of, self._base.values()))
@@ -95,11 +95,11 @@ class PersistentMap(Mapping[str, V], Generic[V]):
         return len(self._base) - len(self._gone) + len(self._new)
 
     def values(self) -> ValuesView[V]:
-        """Its values, without a look-up for each."""
+        """Returns the values without a lookup for each."""
         return _Values(self)
 
     def values_in_order(self) -> Iterator[V]:
-        """Its values, in the order of the keys."""
+        """Returns the values in the order of the keys."""
         gone, base = self._gone, self._base
         if gone:
             yield from (value for key, value in base.items() if key not in gone)

@@ -1,14 +1,14 @@
-"""A version of the plan by what it has that the one before had not: what is written of it, and what
-a worker that has the one before reads.
+"""The difference of a plan version from the previous one: it is written to disk and read by workers
+that have the previous version.
 
-    nodes      those whose members are others, whole
-    revised    those whose members are the same: whose readers are others, which of its members are
-               new to an epoch, since when they count
-    queries    those that came; the names of those that went
+    nodes      nodes with other members, completely
+    revised    nodes with the same members: changed readers, members that are new to an epoch, and
+               the starts from which they count
+    queries    the added queries; the names of the removed ones
 
-All other nodes are the same objects in both versions, with all that is known of them. So a query
-costs by itself and by the nodes that it joins (``plan/topology/members``), and not by the queries
-that are there.
+All other nodes are the same objects in both versions, with their computed facts. So the cost of a
+query is linear in itself and in the nodes that it joins (``plan/topology/catalog_members``), not in
+the number of existing queries.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from levada.plan.execution.plan import Consumer, Plan, PlanNode, QueryPlan
 
 @dataclass(frozen=True)
 class Revised:
-    """A node of the same members. ``fresh``: the numbers of those that no epoch had before.
-    ``newest``: None where it is as it was. ``kept``: for each edge to a reader which one of those
-    before it is, -1: the next of ``consumers``.
+    """A revised node with the same members.
+
+    ``fresh``: the numbers of members that no epoch had before. ``newest``: None if unchanged.
+    ``kept``: for each edge to a reader the index of the previous edge, -1: the next of
+    ``consumers``.
     """
 
     fresh: Longs
@@ -35,7 +37,7 @@ class Revised:
     consumers: tuple[Consumer, ...]
 
     def apply_to(self, node: PlanNode) -> PlanNode:
-        """The node, revised. Raises ``LookupError`` if it is another one's."""
+        """Returns the revised node. Raises ``LookupError`` for a node with other edges."""
         new = iter(self.consumers)
         consumers = tuple([node.consumers[at] if at >= 0 else next(new) for at in self.kept])
         fresh = np.zeros(len(node.members), np.bool_)
@@ -46,7 +48,7 @@ class Revised:
 
 @dataclass(frozen=True)
 class PlanChange:
-    """Version ``version`` after ``base``; ``order`` has all nodes that there are."""
+    """Version ``version`` after ``base``; ``order`` has all existing nodes."""
 
     base: int
     version: int
@@ -61,7 +63,9 @@ class PlanChange:
     muted: tuple[tuple[int, int], ...] = ()
 
     def apply_to(self, base: Plan) -> Plan:
-        """The version, of the one before. Raises ``LookupError`` if that is another one."""
+        """Returns the version made from the previous one. Raises ``LookupError`` for
+        another one.
+        """
         there = {*self.order}
         nodes = {n: node for n, node in base.nodes.items() if n in there} | dict(self.nodes)
         for number, revised in self.revised.items():
@@ -76,7 +80,9 @@ class PlanChange:
 
 
 def change_of(before: Plan, after: Plan, came: Iterable[str], gone: Collection[str]) -> PlanChange:
-    """What a version has that the one before had not; the queries that ``came`` and went since."""
+    """Returns the difference of a version from the previous one; ``came``, ``gone``: queries since
+    then.
+    """
     nodes: dict[int, PlanNode] = {}
     revised: dict[int, Revised] = {}
     for number, node in after.nodes.items():

@@ -1,7 +1,7 @@
-"""Attributes to queries what operators of a plan are charged.
+"""Attributes the charges of a plan's operators to queries.
 
-A query is charged for each member of an operator on which it stands, whoever else does: it has as
-much alone as among others.
+A query is charged for each member of an operator that it uses, whether or not others use it. So it
+has the same charge alone as among others.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from levada.plan.execution.plan import At, Charges, Plan, gather_up
 def find_heaviest_query(
     plan: Plan, charges: Sequence[Charge], limit: float
 ) -> tuple[float, int, int]:
-    """The amount of a query that is charged more than the limit, and its Emit; if there is none,
-    at least what any query is charged.
+    """Returns the charge of a query above the limit, and its Emit.
 
-    Cost: a pass over all members in arrays, then a walk over the members of each query that may be
-    above the limit: sums in arrays count twice what a query reads in two ways.
+    If no query is above, it returns at least the largest charge. Cost: a pass over all members in
+    arrays, then a walk over the members of each query that may be above the limit: sums in arrays
+    count a member twice that a query reads in two ways.
     """
     amounts_by_node = charge_members(plan, charges)
     up = gather_up(plan, amounts_by_node)
@@ -46,8 +46,9 @@ def find_heaviest_query(
 
 
 def charge_members(plan: Plan, charges: Sequence[Charge]) -> Charges:
-    """The charges of each living member, by node. Those of nodes and members that the plan does not
-    have are nobody's.
+    """Returns the charges of each living member, by node.
+
+    Charges of nodes and members that the plan lacks are dropped.
     """
     charges_by_node: Charges = {}
     for node, rows, amount in charges:
@@ -65,7 +66,7 @@ def charge_members(plan: Plan, charges: Sequence[Charge]) -> Charges:
 
 
 def members_below(plan: Plan, root: At) -> set[At]:
-    """A member and all members on which it stands."""
+    """Returns a member and all members below it."""
     reached, waiting = {root}, [root]
     while waiting:
         node, member = waiting.pop()

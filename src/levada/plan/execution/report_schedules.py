@@ -1,10 +1,9 @@
-"""Schedules: what decides the reports of members, and which of them say the same.
+"""Schedules decide the reports of members; this module finds schedules with equal reports.
 
-Schedules that differ in their starts alone are a family. A start decides which of the times that
-are known count, and nothing else. So two schedules of one family say the same as long as no known
-time lies between their starts; times of long ago are forgotten, so queries that came one by one
-soon have one list of reports together, however many they are. Cost: a search among the known times
-for each start.
+Schedules that differ only in their starts are a family. A start only decides which known times
+count. So two schedules of a family have equal reports as long as no known time is between their
+starts. Old times are forgotten, so queries that were added one by one soon share one list of
+reports, regardless of their number. Cost: a search among the known times for each start.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ _NONE = np.empty(0, np.int64)
 
 
 class Schedule(NamedTuple):
-    """What decides a query's reports: windows with their streams' numbers (-1: a clock), start.
+    """The inputs of a query's report times: windows with the numbers of their streams (-1: a
+    clock), and the start.
 
-    ``show_empty``: also reports without content. ``nonempty``: these do not exist, so that the one
-    after a report is the next with content.
+    ``show_empty``: empty reports are written. ``nonempty``: empty reports do not exist, so the next
+    report is the next one with content.
     """
 
     windows: tuple[Window, ...]
@@ -39,8 +39,8 @@ class Schedule(NamedTuple):
 
 @dataclass(frozen=True)
 class Families:
-    """Schedules by family: one of each, the numbers of all, their starts. ``count``: how many
-    schedules there are.
+    """Schedules by family: one of each, the numbers of all, and their starts; ``count``: the number
+    of schedules.
     """
 
     parts: tuple[tuple[Schedule, Longs, Longs], ...]
@@ -48,7 +48,7 @@ class Families:
 
     @staticmethod
     def from_schedules(schedules: Sequence[Schedule]) -> Families:
-        """The families of these schedules, which are numbered as they stand."""
+        """Returns the families of these schedules, which are numbered in order."""
         numbers_by_family: dict[Schedule, list[int]] = {}
         for number, schedule in enumerate(schedules):
             numbers_by_family.setdefault(schedule._replace(start=0), []).append(number)
@@ -57,8 +57,9 @@ class Families:
         return Families(tuple(parts), len(schedules))
 
     def first_equal(self, times: Mapping[int, Longs]) -> Longs:
-        """For each schedule the first that says the same; ``times`` are the known ones of each
-        stream, ascending.
+        """Returns for each schedule the first with equal reports.
+
+        ``times``: the known times of each stream, ascending.
         """
         same = np.arange(self.count)
         for schedule, numbers, starts in self.parts:
@@ -69,7 +70,7 @@ class Families:
 
 @dataclass(frozen=True)
 class Schedules:
-    """The distinct schedules of members, and which one each member has."""
+    """The distinct schedules of members, and the number of each member's schedule."""
 
     distinct: tuple[Schedule, ...]
     of_member: Ints
@@ -78,7 +79,9 @@ class Schedules:
     def from_members(
         members: Sequence[Member], places: Longs, streams: Mapping[str, int]
     ) -> Schedules:
-        """The schedules of these members, each at its place; empty places have the first's."""
+        """Returns the schedules of these members by place; empty places have that of the first
+        member.
+        """
         index: dict[Schedule, int] = {}
         keys = [_schedule(m, streams) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]
@@ -86,12 +89,12 @@ class Schedules:
 
     @cached_property
     def families(self) -> Families:
-        """The distinct schedules by what they differ in."""
+        """The distinct schedules grouped by family."""
         return Families.from_schedules(self.distinct)
 
 
 def _schedule(m: Member, streams: Mapping[str, int]) -> Schedule:
-    """A member's windows but for static graphs, which decide no report."""
+    """Returns a member's schedule, without static graphs, which decide no report."""
     on = [
         (w, streams.get(n, -1))
         for w, n in zip(m.windows, m.streams, strict=False)

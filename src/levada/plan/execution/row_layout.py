@@ -1,4 +1,4 @@
-"""Layouts: which columns a frame has. It carries only the facets and times that consumers need.
+"""Layouts define the columns of a frame: only the facets and times that consumers need.
 
 A layout is a tuple of slots (each a set of facets), a tuple of windows (each with or without ``hi``
 and ``prev``), whether rows have weights, and whether they are report rows (a report time ``r`` in
@@ -16,10 +16,11 @@ from levada.core.rdf_terms import Kind
 
 
 class Facet(IntFlag):
-    """What a slot carries: identity (x, y), value facets (k, d, m, c), text (in the Terms beside
+    """The facets of a slot: identity (x, y), value facets (k, d, m, c), text (in the Terms beside
     the frame).
 
-    INT and DBL are the value facets of tuple columns whose type says the rest: (k, m) and (k, d).
+    INT and DBL are the value facets of tuple columns whose type implies the rest: (k, m) and (k,
+    d).
     """
 
     ID = 1
@@ -32,7 +33,7 @@ class Facet(IntFlag):
         return other._value_ & self._value_ == other._value_
 
     def __or__(self, other: int) -> Facet:
-        """Both; remembered, since a plan asks for thousands and an enum makes each anew."""
+        """Returns the union, cached: a plan needs thousands, and an enum would create each anew."""
         value = self._value_ | int(other)
         union = _SETS.get(value)
         if union is None:
@@ -45,7 +46,7 @@ NOTHING = Facet(0)
 
 
 class Span(NamedTuple):
-    """The event times of one window in a row: ``lo`` always; ``hi`` when rows join several triples;
+    """The event times of one window in a row: ``lo`` always, ``hi`` if rows join several triples,
     ``prev`` for sets.
     """
 
@@ -54,7 +55,7 @@ class Span(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Columns of a frame. ``windows`` is empty for rows of static data and for report rows."""
+    """The columns of a frame. ``windows`` is empty for rows of static data and for report rows."""
 
     slots: tuple[Facet, ...]
     windows: tuple[Span, ...] = ()
@@ -62,7 +63,7 @@ class Layout(NamedTuple):
     report: bool = False
 
     def columns(self) -> list[str]:
-        """The column names in order, ``op`` first."""
+        """Returns the column names in order, ``op`` first."""
         names = ["op"]
         for i, facets in enumerate(self.slots):
             names += slot_columns(i, facets)
@@ -73,15 +74,15 @@ class Layout(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The bytes of a row in its columns, with the group where it is; texts are beside."""
+        """The bytes of a row in its columns, with the group if it has one, without texts."""
         return 2 + sum(int(DTYPES.get(name[0], "i8")[1]) for name in self.columns())
 
     def width_of(self, slot: int) -> int:
-        """The bytes of a row in the columns of a slot."""
+        """Returns the bytes of a row in the columns of a slot."""
         return sum(int(DTYPES[n[0]][1]) for n in slot_columns(slot, self.slots[slot]))
 
     def show(self) -> str:
-        """Short text for explain: ``ID+TEXT ID | lo hi prev``."""
+        """Returns a short text for explain: ``ID+TEXT ID | lo hi prev``."""
         slots = " ".join("+".join(f.name or "" for f in Facet if f in s) or "-" for s in self.slots)
         times = " ".join("lo" + "/hi" * w.hi + "/prev" * w.prev for w in self.windows)
         return (
@@ -93,7 +94,7 @@ class Layout(NamedTuple):
 
 
 def slot_columns(i: int, facets: Facet) -> tuple[str, ...]:
-    """The columns of slot ``i`` with these facets (texts are not columns)."""
+    """Returns the columns of slot ``i`` with these facets (texts are not columns)."""
     return _slot_columns(i, facets._value_)
 
 

@@ -1,8 +1,8 @@
-"""Shapes: operators by slots. Queries that differ only in constants, windows, streams share them.
+"""Shapes: operators by slots, shared by queries that differ only in constants, windows and streams.
 
 A ``Shape`` is a value: its kind (a ``Step``), its input shapes with the edges to them, its layout.
-Each shape becomes one node of the topology with a table of members; what differs between members is
-a ``Member``'s parameters.
+Each shape becomes one node of the topology with a table of members. A ``Member`` has the parameters
+in which members differ.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ TO_ALL = (-1,)
 
 
 class Edge(NamedTuple):
-    """How an input's rows become a consumer's: by slot and by window (-1: unbound, absent).
+    """The mapping of an input's rows to a consumer's, by slot and by window (-1: unbound, absent).
 
-    ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the
-    member, ``TO_ALL``, None local.
+    ``exchange``: the slots of the consumer's input whose identities partition the rows; () by
+    member; ``TO_ALL``; None: local.
     """
 
     slots: tuple[int, ...]
@@ -35,8 +35,8 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """One operator by slots, with its inputs. ``generation`` tells nodes of one shape apart
-    (``plan/topology/members``).
+    """One operator by slots, with its inputs. ``generation`` distinguishes nodes of one shape
+    (``plan/topology/catalog_members``).
     """
 
     step: Step
@@ -55,16 +55,16 @@ class Shape:
 
 
 class Member(NamedTuple):
-    """What one query's operator adds to its shape. Only the fields of its kind are set.
+    """The parameters of one query's operator. Only the fields of its kind are set.
 
     ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a
-    clock is on no stream). ``start``: elements before it do not count. ``constants``: the lifted
-    terms, or a pattern's constants (None where variable). ``query``: of an Emit, of what draws
-    random values, and of first operators that are shared with no other query. ``since``: of static
-    data and constants, the plan version that reads them: their rows came then and never again, so a
-    query that comes later has members of its own. ``ways``: the alternatives of an entailed
-    pattern, in order of their forms. ``reread_graphs``: of a query without windows, the static
-    graphs at whose replacement it is answered anew.
+    clock has no stream). ``start``: earlier elements do not count. ``constants``: the lifted terms,
+    or a pattern's constants (None where variable). ``query``: set for an Emit, for random values,
+    and for leaves that no other query shares. ``since``: for static data and constants, the plan
+    version that reads them. Their rows arrive then and never again, so a later query has other
+    members. ``ways``: the alternatives of an entailed pattern, in the order of their forms.
+    ``reread_graphs``: for a query without windows, the static graphs at whose replacement it is
+    answered again.
     """
 
     inputs: tuple[int, ...] = ()
@@ -84,8 +84,9 @@ class Member(NamedTuple):
     def over(
         self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None
     ) -> Member:
-        """The same over these inputs, and with these constants if any are said. (``replace`` takes
-        three times as long.)
+        """Returns the member over these inputs, with these constants if given.
+
+        (``replace`` takes three times as long.)
         """
         return Member(
             inputs,

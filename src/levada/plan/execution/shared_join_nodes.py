@@ -1,10 +1,10 @@
-"""Relaxed joins and sets as they stand below the picks of a node, and what keeps sides of these.
+"""Finds relaxed joins, relaxed sets and arrangements below the picks of a node.
 
-By which slots of a join's inputs a pick's conditions can be told follows from where the pick's
-slots come from, down to there: one that is a key of a join comes from both sides. What a join fills
-in where a side lacks it is told above alone.
+The slots of a join's inputs that decide a pick's conditions follow from the sources of the pick's
+slots below. A slot that is a key of a join has a source on both sides. Values that a join fills in
+for a side without them are decided above the join alone.
 
-Cost: a gather for each join below picks, however many these are.
+Cost: a gather for each join below picks, regardless of the number of picks.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ Slots = Mapping[int, int]
 
 
 class Side(NamedTuple):
-    """An input of what stands below picks: the slots by which these tell its rows there; the inputs
-    that lead to it from the pick; where its windows are among the pick's. ``alone``: its rows are
-    nobody else's.
+    """An input of a shared node.
+
+    ``slots``: the input slots that decide the picks' conditions. ``way``: the inputs that lead to
+    it from the pick. ``places``: positions of its windows among those of the pick. ``alone``: no
+    other node has its rows.
     """
 
     slots: Slots
@@ -56,7 +58,7 @@ class SharedJoinNode:
     places: tuple[int, ...]
 
     def kinds(self) -> tuple[list[tuple[Window, ...]], Longs]:
-        """The windows of its picks, for each of its own members once; and which members."""
+        """Returns the distinct windows of the picks above each member, and these members."""
         kinds, of_member = self.pick.compute_once(window_kinds)
         codes = np.unique(self.node_members * len(kinds) + of_member[self.members])
         members, kind = np.divmod(codes, len(kinds))
@@ -64,14 +66,14 @@ class SharedJoinNode:
 
 
 def window_kinds(node: PlanNode) -> tuple[list[tuple[Window, ...]], Longs]:
-    """The windows that members of a node have, each kind once, and the number of each one's."""
+    """Returns the distinct windows of a node's members, and the number of each member's windows."""
     numbers: dict[tuple[Window, ...], int] = {}
     of = [numbers.setdefault(windows, len(numbers)) for windows in node.members.windows]
     return list(numbers), np.broadcast_to(np.array(of, np.int64), (len(node.members),))
 
 
 def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoinNode]:
-    """The relaxed joins of the block below picks and what keeps sides of these, or their set."""
+    """Yields the relaxed joins and sets below picks, and the arrangements of their sides."""
     members = np.flatnonzero(pick.alive)
     every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
     way: tuple[int, ...] = (0,)
@@ -95,7 +97,7 @@ def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoin
         elif (made := node.as_step(s.Occur)) is not None and made.step.relaxed:
             side = Side(slots, (*way, 0), made.step.places)
             yield SharedJoinNode(pick, node.id, members, node_members, (side,), side.places)
-        elif isinstance(node.step, s.Report):  # of whose rows there are picks
+        elif isinstance(node.step, s.Report):  # picks read its rows
             yield SharedJoinNode(
                 pick, node.id, members, node_members, (Side(slots, (*way, 0)),), ()
             )
@@ -109,7 +111,7 @@ def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoin
 def _follow_input(
     plan: Plan, node: PlanNode, i: int, members: Longs, slots: Slots
 ) -> tuple[PlanNode, Longs, Slots]:
-    """An input of a node, the members of it that these read, and where slots of the edge stand
+    """Returns an input of a node, its members that these members read, and the slots of the edge
     there.
     """
     below = plan.nodes[node.inputs[i]]
@@ -122,14 +124,14 @@ def _follow_input(
 def _side(
     plan: Plan, join: PlanNode[s.Join], slots: Slots, i: int, way: tuple[int, ...]
 ) -> Side:  # fmt: skip
-    """An input of a join, of whose rows these are slots."""
+    """Returns an input of a join with these slots of its rows."""
     step, width = join.step, len(join.input_layouts[i].windows)
     places = tuple([step.places[w] for w in step.row_windows(i, width) or ()])
     return Side(_input_slots(step, slots, i), (*way, i), places, is_alone(plan, join, i))
 
 
 def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
-    """Whether nobody else reads what comes to an input of a node, nor has: static rows stay."""
+    """Whether no other node reads or has the rows of an input; static rows stay."""
     below = plan.nodes[node.inputs[i]]
     if isinstance(node.step, s.RelaxedStatic) or isinstance(below.step, s.RelaxedStatic):
         return False
@@ -143,9 +145,10 @@ def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
 def _arrangement_slots(
     pick: s.Pick, join: s.Join, kept: s.Arrange, slots: Slots, there: Slots
 ) -> Slots:  # fmt: skip
-    """Where slots of a join's rows stand among those of which its side is kept; ``there``: among
-    those that are. The terms by which it is kept the join has from its other side; of these nothing
-    but identities is known here.
+    """Maps slots of a join's rows to the input of the arrangement of its side.
+
+    ``there``: slots of the arrangement's rows. The join has the arrangement's keys from its other
+    side; only their identities are known here.
     """
     kept_slots = {at: kept.kept[slot] for at, slot in there.items()}
     read = {test.slot for test in pick.tests} | {
@@ -160,7 +163,7 @@ def _arrangement_slots(
 
 
 def _input_slots(join: s.Join, slots: Slots, i: int) -> Slots:
-    """Where slots of a join's rows stand among those of an input."""
+    """Maps slots of a join's rows to slots of an input."""
     input_slots: dict[int, int] = {}
     filled = {pair[0] for pair in join.fills}
     for at, slot in slots.items():

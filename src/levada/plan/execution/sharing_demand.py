@@ -1,17 +1,18 @@
-"""What picks want of the relaxed joins below them, in one sealed version of the plan.
+"""Computes the demand of picks on the relaxed joins below them, in one sealed version of the plan.
 
-It is no parameter of these joins, so a query that comes or goes changes no member of them: which
-terms a pattern stands for, how long rows can count and which rows of an input some pick wants
-follow from the picks that live.
+The demand is not a parameter of these joins, so adding or removing a query changes no member of
+them. The terms of a pattern, the time for which rows count, and the input rows that some pick wants
+follow from the living picks.
 
-Windows of a relaxed join are *loose* as members have them. In a sealed plan they are that of all
-picks above, if these agree, else one that has the rows of all: an element leaves it when it has
-left each of theirs (CQELS Cloud, shared joins), and each row when it has left those of the picks
-that want it (``operators/rows/sift``).
+The windows of a relaxed join are *loose* in its members. In a sealed plan they are the window of
+all picks above, if these agree. Otherwise they are one that contains the rows of all: an element
+leaves it when it has left each of theirs (CQELS Cloud, shared joins), and a row when it has left
+those of the picks that want it (``operators/rows``).
 
-What keeps a side for several relaxed joins (``RelaxedStream``, ``RelaxedStatic``) stands below the
-picks of all of them, and keeps what any of these wants. It is no step of a way. Static rows that a
-newcomer wants come in its first epoch: their patterns are read again then, as if they were new.
+An arrangement for several relaxed joins (``RelaxedStream``, ``RelaxedStatic``) is below the picks
+of all of them, and keeps the rows that any of these wants. It is not a step of a way. Static rows
+that a new query wants arrive in its first epoch: their patterns are then read again, as if they
+were new.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ LOOSE = frozenset(
 
 
 def with_widest_windows(windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """The windows of a relaxed join in place of these: equal for all that may share it."""
+    """Returns the windows of a relaxed join in place of these: equal for all that may share it."""
     by_number = any(w.kind is WindowKind.NUMBERS for w in windows)
     return tuple([_loose(w, by_number=by_number) for w in windows])
 
@@ -63,13 +64,13 @@ _ALL, _NUMBERS = Window(WindowKind.ALL), Window(WindowKind.NUMBERS)
 
 @dataclass(eq=False)
 class SharingDemand:
-    """The living picks above each relaxed join, and what they want of patterns."""
+    """The living picks above each relaxed join, and the terms that they want of patterns."""
 
     plan: Plan
 
     @cached_property
     def shared_joins(self) -> Mapping[int, tuple[SharedJoinNode, ...]]:
-        """Below which picks each relaxed join or set stands, and where."""
+        """The shared nodes below picks, by the number of each relaxed join, set or arrangement."""
         nodes_by_join: dict[int, list[SharedJoinNode]] = {}
         for node in self.plan.nodes.values():
             if (pick := node.as_step(s.Pick)) is not None:
@@ -79,9 +80,7 @@ class SharingDemand:
 
     @cached_property
     def windows_above(self) -> Mapping[At, tuple[tuple[Window, ...], ...]]:
-        """The windows that picks above each member of a relaxed join have in the place of its own:
-        each kind once.
-        """
+        """The distinct windows that picks have for those of each member of a relaxed join."""
         kinds_by_member: dict[At, dict[tuple[Window, ...], None]] = {}
         every = [one for each in self.shared_joins.values() for one in each if one.places]
         for one in every:
@@ -93,40 +92,40 @@ class SharingDemand:
 
     @cached_property
     def wanted_terms(self) -> DemandedTerms:
-        """The terms that relaxed patterns stand for: those that some living pick wants."""
+        """The terms of relaxed patterns that some living pick wants."""
         return collect_wanted_terms(self.plan)
 
     @cached_property
     def new_terms(self) -> DemandedTerms:
-        """The same of picks that no epoch had before this version."""
+        """The terms that picks want which no epoch had before this version."""
         return collect_new_terms(self.plan)
 
     def has_mixed_windows(self, pick: int) -> bool:
-        """Whether a node's picks are of joins whose picks have several windows."""
+        """Whether the joins below a node's picks have picks with several windows."""
         node = self.plan.nodes[pick]
         (below,) = node.inputs
         joins = {*node.members.inputs[0][node.alive].tolist()}
         step = self.plan.nodes[below].step
-        if not isinstance(step, s.Join):  # the GROUP BYs above ask when rows count
+        if not isinstance(step, s.Join):  # the GROUP BYs above decide when rows count
             return False
         return any(
             len(self.windows(below, join, j)) > 1 for join in joins for j in range(len(step.places))
         )
 
     def windows(self, node: int, member: int, window: int) -> dict[Window, None]:
-        """What the picks above a relaxed join have in the place of one of its windows."""
+        """Returns the windows that the picks above a relaxed join have for one of its windows."""
         return dict.fromkeys([kind[window] for kind in self.windows_above.get((node, member), ())])
 
 
 def sharing_demand_of(plan: Plan) -> SharingDemand:
-    """The shares of a plan, found once."""
+    """Returns the sharing demand of a plan, computed once."""
     demand: SharingDemand = plan.facts.setdefault(SharingDemand, SharingDemand(plan))
     return demand
 
 
 def widen_windows(plan: Plan) -> Plan:
-    """The plan with windows in which the rows of its relaxed joins count long enough, and those of
-    its sets for windows of any length.
+    """Widens the windows of relaxed joins and of sets for windows of any length, as their readers
+    need.
     """
     shares = SharingDemand(plan)
     loose = [node for node in plan.nodes.values() if is_loose(node.step)]
@@ -141,7 +140,7 @@ def widen_windows(plan: Plan) -> Plan:
 
 
 def is_loose(step: object) -> bool:
-    """Whether a step's windows are those of the picks above."""
+    """Whether the picks above decide a step's windows."""
     return isinstance(step, s.RelaxedStream) or (isinstance(step, s.Join) and step.relaxed)
 
 
@@ -156,7 +155,7 @@ def _widen_node(node: PlanNode, shares: SharingDemand) -> PlanNode:
 
 
 def _mark_patterns_to_reread(plan: Plan, shares: SharingDemand) -> dict[int, PlanNode]:
-    """The static patterns of which picks that are new want rows, as new ones."""
+    """Marks the static patterns as new whose rows new picks want."""
     renewed: dict[int, PlanNode] = {}
     for number, each in shares.shared_joins.items():
         for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
@@ -172,9 +171,7 @@ def _mark_patterns_to_reread(plan: Plan, shares: SharingDemand) -> dict[int, Pla
 
 
 def _widen_numbering(plan: Plan) -> dict[int, PlanNode]:
-    """The rows with numbers, of which each is told whether an equal one is in the longest of the
-    count windows above.
-    """
+    """Gives numbered rows the longest of the count windows above, which detects equal rows."""
     tables: dict[int, WindowTable] = {}
     for node in plan.nodes.values():
         if (narrow := node.as_step(s.Narrow)) is not None:
@@ -188,9 +185,7 @@ def _widen_numbering(plan: Plan) -> dict[int, PlanNode]:
 
 
 def _widen_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
-    """Sets for windows of any length with the longest of those of the GROUP BYs above, and of those
-    of picks.
-    """
+    """Gives sets for windows of any length the longest window of the GROUP BYs and picks above."""
     windows_by_set: dict[int, dict[int, dict[Window, None]]] = {number: {} for number in sets}
     for node in plan.nodes.values() if sets else ():
         if node.inputs and node.inputs[0] in sets and isinstance(node.step, s.Panes | s.Pick):
@@ -209,7 +204,9 @@ def _widen_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
 
 
 def longest_window(windows: Collection[Window]) -> Window:
-    """A window from which rows leave when they have left all of these: it, if there is one."""
+    """Returns a window that rows leave when they have left all of these: the only one, if it is
+    one.
+    """
     if len(windows) == 1:
         return next(iter(windows))
     most = max(window.stays for window in windows)

@@ -1,9 +1,9 @@
-"""Which GROUP BYs read the same rows, and where the times of these are cut for all of them
-(``operators/group/slices``): what follows from a sealed plan alone.
+"""Finds the GROUP BYs that read the same rows, and the cuts of their times for all of them
+(``operators/aggregation/slicing``); both follow from a sealed plan alone.
 
-A GROUP BY reads a producer's rows along its edge, or through a pick of a relaxed join or set: what
-does not count in the pick's windows does not count in the panes either, and which rows satisfy its
-terms and comparisons is asked for all GROUP BYs above it together. A pick without any is an edge.
+A GROUP BY reads a producer's rows along its edge, or through a pick of a relaxed join or set. Rows
+outside the pick's windows are outside the panes, too. The terms and comparisons of picks are tested
+for all GROUP BYs above together. A pick without conditions is like an edge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CLOSING = (int(WindowKind.CLOSE_OPEN), int(WindowKind.CLOSE_CLOSED))
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cuts:
-    """Borders: at each ``phase + i * step``, and at the ``starts``."""
+    """Borders at each ``phase + i * step``, and at the ``starts``."""
 
     phase: Longs
     step: Longs
@@ -42,9 +42,10 @@ class Cuts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reader:
-    """A GROUP BY by panes, and the edges along which it reads a producer's rows. ``pick``: between
-    them, if it takes some of the rows only. ``kept``: its state is slices, from which the windows
-    of its members are put together at their reports.
+    """A GROUP BY by panes, and the edges along which it reads a producer's rows.
+
+    ``pick``: the pick between them, if it selects rows. ``kept``: its state is slices, which are
+    combined into the windows of its members at their reports.
     """
 
     panes: PlanNode[s.Panes]
@@ -58,27 +59,29 @@ class Reader:
         return self.way[-1]
 
     def slot(self, i: int) -> int:
-        """The producer's slot that is slot i here; -1: none."""
+        """Returns the producer's slot of slot i; -1: none."""
         for edge in reversed(self.way):
             i = edge.edge.slots[i] if i >= 0 else -1
         return i
 
     def window(self, j: int) -> int:
-        """The producer's window that is window j here; -1: none."""
+        """Returns the producer's window of window j; -1: none."""
         for edge in reversed(self.way):
             j = edge.edge.windows[j] if j >= 0 else -1
         return j
 
 
 class Form(NamedTuple):
-    """By which slots of a producer picks tell their rows: by terms, and by ranges in an order."""
+    """The producer slots that decide the conditions of picks: by terms, and by ranges
+    in an order.
+    """
 
     keys: tuple[int, ...]
     ranges: tuple[tuple[int, Order], ...]
 
     @staticmethod
     def from_reader(reader: Reader) -> Form | None:
-        """That of a reader's pick; None if it has none."""
+        """Returns the form of a reader's pick; None if it has none."""
         if reader.pick is None:
             return None
         slots, step = reader.way[0].edge.slots, reader.pick.step
@@ -88,10 +91,10 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Readers:
-    """The readers that have the same slots of a producer as keys; where each column of times is
-    cut. ``form``: of the picks through which they read. ``keeping``: of each of the producer's
-    members how many members of readers with slices in state read it. ``facts``: what has been
-    worked out of them, by its type.
+    """The readers with the same key slots of a producer, and the cuts of each column of times.
+
+    ``form``: the form of their picks. ``keeping``: for each of the producer's members the number of
+    members with slices in state that read it. ``facts``: computed facts by type.
     """
 
     keys: tuple[int, ...]
@@ -106,11 +109,11 @@ _Known = dict[int, tuple[Readers, ...]]
 
 
 class _Facts(_Known):
-    """What is known of a plan's nodes."""
+    """The readers of a plan's nodes."""
 
 
 def readers_of(plan: Plan, node: PlanNode) -> tuple[Readers, ...]:
-    """The GROUP BYs that have rows of a node in common, found once."""
+    """Returns the GROUP BYs that share rows of a node, computed once."""
     known: _Known = plan.facts.setdefault(_Facts, _Facts())
     if node.id not in known:
         known[node.id] = tuple(_find_readers(plan, node))
@@ -136,14 +139,14 @@ def _find_readers(plan: Plan, node: PlanNode) -> Iterator[Readers]:
 
 
 def _iterate_group_bys(plan: Plan, node: PlanNode) -> Iterator[Reader]:
-    """The GROUP BYs over a node."""
+    """Yields the GROUP BYs over a node."""
     for consumer in node.consumers:
         target = plan.nodes[consumer.node]
         if (panes := target.as_step(s.Panes)) is not None:
             yield Reader(panes, (consumer,))
         elif (pick := target.as_step(s.Pick)) is not None:
             if pick.step.rest:
-                continue  # no index tells whose rows are whose
+                continue  # no index assigns rows to members
             some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
                 if (panes := plan.nodes[after.node].as_step(s.Panes)) is not None:
@@ -151,19 +154,19 @@ def _iterate_group_bys(plan: Plan, node: PlanNode) -> Iterator[Reader]:
 
 
 def _edge_behind_pick(edge: Consumer, kept: Sequence[int]) -> Consumer:
-    """An edge out of a pick as if out of the pick's input."""
+    """Returns an edge out of a pick as an edge out of the pick's input."""
     slots = tuple([kept[at] if at >= 0 else -1 for at in edge.edge.slots])
     return replace(edge, edge=edge.edge._replace(slots=slots))
 
 
 def _is_on_grid(panes: PlanNode[s.Panes]) -> bool:
-    """Whether all windows of a GROUP BY's rows are such as close at the times of a grid."""
+    """Whether all windows of a GROUP BY close at the times of a grid."""
     kinds = panes.windows.kind[list(panes.step.rows)][:, panes.alive]
     return not panes.input_layouts[0].weighted and bool(np.isin(kinds, _CLOSING).all())
 
 
 def _counts(reader: Reader) -> Longs:
-    """To how many members the rows of each of a producer's members go."""
+    """Returns the number of members that read the rows of each of a producer's members."""
     counts: Longs = np.diff(reader.way[-1].fan.offsets).astype(np.int64)
     if len(reader.way) > 1:
         fan = reader.way[0].fan
@@ -173,10 +176,11 @@ def _counts(reader: Reader) -> Longs:
 
 
 def _keeps_slices(node: PlanNode, reader: Reader, counts: Longs) -> bool:
-    """Whether a reader's state is slices: several of its windows are over the same rows of a node,
-    whose groups say where they are; the rows of a pick are those of its input. Of members that
-    differ in conditions on a number, where they have few windows: places of texts are those of a
-    plan version.
+    """Whether a reader's state is slices: several of its windows are over the same rows.
+
+    The groups of these rows must be partitioned; the rows of a pick are those of its input. Members
+    that differ in conditions on a number keep slices if they have few windows: places of texts
+    belong to a plan version.
     """
     panes = reader.panes
     grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
@@ -191,8 +195,8 @@ def _keeps_slices(node: PlanNode, reader: Reader, counts: Longs) -> bool:
 
 
 def window_numbers(panes: PlanNode[s.Panes]) -> Longs:
-    """Of each member of a GROUP BY the number of its windows, which others may have, too; of those
-    that are gone 0.
+    """Returns the number of each member's windows, equal for equal windows; 0 for
+    removed members.
     """
     table, numbers = panes.windows.pick(panes.step.rows), np.zeros(len(panes.members), np.int64)
     alive = np.flatnonzero(panes.alive)
@@ -207,8 +211,9 @@ def window_numbers(panes: PlanNode[s.Panes]) -> Longs:
 
 
 def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts]]:
-    """Where each column of times is cut: where rows enter, where they leave, where queries start;
-    an earlier coming matters by when it leaves.
+    """Yields the cuts of each column of times: where rows enter and leave, and where queries start.
+
+    An earlier occurrence matters by the time when it leaves.
     """
     cuts_by_column: dict[str, list[Cuts]] = {}
     for reader in readers:
@@ -231,8 +236,10 @@ def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts
 
 
 def borders(table: WindowTable, members: Bools, t: int) -> tuple[Cuts, Cuts]:
-    """The times from which on a row enters window t of these members later; and from which on it
-    leaves it later, or is after a start. The windows are such as close.
+    """Returns the times from which a row enters window t of these members later, and leaves it
+    later.
+
+    The latter include the starts. The windows close at times of a grid.
     """
     kind, step, start = table.kind[t][members], table.step[t][members], table.start[t][members]
     close = table.t0[t][members] + (kind == WindowKind.CLOSE_CLOSED)

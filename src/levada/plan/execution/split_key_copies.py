@@ -1,11 +1,11 @@
-"""Rows of a divided group go to each of the partitions that share its work (Parallel windowed
+"""Sends rows of a divided group to each of the partitions that share its work (Parallel windowed
 joins, W54).
 
-All of them get all of its rows, of both sides of a join, and so keep the same state; which of them
-has a new row meet others is decided there (``operators/interval/divide``). So a row needs no other
-place when a group becomes divided or whole again: it is in all places already, or in the first.
+All of them receive all rows of both sides of a join, and so keep the same state. They decide which
+of them joins a new row (``operators/interval/divide``). So rows need not move when a group becomes
+divided or whole again: they are in all places already, or in the first.
 
-Cost: a look-up a row, where any group is divided.
+Cost: a lookup for each row, if any group is divided.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ Groups = npt.NDArray[np.uint16]
 
 
 class Copied(NamedTuple):
-    """Places of rows, in their order, those that go to several targets as often; and the target of
-    each.
-    """
+    """The places of rows in order, repeated for several targets, and the target of each."""
 
     rows: Longs
     target: Ints
 
 
 class _Targets(NamedTuple):
-    """Of each group which row of ``first`` and ``sizes`` is its own: where its targets begin in
-    ``flat``, and how many they are. The first row is that of all groups that are whole.
+    """For each group the row of ``first`` and ``sizes`` that locates its targets in ``flat``.
+
+    The first row is that of all groups that are whole.
     """
 
     of: npt.NDArray[np.int32]
@@ -44,13 +43,15 @@ class _Targets(NamedTuple):
 
 
 class Copies:
-    """Which rows go where more than once, by a group table."""
+    """The rows that go to several targets, by a group table."""
 
     def __init__(self, table: GroupTable) -> None:
         self._table, self._division = table, table.division
 
     def of(self, node: int, group: Groups, target: Ints) -> Copied | None:
-        """The targets of rows that go to a node; None: each goes to its own ``target`` alone."""
+        """Returns the targets of rows that go to a node; None: each goes to its own ``target``
+        alone.
+        """
         if not len(group) or not self._division.of(node):
             return None
         t = self._targets

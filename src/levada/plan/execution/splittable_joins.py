@@ -1,12 +1,12 @@
-"""Which joins of a plan may have the rows of a heavy key in several partitions at once (Parallel
-windowed joins, W54).
+"""Finds the joins of a plan that may have the rows of a heavy key in several partitions at once
+(Parallel windowed joins, W54).
 
-What such a join puts out lies wherever its pairs were found, and not where its key is. So it must
-be nobody's business below: rows go on one by one, wait for their report, are results, or are
-exchanged anew. Whoever needs equal rows together, and takes them where the join has left them,
-keeps the join whole; so does an input that is there without an exchange, since its rows are in one
-partition only. What a join reads where it is kept is divided with it: more rows there of a group
-that is another's are met by nobody. Every reason is a sentence, which ``levada status`` tells.
+The output of such a join is in the partition where its pairs were found, not where its key is. So
+no operator above may depend on its place: rows may pass one by one, wait for their report, become
+results, or be exchanged again. An operator that needs equal rows together, and takes them in place,
+keeps the join whole. So does an input without an exchange, since its rows are in one partition. An
+arrangement that a join reads is divided with it: its additional rows of other groups have no
+partners. Each reason is a sentence for ``levada status``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from levada.plan.execution.plan import Consumer, Plan, PlanNode
 
 @dataclass(frozen=True)
 class Divisible:
-    """The joins of a plan: those that may be divided and what they read where it is kept, in order,
-    and why the others may not.
+    """The joins that may be divided with the arrangements that they read, in order.
+
+    ``whole``: the reasons of the other joins.
     """
 
     joins: tuple[int, ...]
@@ -31,7 +32,7 @@ class Divisible:
 
 
 def find_divisible_joins(plan: Plan) -> Divisible:
-    """Which joins of a plan may be divided; found once."""
+    """Returns the joins of a plan that may be divided, computed once."""
     if Divisible not in plan.facts:
         nodes = map(plan.nodes.__getitem__, plan.order)
         joins = [n for n in nodes if isinstance(n.step, s.Join | s.MultiwayJoin)]
@@ -46,8 +47,10 @@ def find_divisible_joins(plan: Plan) -> Divisible:
 
 
 def fit_divisions(table: GroupTable, plan: Plan) -> GroupTable:
-    """The table with its heavy groups divided in the joins of this plan that may be; itself if it
-    says so already.
+    """Returns the table with its heavy groups divided in the joins of this plan that may be
+    divided.
+
+    It returns ``table`` itself if that is the case already.
     """
     by, joins = table.division, find_divisible_joins(plan).joins
     if not by.heavy or by.joins == joins:
@@ -56,7 +59,7 @@ def fit_divisions(table: GroupTable, plan: Plan) -> GroupTable:
 
 
 def _why_whole(plan: Plan, node: PlanNode) -> str:
-    """Why a join stays whole; "": it may be divided."""
+    """Returns why a join stays whole; "": it may be divided."""
     if not node.layout.windows:
         return "it joins static data alone"
     if node.layout.weighted or any(layout.weighted for layout in node.input_layouts):
@@ -67,7 +70,7 @@ def _why_whole(plan: Plan, node: PlanNode) -> str:
 
 
 def _arrives_by_key(plan: Plan, node: PlanNode, i: int) -> bool:
-    """Whether the rows of an input come by their key, or came so to where they are kept."""
+    """Whether the rows of an input, or of its arrangement, are exchanged by their key."""
     below = plan.nodes[node.inputs[i]]
     if _is_kept(below):
         return _arrives_by_key(plan, below, 0)
@@ -80,7 +83,7 @@ def _is_kept(node: PlanNode) -> bool:
 
 
 def _why_not_below(plan: Plan, node: PlanNode) -> str:
-    """Whom it matters where a node's rows are; "": nobody."""
+    """Returns why the readers of a node depend on the place of its rows; "": they do not."""
     reasons = (_why_not(plan, plan.nodes[c.node]) for c in _consumers_in_place(node))
     apart = (s.RGroup for c in node.consumers if _adds_up(plan.nodes[c.node]))
     sums = (
@@ -94,7 +97,7 @@ def _adds_up(node: PlanNode) -> bool:
 
 
 def _consumers_in_place(node: PlanNode) -> list[Consumer]:
-    """Who takes rows where they are."""
+    """Returns the readers that take rows in place."""
     return [c for c in node.consumers if c.edge.exchange is None]
 
 

@@ -1,8 +1,8 @@
-"""What a step says of itself: whatever is asked of all kinds of steps alike.
+"""Traits: the properties that all kinds of steps define.
 
-Who walks the nodes of a plan (the stage, pending rows, the search for starved patterns) asks these
-and names no kind. A step that differs from ``Traits`` says so in its class; a new one is never
-passed over in silence where its kind alone matters, since those matches are exhaustive.
+Code that walks the nodes of a plan (the stage, pending rows, the search for starved patterns) uses
+traits instead of kinds. A step that differs from ``Traits`` overrides it in its class. Code that
+depends on the kind uses exhaustive matches, so a new kind is never skipped silently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Places = tuple[int, ...] | None
 
 
 class Traits:
-    """What holds of most steps."""
+    """The properties of most steps."""
 
     __slots__ = ()
 
@@ -33,89 +33,94 @@ class Traits:
 
     @property
     def due(self) -> bool:
-        """Whether it may have something to do without rows: reports, ends, replacements."""
+        """Whether the step may have work without rows: reports, ends, replacements."""
         return False
 
     @property
     def needs_reports(self) -> bool:
-        """Whether it needs lists of reports, which follow from the times of all elements."""
+        """Whether the step needs lists of reports, which follow from the times of all elements."""
         return False
 
     @property
     def clock_of_ends(self) -> int:
-        """The window at whose closes it says what has ended since the last one; -1: none."""
+        """The window at whose closes the step reports ended rows; -1: none."""
         return -1
 
     @property
     def reports_of(self) -> tuple[WindowKind, ...]:
-        """The kinds of the windows at whose reports it says something; (): it follows its rows."""
+        """The kinds of the windows at whose reports the step has output; (): it follows
+        its rows.
+        """
         return ()
 
     def row_windows(self, i: int, width: int) -> Places:
-        """Where the ``width`` windows that rows of input ``i`` have times of stand in the node's
-        table of windows; None: that is not of these rows.
+        """Returns the positions of the ``width`` windows of input ``i`` in the node's window table.
+
+        None: the table is not that of these rows.
         """
         return None
 
     def starving(self, inputs: int) -> Sides:
-        """Sets of inputs: where all of one set stay without rows, so does the step."""
+        """Returns sets of inputs: if all inputs of a set have no rows, the step has none."""
         return tuple((i,) for i in range(inputs))
 
     def makes(self, slots: int) -> range:
-        """Which of its ``slots`` have terms that it makes, or that came with rows that are gone:
-        who knows their texts must keep them.
+        """Returns the ``slots`` whose terms the step creates, or whose source rows are gone.
+
+        Code that knows the texts of these terms must keep them.
         """
         return range(0)
 
 
 class OwnWindows(Traits):
-    """The table of windows is that of the rows."""
+    """Steps whose window table is that of their rows."""
 
     __slots__ = ()
 
     def row_windows(self, i: int, width: int) -> Places:
-        """All, in order; static rows have none."""
+        """Returns all windows, in order; static rows have none."""
         return tuple(range(width)) or None
 
 
 class Listing(Traits):
-    """A step that is told whether its reports are enumerated."""
+    """Steps with a flag for enumerated reports."""
 
     __slots__ = ()
     enumerated: bool
 
     @property
     def needs_reports(self) -> bool:
-        """If they are."""
+        """Whether its reports are enumerated."""
         return self.enumerated
 
 
 class Reporting(Traits):
-    """A step that says something at reports; ``kinds`` are those of its windows."""
+    """Steps with output at reports; ``kinds`` are those of its windows."""
 
     __slots__ = ()
     kinds: tuple[WindowKind, ...]
 
     @property
     def reports_of(self) -> tuple[WindowKind, ...]:
-        """These."""
+        """The kinds of its windows."""
         return self.kinds
 
 
 class Grouping(Traits):
-    """Groups: without keys there is a row in any case."""
+    """Groups: without keys there is always a row."""
 
     __slots__ = ()
     keys: tuple[int, ...]
 
     def starving(self, inputs: int) -> Sides:
-        """The rows, if there are keys."""
+        """Returns the input of rows if there are keys."""
         return tuple((i,) for i in range(inputs)) if self.keys else ()
 
 
 class Scheduled(Reporting):
-    """Rows with event times at the reports of a schedule; ``rows`` are those of its windows that
-    they carry (None: report rows).
+    """Steps of rows with event times at the reports of a schedule.
+
+    ``rows``: the windows of the schedule that the rows carry (None: report rows).
     """
 
     __slots__ = ()
@@ -123,12 +128,12 @@ class Scheduled(Reporting):
     due: ClassVar[bool] = True
 
     def row_windows(self, i: int, width: int) -> Places:
-        """As ``rows`` says."""
+        """Returns ``rows``."""
         return self.rows
 
 
 class Ending(Scheduled):
-    """Says also what has ended."""
+    """Steps that also report ended rows."""
 
     __slots__ = ()
 
@@ -140,20 +145,20 @@ class Ending(Scheduled):
 
 
 class LeftKept(Traits):
-    """Rows of the first input need no partner."""
+    """Steps in which rows of the first input need no partner."""
 
     __slots__ = ()
 
     def starving(self, inputs: int) -> Sides:
-        """The first input alone."""
+        """Returns the first input alone."""
         return ((0,),)
 
 
 class Lifting(Traits):
-    """What was reported becomes rows of a window or of static data."""
+    """Steps that turn reported rows into rows of a window or of static data."""
 
     __slots__ = ()
 
     def makes(self, slots: int) -> range:
-        """All: the rows that they came with are gone."""
+        """Returns all slots: their source rows are gone."""
         return range(slots)

@@ -1,10 +1,11 @@
-"""Shapes: operators by slots. Queries that differ only in constants, windows, streams share them.
+"""The steps of operators by slots, shared by queries that differ only in constants, windows and
+streams.
 
 A ``Shape`` is a value: its kind (``Step``), its input shapes with the edges to them, its layout.
-Each shape becomes one node of the topology with a table of members; what differs between members is
-a ``Member``'s parameters. Slots in steps are numbers; in expressions a variable is named by its
-slot ("0", "1", ...), a constant is ``Param(i)``. What is asked of all kinds of steps alike they say
-themselves (``traits``).
+Each shape becomes one node of the topology with a table of members. A ``Member`` has the parameters
+in which members differ. Slots in steps are numbers. In expressions a variable is named by its slot
+("0", "1", ...), and a constant is ``Param(i)``. ``step_traits`` has the properties of all kinds of
+steps.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class CountWindow(OwnWindows):
 
 @frozen
 class Session(Listing, OwnWindows):
-    """Rows of a session window, a set of triples or a bag; ends follow from all elements' times."""
+    """Rows of a session window, a set of triples or a bag; ends follow from the times of all
+    elements.
+    """
 
     bag: bool
     ended: bool
@@ -88,7 +91,7 @@ class SubqueryWindow(Lifting):
 
 @frozen
 class StaticSubplan(Lifting):
-    """Timeless rows as rows of static data; ``weighted``: of data that may be replaced."""
+    """Timeless rows as rows of static data; ``weighted``: the data may be replaced."""
 
     weighted: bool
     due: ClassVar[bool] = True
@@ -96,7 +99,7 @@ class StaticSubplan(Lifting):
 
 @frozen
 class Select(Traits):
-    """As ``Match``, over slots 0, 1, 2 = s, p, o, and those that there are beside these."""
+    """A ``Match`` over slots 0, 1, 2 = s, p, o, and the slots beside these."""
 
     positions: tuple[int, ...]
     kept: tuple[int, ...]
@@ -104,7 +107,9 @@ class Select(Traits):
 
 @frozen
 class Filter(Traits):
-    """Condition over slots and parameters. ``kept``, ``draw`` and ``tuples``: as in ``Extend``."""
+    """A condition over slots and parameters. ``kept``, ``draw`` and ``tuples``: as in
+    ``Extend``.
+    """
 
     condition: Expression
     kept: tuple[int, ...]
@@ -115,10 +120,11 @@ class Filter(Traits):
 
 @frozen
 class Extend(Traits):
-    """Appends the expression's value to the ``kept`` input slots (not at all if nobody reads it).
+    """Appends the expression's value to the ``kept`` input slots, unless it is not read.
 
-    ``draw``: the slots and the place from which RAND and the like derive, if the expression has
-    any. ``tuples``: numbers are those of tuple streams: their identity, integers of 64 bits.
+    ``draw``: the slots and the place from which RAND and similar functions derive, if the
+    expression has any. ``tuples``: numbers are those of tuple streams, with 64-bit integers as
+    identities.
     """
 
     expression: Expression
@@ -128,25 +134,26 @@ class Extend(Traits):
     rowwise: ClassVar[bool] = True
 
     def makes(self, slots: int) -> range:
-        """The computed one, if anybody reads it."""
+        """Returns the computed slot if it is read."""
         return range(len(self.kept), slots)
 
 
 @frozen
 class Union(Traits):
-    """Both inputs come with the output's layout."""
+    """All rows of both inputs, which have the layout of the output."""
 
     rowwise: ClassVar[bool] = True
 
     def starving(self, inputs: int) -> Sides:
-        """All of them together."""
+        """Returns all inputs together."""
         return (tuple(range(inputs)),)
 
 
 @frozen
 class Occur(OwnWindows):
-    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows. ``relaxed``:
-    picks share it, as they do a join; ``windows`` and ``places`` are as there.
+    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows.
+
+    ``relaxed``: picks share it like a join; ``windows`` and ``places`` are as there.
     """
 
     windows: ClassVar[tuple[tuple[int], ...]] = ((0,),)
@@ -162,8 +169,9 @@ class Hold(OwnWindows):
 
 @frozen
 class Report(Scheduled, Listing):
-    """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``:
-    each at its start alone.
+    """Rows at their reports. ``rows``: the schedule's windows that the rows carry.
+
+    ``instant``: each row is reported at its start alone.
     """
 
     kinds: tuple[WindowKind, ...]
@@ -197,8 +205,10 @@ class Panes(Scheduled, Listing, Grouping):
 
 @frozen
 class RGroup(Reporting, Listing, Grouping):
-    """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every
-    report). ``apart``: the values that DISTINCT aggregates see once come from one task each.
+    """Groups of report rows; ``kinds`` as in ``Report`` (an aggregate without keys has a row at
+    every report).
+
+    ``apart``: each value that DISTINCT aggregates count once comes from one task.
     """
 
     kinds: tuple[WindowKind, ...]
@@ -213,12 +223,14 @@ class RGroup(Reporting, Listing, Grouping):
 
 @frozen
 class RExcept(LeftKept):
-    """Both inputs come with the output's slots."""
+    """The difference of both inputs, which have the output's slots."""
 
 
 @frozen
 class Deltas(Ending, Listing):
-    """Beginnings and ends of rows; if ``enumerated`` those of replaced data are at reports, too."""
+    """Beginnings and ends of rows; if ``enumerated``, those of replaced data are at
+    reports, too.
+    """
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
@@ -228,8 +240,10 @@ class Deltas(Ending, Listing):
 
 @frozen
 class Running(Reporting, Listing, Grouping):
-    """Groups by key slots, from changes. Without keys a second input says when the group is there,
-    or, if reports are ``enumerated``, the windows, of these ``kinds``.
+    """Groups by key slots, from changes.
+
+    Without keys, a second input decides when the group exists, or, if reports are ``enumerated``,
+    the windows of these ``kinds``.
     """
 
     keys: tuple[int, ...]
@@ -242,7 +256,7 @@ class Running(Reporting, Listing, Grouping):
 
     @property
     def due(self) -> bool:
-        """If windows may begin to hold something without a row."""
+        """Whether windows may become non-empty without a row."""
         return self.enumerated
 
 
@@ -264,8 +278,8 @@ class Net(Traits):
 class Snapshot(Reporting, Listing):
     """A result at its reports, from its changes and those of its windows.
 
-    ``kinds`` are those of the level's windows and of the clock; the member's windows beyond these
-    only hold it back. ``clock``: the last of them is one.
+    ``kinds``: the kinds of the level's windows and of the clock; other windows of the member only
+    delay it. ``clock``: the last of them is a clock.
     """
 
     output: Output
@@ -303,7 +317,7 @@ class ROrder(Traits):
 
 @frozen
 class Closure(Traits):
-    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` ones are output.
+    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` slots are output.
 
     ``given``: whether start and end are constants of the member. ``seed``: the end whose values the
     last input has.
@@ -315,15 +329,16 @@ class Closure(Traits):
     seed: int | None = None
 
     def starving(self, inputs: int) -> Sides:
-        """None where a path of no step connects what no step does."""
+        """Returns no input if a path of no step connects nodes that no step connects."""
         zero = inputs > 1 + (self.seed is not None)
         return () if zero else tuple((i,) for i in range(inputs))
 
 
 @frozen
 class Changes(Ending, Listing):
-    """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels,
-    nothing is kept.
+    """Differences between reports. ``rows`` is None for report rows.
+
+    ``certain``: no differences cancel, and no state is kept.
     """
 
     output: Output
@@ -335,8 +350,9 @@ class Changes(Ending, Listing):
 
 @frozen
 class Emit(Reporting, Listing):
-    """Results; the text facets say what is shown. ``enumerated``: empty reports are shown, too;
-    ``kinds`` are then the windows'.
+    """Results; the text facets are the shown columns.
+
+    ``enumerated``: empty reports are shown, too; ``kinds`` are then the kinds of windows.
     """
 
     changes: bool
@@ -345,7 +361,7 @@ class Emit(Reporting, Listing):
 
     @property
     def due(self) -> bool:
-        """If it shows empty reports."""
+        """Whether empty reports are shown."""
         return self.enumerated
 
 

@@ -1,4 +1,4 @@
-"""Windows of members as parameter arrays: what the kernels that say where rows count take."""
+"""Windows of members as parameter arrays for the kernels that decide when rows count."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class WindowTable:
     given: npt.NDArray[np.bool_]
     to: Longs
     stream: Ints
-    start: Longs  # per window and member: elements before it do not count
+    start: Longs  # for each window and member: earlier elements do not count
 
     @staticmethod
     def from_members(members: Sequence[Member], streams: Mapping[str, int]) -> WindowTable:
-        """The table of these members."""
+        """Returns the table of these members."""
         width = max((len(m.windows) for m in members), default=0)
         shape = (width, len(members))
         kind, has_t0 = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
@@ -59,14 +59,16 @@ class WindowTable:
 
     @cached_property
     def is_uniform(self) -> bool:
-        """Whether all members have the same windows of the same streams, starts apart: what is said
-        of one is said of all. The table must be whole.
+        """Whether all members have the same windows of the same streams, except for starts.
+
+        The table must be whole.
         """
         return all(bool((column == column[:, :1]).all()) for column in self._columns[:-1])
 
     @cached_property
     def has_numbers(self) -> bool:
-        """Whether rows have numbers: behind the window of the times is one of them for all members.
+        """Whether the window after that of the times is a window of numbers for all members.
+
         The table must be whole.
         """
         return len(self.kind) > 1 and bool((self.kind[1] == WindowKind.NUMBERS).all())
@@ -74,24 +76,24 @@ class WindowTable:
     def params(
         self, j: int
     ) -> tuple[npt.NDArray[np.uint8], Longs, Longs, Longs, npt.NDArray[np.bool_], Longs]:
-        """Window j of all members as leading arguments of the kernels of where rows count."""
+        """Returns window j of all members as the leading arguments of the interval kernels."""
         return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
 
     def pick(self, rows: Sequence[int]) -> WindowTable:
-        """These windows only, in this order."""
+        """Returns these windows only, in this order."""
         at = list(rows)
         return WindowTable(*(column[at] for column in self._columns))
 
     def at(self, members: Longs) -> WindowTable:
-        """The table of these members, in this order."""
+        """Returns the table of these members, in this order."""
         return WindowTable(*(column.take(members, axis=1) for column in self._columns))
 
     def copy(self) -> WindowTable:
-        """A copy."""
+        """Returns a copy."""
         return WindowTable(*(column.copy() for column in self._columns))
 
     def put(self, j: int, i: int, window: Window) -> None:
-        """Window j of member i, of a table that nobody has yet; the stream stays."""
+        """Sets window j of member i in a table that is not yet shared; the stream stays."""
         self.kind[j, i], self.range[j, i], self.step[j, i] = window.kind, window.range, window.step
         self.t0[j, i], self.given[j, i], self.to[j, i] = window.t0, window.t0_given, window.to
         self.start[j, i] = max(int(self.start[j, i]), window.start)

@@ -1,8 +1,8 @@
-"""How deep a query may be: what comes after the algebra walks it by recursion.
+"""Limits the depth of a query: the stages after the algebra walk it recursively.
 
-A query that registration accepts must not stop the engine that runs a thousand others, so what is
-deeper is refused there. Chains of ``||``, ``&&`` and UNION are balanced before, a basic graph
-pattern is one node. Cost: linear in the algebra, without recursion.
+A query that registration accepts must not stop the engine that runs thousands of others. So deeper
+queries are refused at registration. Chains of ``||``, ``&&`` and UNION are balanced before, and a
+basic graph pattern is one node. Cost: linear in the algebra, without recursion.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MOST_CALLS = 120
 
 
 def check_depth(pattern: Node, text: str) -> None:
-    """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many
-    calls, one within the other.
+    """Raises ``QueryError`` for a pattern with too many operators, or an expression nested too
+    deeply.
 
     >>> from levada.plan.logical.nodes import Filter, Unit
     >>> from levada.core.expressions import Var

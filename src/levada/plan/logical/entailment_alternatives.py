@@ -1,20 +1,20 @@
-"""The alternatives of a triple pattern: explicit patterns whose matches entail one of its own (RDFS
-and OWL by rewriting).
+"""Computes the alternatives of a triple pattern: explicit patterns whose matches entail its matches
+(RDFS and OWL by rewriting).
 
-Under a schema each entailed triple but those of transitive properties follows from one explicit
-triple (s p o):
+Under a schema each entailed triple, except those of transitive properties, follows from one
+explicit triple (s p o):
 
     head          where
     s q o, o q s  q is a super-property of p, straight or turned (or turned twice: both need an o
-                  that is no literal)
+                  that is not a literal)
     s type c      c is a class of p's subjects, or the triple is s type d and c is above d
     o type c      c is a class of p's objects
     s p s, o p o  p is subClassOf or subPropertyOf; c p c if something is of class c: in static
                   data, where the schema is
 
-So the pattern is unified with each head that can be, which says what of the explicit triple is
-constant and where each variable stands. A triple whose subject were a literal is none. Cost: linear
-in the alternatives that there are.
+The pattern is unified with each possible head. This gives the constants of the explicit triple and
+the place of each variable. A triple with a literal as subject does not exist. Cost: linear in the
+alternatives.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ from levada.plan.logical.ontology_schema import (
     Schema,
 )
 
-# the explicit triple's own subject and object; nobody else's variable starts with two dots
+# the explicit triple's own subject and object; no other variable starts with two dots
 _S, _O = Var("..s"), Var("..o")
 _Head = tuple[Var | Term, Term, Var | Term]
 
 
-@lru_cache(maxsize=256)  # many queries ask for the same classes
+@lru_cache(maxsize=256)  # many queries use the same classes
 def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[Alternative, ...]:
-    """All alternatives of a pattern, itself first; ``static``: the graph's schema triples count.
+    """Returns all alternatives of a pattern, itself first; ``static``: schema triples of the graph
+    count.
 
     >>> from levada.plan.logical.ontology_schema import SUB_PROPERTY
     >>> schema = Schema.from_triples([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
@@ -81,7 +82,7 @@ def _property_alternatives(p: Term, turned: bool) -> _Head:
 
 
 def _any_property_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
-    """With a variable for the predicate: all that follows from any property, and from any class."""
+    """Yields for a variable predicate the alternatives of all properties and all classes."""
     for p in sorted(schema.entailing_properties(), key=str):
         for q, turned, resource in sorted(schema.superproperties(p), key=str):
             if isinstance(q, Iri) and (q, turned) != (p, False):
@@ -90,15 +91,15 @@ def _any_property_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[
 
 
 def _type_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
-    """What has a class by the class that it has, and by the properties that it has."""
+    """Yields the alternatives of rdf:type: by classes, and by properties."""
     wanted = None if isinstance(goal.object, Var) else goal.object
     for explicit, subject, c, resource in _classify(wanted, schema):
         yield from _unify(goal, explicit, (subject, TYPE, c), resource)
 
 
 def _classify(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var, Term, bool]]:
-    """Explicit triples by which their subject or object is of a class (``wanted``, or any) beside
-    what they say.
+    """Yields the explicit triples that imply a class (``wanted``, or any) of their subject or
+    object.
     """
     for d in sorted(
         schema.classes if wanted is None else schema.subclasses(wanted) - {wanted}, key=str
@@ -111,8 +112,10 @@ def _classify(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var,
 
 
 def _schema_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
-    """What follows from schema triples in the graph itself, but for transitivity: a class or
-    property is below itself.
+    """Yields alternatives that follow from schema triples in the graph itself, without
+    transitivity.
+
+    A class or property is below itself.
     """
     for p in (SUB_CLASS, SUB_PROPERTY):
         yield from _unify(goal, (_S, p, _O), (_S, p, _S), False)
@@ -129,14 +132,14 @@ def _schema_alternatives(goal: TriplePattern, schema: Schema) -> Iterator[Altern
 def _unify(
     goal: TriplePattern, explicit: _Head, head: _Head, resource: bool
 ) -> Iterator[Alternative]:
-    """The alternative by which this head is the goal; none where they cannot be the same."""
+    """Yields the alternative whose head equals the goal; none if they cannot be equal."""
     equal = _Equal()
     for wanted, head_term in zip(goal.positions, head, strict=True):
         if not equal.join(wanted, head_term):
             return
     names = [v for v in dict.fromkeys(goal.positions) if isinstance(v, Var)]
     taken: dict[Var | Term, Var] = {}
-    # the explicit triple's variables are called after the goal's where they are the same
+    # equal variables of the explicit triple get the names of the goal's
     for v in names:
         if isinstance(equal.of(v), Var):
             taken.setdefault(equal.of(v), v)
@@ -151,7 +154,7 @@ def _unify(
 
 
 class _Equal:
-    """Equations between variables and terms; each has what it equals, a term if there is one."""
+    """Equations between variables and terms; each has its equal, a term if there is one."""
 
     def __init__(self) -> None:
         self.up: dict[Var | Term, Var | Term] = {}

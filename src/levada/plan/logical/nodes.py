@@ -30,8 +30,9 @@ class InGraph:
 
 @frozen
 class InMerge:
-    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in
-    two of them is there once.
+    """Reads the RDF merge of these windows and, if ``static``, of the default graph.
+
+    A triple in several of them exists once.
     """
 
     windows: tuple[int, ...]
@@ -71,11 +72,11 @@ class Bgp:
 
 @frozen
 class Alternative:
-    """A triple pattern whose matches entail matches of another, and that one's variables.
+    """A triple pattern whose matches entail matches of another pattern, and the variables of that
+    one.
 
-    ``binds``: the variables that stand in the other pattern and not in this one, each a term or a
-    variable of this one.
-    ``resource``: the object is no literal, since it becomes a subject.
+    ``binds``: the variables of the other pattern that this one lacks, each a term or a variable of
+    this one. ``resource``: the object is not a literal, since it becomes a subject.
     """
 
     pattern: TriplePattern
@@ -86,11 +87,11 @@ class Alternative:
 @frozen
 class Entailed:
     """A triple pattern over the triples that a source entails: the set union of its alternatives
-    over what is there.
+    over explicit triples.
 
-    ``alike`` are classes of terms that owl:sameAs connects: a value of a variable that is a subject
-    or an object in one of them stands for each of its members. No variable stands twice in the
-    pattern where there are any.
+    ``alike``: classes of terms that owl:sameAs connects. A value of a subject or object variable in
+    one of them represents each of its members. With ``alike``, no variable is repeated in the
+    pattern.
     """
 
     source: Source
@@ -101,8 +102,8 @@ class Entailed:
 
 @frozen
 class Came:
-    """The comings of a window's triples that match a pattern: a solution for each, with its event
-    time (ms) as ``variable``.
+    """The occurrences of a window's triples that match a pattern: a solution for each, with its
+    event time (ms) as ``variable``.
     """
 
     source: InWindow
@@ -112,13 +113,13 @@ class Came:
 
 @frozen
 class Closure:
-    """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables
-    ``start`` and ``end``.
+    """Distinct pairs of terms that paths of any length connect (18.4, ALP), as ``start`` and
+    ``end``.
 
-    ``child`` is one step: it binds both. ``many``: a path may have more than one (``*`` and ``+``,
+    ``child`` is one step: it binds both. ``many``: a path may have several steps (``*`` and ``+``,
     not ``?``). ``zero`` binds ``start`` to the terms that a path of no step connects with
-    themselves; None: there is none (``+``). ``ends``: the terms that start and end are given to be,
-    None where they are free.
+    themselves; None: there are no such paths (``+``). ``ends``: the terms that start and end must
+    be, None where free.
 
     https://www.w3.org/TR/sparql11-query/#defn_evalPP_ZeroOrMorePath
     """
@@ -133,11 +134,11 @@ class Closure:
 
 @frozen
 class Scan:
-    """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable
-    names, used ones only.
+    """CQL: the rows of a window over a tuple stream; ``columns`` maps the used columns to
+    variables.
 
-    ``partition``: the columns of each of whose values a count window holds the last rows.
-    ``relation``: the rows are inserted and deleted, and all columns are there.
+    ``partition``: the columns for each of whose values a count window has the last rows.
+    ``relation``: the rows are inserted and deleted, and all columns exist.
     """
 
     source: InWindow
@@ -148,12 +149,12 @@ class Scan:
 
 @frozen
 class SubQuery:
-    """A query within the query: what ``child`` over the windows ``level`` reports is the content of
-    the window ``source``.
+    """A sub-query: the reports of ``child`` over the windows ``level`` are the content of the
+    window ``source``.
 
-    With the output RELATION the content is the child's result, as it is from one of its reports to
-    the next; else each row that is reported is an element of a stream at the time of its report.
-    ``columns`` maps the child's variables to those of this level.
+    With the output RELATION the content is the child's result from one of its reports to the next.
+    Otherwise each reported row is an element of a stream at the time of its report. ``columns``
+    maps the child's variables to those of this level.
     """
 
     source: InWindow
@@ -196,8 +197,8 @@ class LeftJoin:
 
 @frozen
 class Minus:
-    """MINUS (18.5): the left solutions without a compatible right one that binds some variable that
-    they bind, too.
+    """MINUS (18.5): left solutions without a compatible right solution that binds one of their
+    variables.
 
     https://www.w3.org/TR/sparql11-query/#defn_algMinus
     """
@@ -225,8 +226,8 @@ class Exists:
 
 @frozen
 class Mark:
-    """EXISTS inside an expression: the left solutions, each with ``variable``: whether it has a
-    compatible right one.
+    """EXISTS inside an expression: the left solutions with ``variable``, true if a compatible right
+    solution exists.
 
     ``condition`` as in ``Exists``.
     """
@@ -249,8 +250,9 @@ class Union:
 
 @frozen
 class Except:
-    """CQL: the bag difference; a row stands as often as on the left more than on the right. Both
-    sides have the same variables.
+    """CQL: the bag difference, the left count of a row minus its right count.
+
+    Both sides have the same variables.
     """
 
     left: Node
@@ -339,8 +341,10 @@ class Slice:
 
 @frozen
 class Conjunction:
-    """The join of all parts in whatever order, and of its solutions those for which all conditions
-    are true; at least one part. The optimizer makes it: a tree of joins and the filters above it.
+    """The join of at least one part in any order, with the solutions for which all conditions are
+    true.
+
+    The optimizer makes it from a tree of joins and the filters above it.
     """
 
     parts: tuple[Node, ...]
@@ -349,9 +353,10 @@ class Conjunction:
 
 @frozen
 class Recent:
-    """CQL: each row of a window [Now] with the last rows of its key, itself among them: the join of
-    two leaves over the same rows, ``right`` with a count window of each value of the columns that
-    both bind. The optimizer makes it.
+    """CQL: each row of a window [Now] with the last rows of its key, itself among them.
+
+    It is the join of two leaves over the same rows. ``right`` has a count window for each value of
+    the columns that both bind. The optimizer makes it.
     """
 
     left: Node
@@ -360,8 +365,10 @@ class Recent:
 
 @frozen
 class Top:
-    """ORDER BY, OFFSET and LIMIT in one; ties are broken by the variables ``shown`` first, None: by
-    all alike. The optimizer makes it.
+    """ORDER BY, OFFSET and LIMIT in one; ties are broken by the variables ``shown`` (None: all
+    alike).
+
+    The optimizer makes it.
     """
 
     child: Node
@@ -373,8 +380,9 @@ class Top:
 
 @frozen
 class Static:
-    """A part of a query with windows that static data alone answer, the same at every report: it is
-    evaluated once. The optimizer makes it.
+    """A part of a query with windows that static data alone answer: it is evaluated once.
+
+    The optimizer makes it.
     """
 
     child: Node

@@ -1,4 +1,4 @@
-"""What an ontology says of classes and properties, as graphs: to reach is the closure.
+"""The schema of an ontology's classes and properties, as graphs whose reachability is the closure.
 
     classes      c -> d: an instance of c is one of d
                  (subClassOf, equivalentClass, sameAs)
@@ -6,13 +6,12 @@
                  (subPropertyOf, equivalentProperty, inverseOf, Symmetric.., sameAs)
     domains, ranges, transitive properties, classes of terms that are the same
 
-Two regimes: RDFS (RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the axiomatic
-triples and what follows from them alone) and OWL (the same and of OWL 2 RL: prp-inv1/2, prp-symp,
-prp-trp, prp-eqp1/2, cax-eqc1/2, eq-sym, eq-trans, eq-rep-s/p/o). The vocabulary of the schema is
-fixed: an ontology that says something of rdf:type or rdfs:subClassOf itself is refused by name.
+There are two regimes. RDFS is RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the
+axiomatic triples and their consequences. OWL adds of OWL 2 RL: prp-inv1/2, prp-symp, prp-trp,
+prp-eqp1/2, cax-eqc1/2, eq-sym, eq-trans, eq-rep-s/p/o. The vocabulary of the schema is fixed: an
+ontology with statements about rdf:type or rdfs:subClassOf is refused with the name.
 
-Cost: linear in the ontology; what is reachable from a class or property is found when it is asked
-for, once.
+Cost: linear in the ontology; reachability from a class or property is computed once, on demand.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ no literal alone."""
 
 
 class Regime(StrEnum):
-    """Which triples a graph entails."""
+    """An entailment regime: the triples that a graph entails."""
 
     NONE = "none"
     RDFS = "rdfs"
@@ -57,7 +56,7 @@ class Regime(StrEnum):
 
 
 def regime_of(word: str) -> Regime:
-    """The regime of this name. Raises ``UsageError``.
+    """Returns the regime of this name. Raises ``UsageError``.
 
     >>> regime_of("rdfs").name
     'RDFS'
@@ -68,8 +67,9 @@ def regime_of(word: str) -> Regime:
 
 
 def predicates_of(regime: Regime) -> tuple[Iri, ...]:
-    """The predicates of the triples by which an ontology counts; of rdf:type only those with
-    ``kinds_of`` as objects.
+    """Returns the predicates of an ontology's triples that count.
+
+    For rdf:type only triples with an object in ``kinds_of`` count.
     """
     return {
         Regime.NONE: (),
@@ -79,14 +79,14 @@ def predicates_of(regime: Regime) -> tuple[Iri, ...]:
 
 
 def kinds_of(regime: Regime) -> tuple[Iri, ...]:
-    """The classes of properties that count."""
+    """Returns the classes of properties that count."""
     return (SYMMETRIC, TRANSITIVE) if regime is Regime.OWL else ()
 
 
 class Typing(NamedTuple):
-    """That a triple of a property says the class of its subject, or of its object (``of_object``).
+    """The statement that a property's triples imply the class of their subject (or ``of_object``).
 
-    ``resource``: only if the object is no literal.
+    ``resource``: only if the object is not a literal.
     """
 
     property: Term
@@ -96,7 +96,7 @@ class Typing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """The graphs; ``alike`` are the classes of sameAs, each of two terms or more."""
+    """The graphs; ``alike`` are the classes of sameAs, each of at least two terms."""
 
     regime: Regime
     classes: Mapping[Term, frozenset[Term]]
@@ -109,10 +109,10 @@ class Schema:
 
     @staticmethod
     def from_triples(statements: Iterable[Statement], regime: Regime) -> Schema:
-        """The schema of an ontology's triples under a regime; others than those of
-        ``predicates_of`` do not count.
+        """Returns the schema of an ontology's triples under a regime.
 
-        Raises ``UsageError`` where the ontology says something of the schema's own vocabulary.
+        Triples without one of ``predicates_of`` do not count. Raises ``UsageError`` if the ontology
+        has statements about the schema's own vocabulary.
 
         >>> a, b = Iri("e:A"), Iri("e:B")
         >>> schema = Schema.from_triples([(a, SUB_CLASS, b), (b, SUB_CLASS, a)], Regime.RDFS)
@@ -139,7 +139,7 @@ class Schema:
         return schema
 
     def _check_vocabulary(self) -> None:
-        """The rules are fixed: what would add to them is refused, never passed over."""
+        """Refuses an ontology that would change the fixed rules."""
         leads = {q for turns in self.properties.values() for q, _ in turns}
         for term in _RESERVED:
             if term in leads or any(
@@ -165,11 +165,11 @@ class Schema:
                 )
 
     def superclasses(self, c: Term) -> frozenset[Term]:
-        """The classes that an instance of ``c`` is an instance of, ``c`` among them."""
+        """Returns the classes of each instance of ``c``, ``c`` among them."""
         return self._closure("above", c, self.classes)
 
     def subclasses(self, c: Term) -> frozenset[Term]:
-        """The classes whose instances are instances of ``c``, ``c`` among them."""
+        """Returns the classes whose instances are instances of ``c``, ``c`` among them."""
         return self._closure("below", c, self._lower)
 
     def _closure(
@@ -195,21 +195,23 @@ class Schema:
         )
 
     def entailing_properties(self) -> frozenset[Term]:
-        """The properties from whose triples others follow by the property alone; they are IRIs."""
+        """Returns the properties (IRIs) whose triples entail others by the property alone."""
         terms = {*self.properties, *self.domains, *self.ranges}
         return frozenset(p for p in terms if isinstance(p, Iri))
 
     def superproperties(self, p: Term) -> frozenset[Reached]:
-        """What a triple of ``p`` entails a triple of, ``p`` itself among them."""
+        """Returns the properties that a triple of ``p`` entails, ``p`` itself among them."""
         return _turn(p, self.properties)
 
     def subproperties(self, q: Term) -> frozenset[Reached]:
-        """The properties a triple of which entails one of ``q``, also ``q`` itself: IRIs."""
+        """Returns the properties (IRIs) whose triples entail one of ``q``, ``q`` itself
+        among them.
+        """
         return frozenset(turn for turn in _turn(q, self._sources) if isinstance(turn[0], Iri))
 
     @cached_property
     def typings(self) -> dict[Term, tuple[Typing, ...]]:
-        """By class: the properties whose use says that something is an instance of it."""
+        """The properties whose triples imply an instance of a class, by class."""
         typings_by_class: dict[Term, list[Typing]] = defaultdict(list)
         for p in sorted(self.entailing_properties(), key=str):
             for c, turned, resource in sorted(self._types_from(p), key=str):
@@ -217,8 +219,9 @@ class Schema:
         return {c: tuple(typings) for c, typings in typings_by_class.items()}
 
     def _types_from(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
-        """The classes that follow from a triple of ``p``: whether of its object, and whether only
-        if that is no literal.
+        """Returns the classes that follow from a triple of ``p``.
+
+        Each has a flag for the object, and one for objects that are not literals only.
         """
         plain, resource, objects = set[Term](), set[Term](), set[Term]()
         for q, turned, no_literal in self.superproperties(p):
@@ -237,13 +240,14 @@ class Schema:
         return {term: group for group in self.alike for term in group}
 
     def same_as(self, term: Term) -> tuple[Term, ...]:
-        """The terms that are the same as this one, itself first."""
+        """Returns the terms that are the same as this one, itself first."""
         return (term, *(other for other in self._group.get(term, ()) if other != term))
 
 
 def _turn(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached]:
-    """The properties that are reachable; one that needs no turn on its way is not there a second
-    time as one that does.
+    """Returns the reachable properties.
+
+    A property that is reachable without a turn is not repeated with one.
     """
     seen: set[Reached] = {(p, False, False)}
     waiting = list(seen)
@@ -264,7 +268,7 @@ def _symmetric_pairs(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Ter
 def _turns(
     said: Mapping[Term, list[tuple[Term, Term]]], same: Iterable[tuple[Term, Term]]
 ) -> Iterable[tuple[Term, Turned]]:  # fmt: skip
-    """The edges between properties, each with whether subject and object change places."""
+    """Yields the edges between properties; a turned edge exchanges subject and object."""
     for p, q in [
         *said.get(SUB_PROPERTY, ()),
         *_symmetric_pairs(said.get(EQUAL_PROPERTY, ())),
@@ -289,7 +293,7 @@ def _edges(pairs: Iterable[tuple[Term, _Value]]) -> dict[Term, frozenset[_Value]
 
 
 def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], ...]:
-    """The classes of the least equivalence that holds these pairs; literals are nobody's equals."""
+    """Returns the classes of the least equivalence with these pairs; literals have no equals."""
     edges = _edges(
         pair
         for pair in _symmetric_pairs(p for p in pairs if not any(isinstance(t, Literal) for t in p))

@@ -1,7 +1,8 @@
-"""The stable text form of the algebra, for ``explain --stage algebra`` and for snapshots in tests.
+"""Prints the stable text form of the algebra, for ``explain --stage algebra`` and for snapshots in
+tests.
 
-One node a line, its children indented below it; sources, patterns, expressions and names stand in
-the node's line:
+Each node is a line with its children indented below it. The line has the node's sources, patterns,
+expressions and names:
 
     SELECT ?s RSTREAM
       window 0 <http://e/w> on <http://e/s> [RANGE PT4S STEP PT2S close [)]
@@ -62,7 +63,9 @@ SHOWN = 24
 
 
 def show(query: Query) -> str:
-    """The text form of a query: form, columns, output, then windows, graphs, template, pattern."""
+    """Returns the text form of a query: form, columns, output, windows, graphs,
+    template, pattern.
+    """
     head = [
         query.form.value,
         _names(query.variables) if query.form is Form.SELECT else "",
@@ -89,7 +92,7 @@ def show(query: Query) -> str:
 
 
 def show_node(node: Node, depth: int = 0) -> str:
-    """The text form of a node and what is below it.
+    """Returns the text form of a node and the nodes below it.
 
     >>> print(show_node(Join(Unit(), Unit())))
     (join
@@ -166,7 +169,7 @@ def _range(offset: int, limit: int | None) -> str:
 
 
 def _closure(node: Closure) -> str:
-    """Both ends, and how many steps lie between them."""
+    """Returns both ends and the number of steps between them."""
     least, most = (1 if node.zero is None else 0), ("" if node.many else 1)
     ends = (
         f"?{name}" + ("" if term is None else f"={term}")
@@ -176,7 +179,7 @@ def _closure(node: Closure) -> str:
 
 
 def _inner(node: Node) -> Iterator[str]:
-    """The lines of a leaf."""
+    """Returns the lines of a leaf."""
     match node:
         case Bgp(_, patterns):
             yield from map(_triple, patterns)
@@ -220,7 +223,7 @@ def _triple(triple: TriplePattern) -> str:
 
 
 def _alternative(alternative: Alternative) -> str:
-    """An explicit pattern, what it binds beside its variables, and what its object may not be."""
+    """Returns an explicit pattern, its further bindings, and the restriction of its object."""
     binds = "".join(f" ?{name} = {_position(value)}" for name, value in alternative.binds)
     return _triple(alternative.pattern) + binds + " no literal" * alternative.resource
 
@@ -234,6 +237,6 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _start(window: Window) -> str:
-    """The start of a window whose own text does not tell it."""
+    """Returns the start of a window whose own text lacks it."""
     is_in_text = window.kind in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CHANGE)
     return f" from {window.t0}" if window.t0_given and not is_in_text else ""

@@ -1,10 +1,9 @@
-"""What a part of a query is: one walk, bottom-up, answers all that planning asks of a tree.
+"""Analyzes the parts of a query: one walk, bottom-up, computes all properties that planning needs.
 
-A part can be kept by changes, or has rows with event times, or exists at an instant alone; it reads
-a window, or static data answer it; it has solutions where nothing matches. Each of these follows
-from a node and what holds of the nodes below it. Most belong to one level of queries: a query
-within the query (``SubQuery``) is a leaf there, whatever is below it. Cost: linear in the tree,
-once for each ``Analysis``.
+A part can be kept by changes, have rows with event times, or exist at an instant alone. It reads a
+window, or static data answer it. It can have solutions without matches. Each property follows from
+a node and the properties of its children. Most belong to one query level: a sub-query
+(``SubQuery``) is a leaf there. Cost: linear in the tree, once for each ``Analysis``.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ _KEPT_BY_REPORTS = (a.LeftJoin, a.Minus, a.Exists, a.OrderBy, a.Slice, a.Top)
 
 @frozen
 class Properties:
-    """What is true of a part of a query.
+    """The properties of a part of a query.
 
-    ``reads_window``: some part of it, on any level, reads a window. The others are those of one
-    level: ``per_report``: an expression depends on the report. ``snapshot``: whole results are
-    compared. ``timeless``: some part has no window, and so is there at every report. ``free``: a
-    solution can be made of static data and constants alone. ``matchless``: an aggregate without
-    groups has a row even where nothing matches. ``derived``: it reads a query within the query.
-    ``tuples``: some row comes from a tuple stream, ``over_tuples``: every one does. ``monotone``:
-    more rows below only mean more here. ``momentary``: each solution is there at one instant.
-    ``reason``: what cannot follow from changes, in words; "": nothing. ``timed``: rows have event
-    times, all of which follow from windows. ``kept_by_changes``: it has groups or DISTINCT, and all
-    of it follows from the changes of such rows.
+    ``reads_window``: some part of it, on any level, reads a window. The others belong to one level.
+    ``per_report``: an expression depends on the report. ``snapshot``: whole results are compared.
+    ``timeless``: some part has no window, so it exists at every report. ``free``: a solution can be
+    made of static data and constants alone. ``matchless``: an aggregate without groups has a row
+    even without matches. ``derived``: it reads a sub-query. ``tuples``: some row comes from a tuple
+    stream; ``over_tuples``: every one does. ``monotone``: more rows below only mean more rows here.
+    ``momentary``: each solution exists at one instant. ``reason``: an obstacle to evaluation by
+    changes, in words; "": none. ``timed``: rows have event times, all of which follow from windows.
+    ``kept_by_changes``: it has groups or DISTINCT, and all of it follows from the changes of its
+    rows.
     """
 
     reads_window: bool = False
@@ -69,12 +68,12 @@ class Properties:
 
     @property
     def not_by_changes(self) -> str:
-        """What in this level cannot follow from its inputs' changes, in words; "": nothing."""
+        """The obstacle in this level to evaluation by changes, in words; "": none."""
         return self.reason if self.over_tuples else "a pattern over RDF"
 
 
 class Analysis:
-    """The properties of the parts of a query; ``now``: its windows that hold what is of an instant.
+    """The properties of the parts of a query; ``now``: its windows whose content is of one instant.
 
     >>> Analysis().properties_of(a.Union(a.Unit(), a.Bgp(a.InWindow(0), ()))).free
     True
@@ -88,11 +87,11 @@ class Analysis:
 
     @staticmethod
     def with_windows(windows: Sequence[StreamWindow]) -> Analysis:
-        """An analysis of what reads these windows."""
+        """Returns an analysis of nodes that read these windows."""
         return Analysis([i for i, w in enumerate(windows) if w.window.kind is WindowKind.NOW])
 
     def properties_of(self, node: a.Node) -> Properties:
-        """What is true of this part."""
+        """Returns the properties of this part."""
         entry = self._entries.get(id(node))
         if entry is None:
             entry = (
@@ -165,8 +164,10 @@ def reads_static(source: a.Source) -> bool:
 
 
 def is_answered_once(node: a.Node, properties: Properties) -> bool:
-    """Whether this part is best evaluated once: static data alone answer it, and it compares whole
-    results, which a join with what comes would do at every report.
+    """Whether this part is best evaluated once.
+
+    Static data alone answer it, and it compares whole results, which a join would repeat at every
+    report.
     """
     return isinstance(node, HOISTED) and not properties.reads_window and not properties.per_report
 
@@ -203,14 +204,14 @@ def _is_momentary(node: a.Node, below: Sequence[Properties]) -> bool:
 
 
 def _is_timed(node: a.Node, late: bool) -> bool:
-    """Whether rows with event times below give such here."""
+    """Whether the result has event times if the rows below have them."""
     kinds = (a.Join, a.Conjunction, a.Recent, a.Union, a.Filter, a.Extend, a.Project)
     return isinstance(node, kinds) and not late
 
 
 def _is_kept(node: a.Node, below: Sequence[Properties]) -> bool:
-    """Whether groups (of aggregates that add up) or DISTINCT are here or below, and nothing that
-    changes do not tell.
+    """Whether this part has groups (of incremental aggregates) or DISTINCT and follows from
+    changes.
     """
     match node:
         case a.Group():
@@ -238,7 +239,7 @@ def _reason(node: a.Node, late: bool) -> str:
 
 
 def adds_up(aggregate: Aggregate) -> bool:
-    """Whether the value of an aggregate follows from what comes and goes."""
+    """Whether an aggregate is incremental: its value follows from added and removed rows."""
     if aggregate.function not in _ADD_UP:
         return False
     return not aggregate.distinct if aggregate.arg is None else not per_report(aggregate.arg)

@@ -1,8 +1,8 @@
-"""How a query's text becomes a query: the options beside the text that change its meaning.
+"""The options beside a query's text that change its meaning.
 
-Each has a default, and each can be set for one query. The translation of every language reads them
-from here, and whoever lets a user say them (the API, the command line, the app file) has their
-words from ``WORDS``. The meaning of each: docs/cli.md, "Queries".
+Each option has a default and can be set for one query. The translation of every language reads
+them. The API, the command line and the app file take their words from ``WORDS``. The options are
+described in docs/cli.md, "Queries".
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _SPELLING = "Say close, change or periodic:1m, each also with +nonempty, or none
 class QueryOptions:
     """Options of one query.
 
-    ``bounds``: which end of a closing window belongs to it. ``t0`` (ms since 1970): the first
-    window starts there and what is before it is in no window; None aligns windows to 1970.
-    ``report``: when a query is evaluated; None is on close where a window has a STEP and on content
-    change elsewhere. ``period`` (ms): in place of that at t0 and each so many ms from it.
-    ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also
-    evaluate where all windows are empty. ``until`` (ms since 1970): the last instant at which the
-    query reports; ``lifetime`` (ms) says it from where the query begins. Then it leaves.
-    ``region``: where its results go, and with whom it shares operators ("": anywhere, all).
-    ``entailment``: which triples a graph entails beside its own; None is as the engine has it.
+    ``bounds``: the end of a closing window that belongs to it. ``t0`` (ms since 1970): the first
+    window starts there, and earlier elements are in no window; None aligns windows to 1970.
+    ``report``: the instants at which a query is evaluated; None is on close for windows with a
+    STEP, and on content change for others. ``period`` (ms): evaluate at t0 and each ``period`` from
+    it instead. ``nonempty``: a report at which all windows are empty does not exist.
+    ``empty_reports``: also evaluate if all windows are empty. ``until`` (ms since 1970): the last
+    instant at which the query reports; ``lifetime`` (ms) is the same from the start of the query.
+    The query is removed then. ``region``: the region of its results, and the regions with which it
+    shares operators ("": any, all). ``entailment``: the entailment regime; None: as the engine.
 
     >>> QueryOptions(report="change").bounds
     '[)'
@@ -53,7 +53,7 @@ class QueryOptions:
 
     @property
     def has_end(self) -> bool:
-        """Whether it says when the query leaves."""
+        """Whether the options define an end of the query."""
         return self.until is not None or self.lifetime is not None
 
     def __post_init__(self) -> None:
@@ -71,9 +71,10 @@ class QueryOptions:
 
 
 class QueryWords(TypedDict, total=False):
-    """The words by which a user says options: ``engine.register(text, report="change")``. ``t0``
-    and ``until`` are ms or an ISO time, ``lifetime`` is a duration, ``report`` what
-    ``report_policy`` reads.
+    """The words of options in the API: ``engine.register(text, report="change")``.
+
+    ``t0`` and ``until`` are ms or an ISO time, ``lifetime`` is a duration, ``report`` is a text for
+    ``report_policy``.
     """
 
     bounds: Bounds
@@ -87,7 +88,7 @@ class QueryWords(TypedDict, total=False):
 
 
 def report_policy(text: str) -> dict[str, Any]:
-    """The options that a report policy's text stands for; ``UsageError`` for what is none.
+    """Returns the options of a report policy's text; ``UsageError`` for other texts.
 
     >>> report_policy("periodic:1m+nonempty")
     {'period': 60000, 'nonempty': True}
@@ -119,8 +120,10 @@ WORDS = tuple(f.name for f in fields(QueryOptions) if f.name not in ("period", "
 
 
 def options_of(words: Mapping[str, Any]) -> QueryOptions:
-    """The options that these words say (``t0`` and ``until`` are ISO or ms, ``lifetime`` is a
-    duration, ``report`` as ``report_policy`` reads it); None is not said. Raises ``UsageError``.
+    """Returns the options of these words; a None is skipped. Raises ``UsageError``.
+
+    ``t0`` and ``until`` are ISO or ms, ``lifetime`` is a duration, ``report`` is as in
+    ``report_policy``.
 
     >>> options_of({"report": "nonempty", "t0": None}).nonempty
     True
@@ -151,7 +154,7 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
 
 
 def narrow_options(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> dict[str, Any]:
-    """The words of what holds for many, with those of one in their places; it ends by its own.
+    """Returns the words for many queries, overridden by those of one, which has an end of its own.
 
     >>> narrow_options({"lifetime": "1h", "t0": 5}, {"until": 7})
     {'t0': 5, 'until': 7}
@@ -163,8 +166,10 @@ def narrow_options(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> dict[s
 
 
 def region_of(value: Any) -> str:
-    """The regions of a query: where its results go, and behind ``+`` those whose operators it may
-    share. Raises ``UsageError``.
+    """Returns the regions of a query: the region of its results, and behind ``+`` those for
+    sharing.
+
+    Raises ``UsageError``.
 
     >>> region_of("east + west")
     'east+west'
@@ -179,7 +184,7 @@ def region_of(value: Any) -> str:
 
 
 def until_of(value: Any) -> int:
-    """The instant (ms) up to which a query reports. Raises ``UsageError``.
+    """Returns the instant (ms) up to which a query reports. Raises ``UsageError``.
 
     >>> until_of("1970-01-01T01:00:00Z")
     3600000
@@ -195,7 +200,7 @@ def until_of(value: Any) -> int:
 
 
 def lifetime_of(value: Any) -> int:
-    """How long (ms) a query lives. Raises ``UsageError``.
+    """Returns the lifetime of a query (ms). Raises ``UsageError``.
 
     >>> lifetime_of("1h")
     3600000
@@ -209,7 +214,7 @@ def lifetime_of(value: Any) -> int:
 
 
 def _end_from_options(values: Mapping[str, Any]) -> dict[str, int]:
-    """The end of a query by what is said of it. Raises ``UsageError``."""
+    """Returns the options for the end of a query. Raises ``UsageError``."""
     if "until" in values and "lifetime" in values:
         raise UsageError("A query ends at an instant (until) or after a time (lifetime), not both.")
     if "lifetime" in values:
@@ -225,7 +230,7 @@ def _end_from_options(values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def describe_end(options: QueryOptions) -> str:
-    """When a query leaves, for people; "": it does not by itself.
+    """Returns a text with the end of a query; "": it has no end of its own.
 
     >>> describe_end(QueryOptions(until=1500)), describe_end(QueryOptions(lifetime=3_600_000))
     ('after its reports until 1970-01-01T00:00:01.500Z', 'PT1H after it begins')

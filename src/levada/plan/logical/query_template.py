@@ -1,10 +1,10 @@
-"""Templates: what queries mean that differ in constants alone.
+"""Templates: the common meaning of queries that differ only in constants.
 
-A template is the meaning of one text over made-up terms, its *marks*, and once more over others.
-The two are the same but for the marks, so what was done with the text did not go by which terms
-stood there; then the meaning over any other terms of these kinds is the template *filled*. Who
-makes one checks that (``engine/templates``), who plans one checks its plan likewise
-(``plan/topology/rows``).
+A template is the meaning of one text over invented terms, its *marks*, and its meaning over other
+marks. Both are equal except for the marks, so the translation did not depend on the terms. The
+meaning over other terms of these kinds is the template *filled*. The code that makes a template
+checks this (``engine/templates``). The planner checks its plan in the same way
+(``plan/sharing/template_instances``).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _COMPARING = frozenset(
 
 @frozen
 class Wording:
-    """How texts of a template read: ``pieces``, and between them terms (``which``), each with what
-    stands before and behind it; a ``sign`` of a number is in the piece.
+    """The texts of a template: ``pieces`` and terms (``which``) between them, each with the
+    characters around it; the ``sign`` of a number belongs to the piece.
     """
 
     pieces: tuple[str, ...]
@@ -49,7 +49,7 @@ class Wording:
     signs: tuple[str, ...]
 
     def text(self, terms: Sequence[Term]) -> str:
-        """The text of these terms."""
+        """Returns the text with these terms."""
         parts = [self.pieces[0]]
         for i, number in enumerate(self.which):
             term, (before, behind) = terms[number], self.around[i]
@@ -61,7 +61,7 @@ class Wording:
 @dataclass(frozen=True, eq=False)
 class Template:
     """The meaning of a text over ``marks``, and its ``twin`` over ``others``; ``wording``: its
-    texts'.
+    texts.
     """
 
     query: a.Query
@@ -71,29 +71,29 @@ class Template:
     wording: Wording
 
     def fill(self, terms: tuple[Term, ...]) -> a.Query:
-        """The meaning over these terms, in the order of the marks."""
+        """Returns the meaning over these terms, in the order of the marks."""
         return substitute(self.query, dict(zip(self.marks, terms, strict=True)))
 
     @cached_property
     def fixed_terms(self) -> frozenset[Term]:
-        """The terms that are the same in all."""
+        """The terms that are equal in all instances."""
         return frozenset(terms_in(self.query)) - {*self.marks}
 
 
 class TemplateInstance(NamedTuple):
-    """What one query means: a template, filled."""
+    """The meaning of one query: a filled template."""
 
     template: Template
     terms: tuple[Term, ...]
 
     @property
     def text(self) -> str:
-        """A text that means it; that which was asked may be written in another way."""
+        """A text with this meaning; the query's own text may differ."""
         return self.template.wording.text(self.terms)
 
 
 def substitute(value: T, terms: Mapping[Term, Term]) -> T:
-    """A value of the query path with other terms: itself where nothing changes.
+    """Returns a value of the query path with other terms: itself if nothing changes.
 
     >>> pattern = TriplePattern(Iri("e:a"), Iri("e:p"), Iri("e:b"))
     >>> substitute(pattern, {Iri("e:a"): Iri("e:c")}).subject
@@ -118,7 +118,7 @@ def substitute(value: T, terms: Mapping[Term, Term]) -> T:
 
 
 def terms_in(value: object) -> Iterator[Term]:
-    """The terms in a value of the query path, with repetitions."""
+    """Yields the terms in a value of the query path, with repetitions."""
     if isinstance(value, _TERMS):
         yield value
     else:
@@ -127,8 +127,9 @@ def terms_in(value: object) -> Iterator[Term]:
 
 
 def marks_outside_patterns(value: object, marks: Collection[Term]) -> Iterator[Term]:
-    """The marks that stand where a term means more than itself: anywhere but in patterns and
-    comparisons (as what ``REGEX`` reads, as what is counted with, as a datatype).
+    """Returns the marks outside patterns and comparisons, where a term has another meaning.
+
+    Examples are an argument of ``REGEX``, a number in arithmetic, and a datatype.
     """
     if isinstance(value, _TERMS):
         if value in marks:

@@ -1,11 +1,12 @@
-"""Walking the algebra: the children of a node, a node with others, the nodes of a query's level.
+"""Walks the algebra: the children of a node, a node with other children, the nodes of a query
+level.
 
-Who walks names only the nodes that matter to it. Cost: linear in what is walked.
+Code that walks the tree names only the nodes that it handles. Cost: linear in the walked nodes.
 
-A function of a node walks everything below it, and a stage of a query asks it at each node, which
-is quadratic in the query's depth. So what such functions return is remembered while a stage is made
-(``memoizing``). Nodes are compared by identity, and kept meanwhile, so that no other node gets
-the identity of one.
+A function of a node walks everything below it. A stage calls it at each node, which would be
+quadratic in the query's depth. So the results of such functions are kept during a stage
+(``memoizing``). Nodes are compared by identity, and kept meanwhile, so no other node gets the
+identity of an old one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from levada.plan.logical import nodes as a
 
 
 def children(node: a.Node) -> tuple[a.Node, ...]:
-    """The nodes directly below a node, in order.
+    """Returns the nodes directly below a node, in order.
 
     >>> children(a.Join(a.Unit(), a.Values((), ())))
     (Unit(), Values(variables=(), rows=()))
@@ -49,7 +50,7 @@ def children(node: a.Node) -> tuple[a.Node, ...]:
 
 
 def with_children(node: a.Node, others: Sequence[a.Node]) -> a.Node:
-    """The node with these below it, as many as it has; itself if they are the same objects.
+    """Returns the node with these children, as many as it has; itself if they are the same objects.
 
     >>> with_children(a.Distinct(a.Unit()), [a.Values((), ())])
     Distinct(child=Values(variables=(), rows=()))
@@ -81,8 +82,9 @@ def with_children(node: a.Node, others: Sequence[a.Node]) -> a.Node:
 
 
 def level(node: a.Node) -> Iterator[a.Node]:
-    """The nodes of one level of queries, outermost first; a ``SubQuery`` belongs to it, what is
-    below does not.
+    """Returns the nodes of one query level, outermost first.
+
+    A ``SubQuery`` belongs to the level, the nodes below it do not.
     """
     yield node
     if not isinstance(node, a.SubQuery):
@@ -103,7 +105,7 @@ _local = _Local()
 
 @contextmanager
 def memoizing() -> Iterator[None]:
-    """Within, ``memoized`` functions compute each value once.
+    """Makes ``memoized`` functions compute each value once within the context.
 
     >>> with memoizing():
     ...     pass
@@ -119,7 +121,7 @@ def memoizing() -> Iterator[None]:
 
 
 def memoized(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
-    """A function of a node that is computed once for each node, within ``memoizing``."""
+    """Wraps a function of a node to be computed once for each node, within ``memoizing``."""
     name = function.__qualname__
 
     @wraps(function)

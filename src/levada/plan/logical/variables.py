@@ -1,7 +1,7 @@
-"""The variables of a pattern: those that its solutions may bind, those that they all bind, those
-that it mentions at all.
+"""The variables of a pattern: those that a solution may bind, those that every solution binds, and
+those that the pattern mentions.
 
-What EXISTS may mean follows from these (``translate_exists``). Cost: linear in the tree.
+They decide the meaning of EXISTS (``language/translate/sparql/exists``). Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from levada.plan.logical.traversal import children, memoized
 
 @memoized
 def possible_variables(node: a.Node) -> frozenset[str]:
-    """The variables that a solution may bind: those in scope (18.2.1), and the query's blank nodes.
+    """Returns the variables that a solution may bind: those in scope (18.2.1) and blank nodes.
 
     >>> sorted(possible_variables(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
     ['x']
@@ -39,7 +39,7 @@ def possible_variables(node: a.Node) -> frozenset[str]:
 
 @memoized
 def certain_variables(node: a.Node) -> frozenset[str]:
-    """The variables that every solution binds.
+    """Returns the variables that every solution binds.
 
     >>> sorted(certain_variables(a.LeftJoin(a.Values(("x",), ()), a.Values(("x", "y"), ()), None)))
     ['x']
@@ -72,7 +72,7 @@ def certain_variables(node: a.Node) -> frozenset[str]:
 
 
 def never_bound_variables(node: a.Node) -> frozenset[str]:
-    """The variables in scope that no solution binds, as the filters above a pattern say.
+    """Returns the variables in scope that no solution binds, as the filters above a pattern imply.
 
     >>> not_bound = ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var("x"),)),))
     >>> sorted(never_bound_variables(a.Filter(a.Values(("x", "y"), ((None, None),)), not_bound)))
@@ -91,9 +91,10 @@ def never_bound_variables(node: a.Node) -> frozenset[str]:
 
 @memoized
 def mentioned_variables(node: a.Node) -> frozenset[str]:
-    """Every variable that stands in a pattern, also in its expressions and on the right of MINUS.
-    Of a sub-select those that it shows: of what it hides, one of the same name outside is another
-    variable (18.2.1).
+    """Returns every variable in a pattern, also in its expressions and on the right of MINUS.
+
+    A sub-select counts only with the variables that it shows: a hidden variable differs from one of
+    the same name outside (18.2.1).
 
     >>> right = a.Project(a.Values(("y", "z"), ()), ("y",))
     >>> sorted(mentioned_variables(a.Minus(a.Values(("x",), ()), right)))
@@ -105,7 +106,7 @@ def mentioned_variables(node: a.Node) -> frozenset[str]:
 
 
 def _node_variables(node: a.Node) -> frozenset[str]:
-    """The variables that stand in a node itself."""
+    """Returns the variables of a node itself."""
     used = _leaf_variables(node).union(*(ex.variables(e) for e in expressions(node)))
     match node:
         case a.Extend(_, variable, _) | a.Mark(_, _, _, variable):
@@ -118,7 +119,7 @@ def _node_variables(node: a.Node) -> frozenset[str]:
 
 
 def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
-    """The expressions that stand in a node itself."""
+    """Returns the expressions of a node itself."""
     match node:
         case (
             a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _) | a.Mark(_, _, condition, _)
@@ -137,12 +138,12 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
 
 
 def draws_values(node: a.Node) -> bool:
-    """Whether an expression of a pattern draws values in each solution (RAND, UUID, BNODE)."""
+    """Whether an expression draws a value in each solution (RAND, UUID, BNODE)."""
     return any(map(ex.random, expressions(node))) or any(map(draws_values, children(node)))
 
 
 def _leaf_variables(node: a.Node) -> frozenset[str]:
-    """The variables of a leaf."""
+    """Returns the variables of a leaf."""
     match node:
         case a.Bgp(_, patterns):
             return frozenset(

@@ -1,7 +1,7 @@
-"""What a rule is: algebra in, algebra out, with the same solutions.
+"""Defines a rule: a function from algebra to algebra with the same solutions.
 
-A rule is a function of a file of its own in ``rules/``; its name is the function's. It gives the
-query itself, the same object, where it changes nothing.
+A rule is a function in a file of its own in ``rules/``, and its name is the function's. It returns
+the query itself, the same object, if it changes nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from levada.plan.logical.ontology_schema import Schema
 
 @frozen
 class Context:
-    """What rules know beside the query: ``schema`` is what entailment goes by (None: none)."""
+    """The input of rules beside the query: ``schema`` defines entailment (None: no entailment)."""
 
     schema: Schema | None = None
 
 
 @frozen
 class Rule:
-    """A rule. ``needed``: it says what the query means, and so cannot be switched off."""
+    """A rule. ``needed``: it decides the meaning of the query, so it cannot be switched off."""
 
     run: Callable[[Query, Context], Query]
     needed: bool = False
 
     @property
     def name(self) -> str:
-        """What switches it off, and what ``explain --steps`` calls it."""
+        """The name that switches the rule off and that ``explain --steps`` shows."""
         return self.run.__name__

@@ -1,8 +1,8 @@
-"""What every rule keeps: all of a query but its pattern and the order of its windows, the variables
-that the pattern shows, the sources that it reads; and that the tree is well-formed.
+"""Checks the invariants of rules: a rule may change only the pattern and the order of windows.
 
-A violation is a mistake in a rule, not in a query. Cost: linear in the tree, for a rule that
-changed it.
+The variables that the pattern shows and the sources that it reads stay, and the tree is
+well-formed. A violation is a mistake in a rule, not in a query. Cost: linear in the tree, for a
+rule that changed it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from levada.plan.logical.variables import possible_variables
 
 
 def verify(rule: str, before: a.Query, after: a.Query) -> None:
-    """Asserts that ``after`` can be what a rule made of ``before``."""
+    """Asserts that a rule can make ``after`` from ``before``."""
     if after is before:
         return
     unchanged = replace(after, pattern=before.pattern, windows=before.windows)
@@ -31,7 +31,7 @@ def verify(rule: str, before: a.Query, after: a.Query) -> None:
 
 
 def is_well_formed(node: a.Node) -> bool:
-    """Whether a node by itself is one that can be lowered.
+    """Whether a node by itself can be lowered.
 
     >>> is_well_formed(a.Conjunction(()))
     False
@@ -57,7 +57,7 @@ _OVER_WINDOWS = (a.Came, a.Scan, a.SubQuery)
 
 
 def _read(query: a.Query) -> frozenset[object]:
-    """What is read, whatever the numbers of windows are."""
+    """Returns the sources that are read, regardless of window numbers."""
     sources = [n.source for n in _nodes(query.pattern) if isinstance(n, _READING)]
     return frozenset(
         query.windows[s.index :][:1] if isinstance(s, a.InWindow) else s for s in sources
@@ -71,5 +71,5 @@ def _nodes(node: a.Node) -> Iterator[a.Node]:
 
 
 def _show(node: a.Node) -> frozenset[str]:
-    """The variables that a pattern shows; those with a dot are the engine's own."""
+    """Returns the variables that a pattern shows; those with a dot are internal."""
     return frozenset(name for name in possible_variables(node) if not name.startswith("."))

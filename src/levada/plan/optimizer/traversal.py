@@ -1,4 +1,4 @@
-"""Walking the algebra: a rule names only the nodes that it changes, the others stay."""
+"""Walks the algebra for rules: a rule names only the nodes that it changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Change = Callable[[a.Node], a.Node]
 
 
 def bottom_up(node: a.Node, change: Change) -> a.Node:
-    """The tree with ``change`` applied to every node, inputs first.
+    """Returns the tree with ``change`` applied to every node, inputs first.
 
     >>> bottom_up(a.Distinct(a.Unit()), lambda n: n.child if isinstance(n, a.Distinct) else n)
     Unit()
@@ -23,6 +23,6 @@ def bottom_up(node: a.Node, change: Change) -> a.Node:
 
 
 def rewrite_query(query: a.Query, change: Change) -> a.Query:
-    """The query with ``change`` applied to every node of its pattern, inputs first."""
+    """Returns the query with ``change`` applied to every node of its pattern, inputs first."""
     pattern = bottom_up(query.pattern, change)
     return query if pattern is query.pattern else replace(query, pattern=pattern)

@@ -1,9 +1,9 @@
-"""Smart constructors of physical operators: where the rows are, what may be unbound, which stage
+"""Constructors of physical operators: they decide placement, unbound variables and stages
 (docs/architecture.md#a-querys-way).
 
-Each returns an ``Op`` whose fields hold by construction: an input is local (``exchange`` None) only
-if it is in the same stage and its rows are partitioned as the operator needs; equal rows of a
-window are merged (``Occur``) before anything could lose what tells two triples apart.
+Each returns an ``Op`` whose fields hold by construction. An input is local (``exchange`` None) only
+if it is in the same stage and partitioned as the operator needs. Equal rows of a window are merged
+(``Occur``) before an operator could lose the variables that distinguish two triples.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def match(
     *,
     raw: bool,
 ) -> Op:
-    """A triple pattern at the intake; its variables in order of first position."""
+    """Returns a triple pattern at the intake, with its variables in order of first position."""
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
-    # static rows with times: what is replaced is taken back
+    # static rows with times: replaced rows are taken back
     lasting = stream is None and window is not None
     return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw, weighted=lasting)
 
@@ -46,8 +46,9 @@ def entail(
     *,
     raw: bool,
 ) -> Op:
-    """A triple pattern by its alternatives at the intake. Several triples may entail one match, so
-    its rows are no set yet.
+    """Returns a triple pattern with its alternatives, at the intake.
+
+    Several triples may entail one match, so its rows are not a set yet.
     """
     names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
@@ -57,8 +58,9 @@ def entail(
 
 
 def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
-    """Patterns of one subject over a stream whose elements are closed. Their rows are a set: a
-    triple is in one element only.
+    """Returns patterns of one subject over a stream whose elements are closed.
+
+    Their rows are a set: a triple is in one element only.
     """
     names = tuple(
         dict.fromkeys(v.name for t in patterns for v in t.positions if isinstance(v, Var))
@@ -67,14 +69,15 @@ def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
 
 
 def constant(names: tuple[str, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Op:
-    """VALUES, or the one empty row of an empty group."""
+    """Returns VALUES, or the one empty row of an empty group."""
     maybe = frozenset(v for i, v in enumerate(names) if any(r[i] is None for r in rows))
     return Op(p.Constant(rows), (), names, (), 0, maybe=maybe)
 
 
 def count_window(rows: Op, window: int, count: int, keys: tuple[str, ...], *, bag: bool) -> Op:
-    """The changes of a count window of each value of ``keys``, at its home without any; ``rows``
-    are all of the stream.
+    """Returns the changes of a count window for each value of ``keys``, at its home without keys.
+
+    ``rows``: all rows of the stream.
     """
     stage, exchange, placed = place_by_keys(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
     return replace(
@@ -96,8 +99,10 @@ def recent(
     keys: tuple[str, ...],
     shown: Sequence[tuple[str, str, bool]],
 ) -> Op:
-    """Each row with the last ones of its key; ``rows`` are all of the stream, ``windows`` [Now] and
-    the count window. ``shown``: a variable, that of the input, and whether it is of a past row.
+    """Joins each row with the last rows of its key; ``rows``: all rows of the stream.
+
+    ``windows``: [Now] and the count window. ``shown``: a variable, that of the input, and a flag
+    for the past row.
     """
     rows = require(rows, keys)
     stage, exchange, at = place_by_keys(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
@@ -118,7 +123,7 @@ def recent(
 
 
 def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
-    """The rows of a session window; equal ones are together, unless it is a bag."""
+    """Returns the rows of a session window; equal rows are together, unless it is a bag."""
     always = tuple(v for v in rows.variables if v not in rows.maybe)
     keys = (always[:1] if bag else rows.variables) or HOME
     stage, exchange = place((rows,), keys)
@@ -138,9 +143,7 @@ def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
 
 
 def select(rows: Op, pattern: TriplePattern, *beside: str) -> Op:
-    """A triple pattern over the rows of a count window, which have these variables beside the
-    triple.
-    """
+    """Returns a triple pattern over the rows of a count window, which have further variables."""
     names = (*dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)), *beside)
     return Op(
         p.Select(pattern, beside),
@@ -166,8 +169,9 @@ def occur(op: Op, by: tuple[str, ...] = ()) -> Op:
 
 
 def hold(op: Op, by: tuple[str, ...] = ()) -> Op:
-    """Rows of one window brought up from the intake, where they wait for its watermark; raw ones
-    become a set.
+    """Returns rows of one window after the intake, where they wait for its watermark.
+
+    Raw rows become a set.
     """
     if op.raw:
         return occur(op, by)
@@ -179,21 +183,21 @@ def hold(op: Op, by: tuple[str, ...] = ()) -> Op:
 
 
 def draw_source(op: Op, place: int) -> p.Draw:
-    """What a random expression over these rows derives from."""
+    """Returns the values from which a random expression over these rows derives."""
     while isinstance(op.spec, (p.Filter, p.Extend)):
         op = op.inputs[0]
     return p.Draw(op.variables, place)
 
 
 def filter_(op: Op, condition: Expression, draw: p.Draw | None = None) -> Op:
-    """A filter where its input is; one that draws, where equal solutions are together."""
+    """Returns a filter in the place of its input; a random filter needs equal solutions
+    together.
+    """
     return _same(op, p.Filter(condition, draw), op.variables, op.maybe, draw)
 
 
 def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = None) -> Op:
-    """A computed variable, placed as a filter; one that is another variable is only a
-    second name.
-    """
+    """Adds a computed variable, placed as a filter; a copy of a variable is only a second name."""
     if isinstance(expression, Var):
         source = expression.name
         named = rename(op, (*op.variables, variable), (*op.variables, source))
@@ -230,9 +234,7 @@ def _same(
 
 
 def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -> Op:
-    """Projection, under other names if ``sources`` say whose they are; what the input lacks is
-    unbound.
-    """
+    """Projects to ``names``, which are the variables ``sources``; missing ones are unbound."""
     wanted = tuple(names)
     if wanted == op.variables:
         return op
@@ -258,7 +260,7 @@ def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -
 
 
 def apply(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
-    """A tree of operators over patterns with these names and terms in place of its own."""
+    """Returns a tree of operators over patterns with these names and terms."""
     assert not (tree.maybe or tree.typed or tree.raw), "a set of matches of a pattern"
     called = dict(zip(tree.variables, names, strict=True))
     placed = tuple(called.get(v, v) for v in tree.placed)
@@ -275,7 +277,9 @@ def apply(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
 
 
 def require(op: Op, names: Sequence[str]) -> Op:
-    """Only rows in which these variables are bound (an equi-join of tuples never matches nulls)."""
+    """Keeps rows in which these variables are bound (an equi-join of tuples never
+    matches nulls).
+    """
     for name in names:
         if name in op.maybe:
             bound = filter_(op, Call(Function.BOUND, (Var(name),)))
@@ -284,13 +288,13 @@ def require(op: Op, names: Sequence[str]) -> Op:
 
 
 def bind_missing(op: Op, names: Sequence[str]) -> Op:
-    """The input with variables that it lacks added as unbound."""
+    """Adds variables that the input lacks, as unbound."""
     missing = [n for n in dict.fromkeys(names) if n not in op.variables]
     return rename(op, (*op.variables, *missing)) if missing else op
 
 
 def union(*parts: Op) -> Op:
-    """All rows of all parts; each part's missing variables are unbound."""
+    """Returns all rows of all parts; each part's missing variables are unbound."""
     parts = tuple(map(hold, parts))
     names = tuple(dict.fromkeys(v for part in parts for v in part.variables))
     common = set(names).intersection(*(part.variables for part in parts))
@@ -321,8 +325,9 @@ def union(*parts: Op) -> Op:
 
 
 def join(left: Op, right: Op, by: str = "") -> Op:
-    """An incremental join of rows with event times; ``by``: the one of its keys by which it is to
-    be placed, where rows are not there already.
+    """Returns an incremental join of rows with event times.
+
+    ``by``: the key that places it, unless rows are already placed.
     """
     shared, keys, placed = join_keys(left, right)
     if by and not any(side.stage > 0 and side.placed == placed for side in (left, right)):
@@ -354,6 +359,6 @@ def join(left: Op, right: Op, by: str = "") -> Op:
 
 
 def both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
-    """A shared variable can be unbound in the result only if it can be on both sides."""
+    """Returns the variables that can be unbound in the result: those that can be on both sides."""
     one_sided = (left.maybe | right.maybe) - set(shared)
     return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)

@@ -1,8 +1,8 @@
-"""Smart constructors of the operators that work by changes, and of those that read a query within
-the query (as ``build``).
+"""Constructors of operators that work by changes, and of those that read a sub-query (as
+``build``).
 
-Changes are report rows with a weight: what begins and what ends at a report. They are partitioned
-as report rows are.
+Changes are report rows with a weight: the rows that begin and end at a report. They are partitioned
+like report rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from levada.plan.physical.partitioning import LOST, place, place_as_input, place
 
 
 def lift(rows: Op, window: int, level: tuple[int, ...], *, weighted: bool) -> Op:
-    """The rows that a query within the query reports, as content of a window."""
+    """Returns the rows that a sub-query reports as content of a window."""
     spec = p.SubqueryWindow(window, level, weighted)
     return replace(
         rows,
@@ -34,8 +34,8 @@ def lift(rows: Op, window: int, level: tuple[int, ...], *, weighted: bool) -> Op
 
 
 def rename_to_level(op: Op, names: tuple[str, ...], sources: tuple[str, ...]) -> Op:
-    """The variables ``sources`` under the names of another level, in which the names of this one
-    mean nothing.
+    """Renames the variables ``sources`` for another level, which does not know the names of this
+    one.
     """
     to = {source: name for name, source in reversed(list(zip(names, sources, strict=True)))}
     pairs = list(zip(names, sources, strict=True))
@@ -50,8 +50,9 @@ def rename_to_level(op: Op, names: tuple[str, ...], sources: tuple[str, ...]) ->
 
 
 def deltas(op: Op, keys: tuple[str, ...], *, enumerated: bool = False) -> Op:
-    """Rows with event times as changes, partitioned by ``keys`` if they must move anyhow; changes
-    as they are. ``enumerated``: replacements of static data show at the next report.
+    """Turns rows with event times into changes, partitioned by ``keys`` if they must move anyway.
+
+    Changes stay as they are. ``enumerated``: replacements of static data show at the next report.
     """
     if op.windows is None:
         return op
@@ -78,8 +79,10 @@ def running(
     *,
     enumerated: bool,
 ) -> Op:
-    """GROUP BY of changes; the one group without keys is there as long as one of ``nonempty_by``
-    has rows, or, if reports are ``enumerated``, as long as the windows hold something.
+    """Returns GROUP BY of changes.
+
+    The one group without keys exists while one of ``nonempty_by`` has rows, or, if reports are
+    ``enumerated``, while the windows are not empty.
     """
     op = deltas(op, keys)
     inputs = (op, *nonempty_by)
@@ -107,12 +110,12 @@ def running(
 
 
 def nonempty_marks(leaf: Op) -> Op:
-    """That a window has rows: its changes without their columns."""
+    """Returns marks that a window has rows: its changes without their columns."""
     return deltas(build.rename(leaf, ()), ())
 
 
 def distinct(op: Op) -> Op:
-    """DISTINCT of changes."""
+    """Returns DISTINCT of changes."""
     op = deltas(op, op.variables)
     stage, exchange, placed = place_by_keys(op, op.variables)
     return replace(
@@ -126,12 +129,12 @@ def distinct(op: Op) -> Op:
 
 
 def hold(rows: Op) -> Op:
-    """The changes of a relation, from rows that are inserted and deleted."""
+    """Returns the changes of a relation from inserted and deleted rows."""
     return replace(distinct(rows), spec=p.Multiplicity(Shown.HELD))
 
 
 def difference(left: Op, right: Op) -> Op:
-    """The bag difference: of changes, or of report rows."""
+    """Returns the bag difference of changes, or of report rows."""
     keys = left.variables or HOME
     by_changes = left.weighted
     if by_changes:
@@ -164,8 +167,8 @@ def snapshot(
     enumerated: bool,
     show_empty: bool,
 ) -> Op:
-    """A result kept by changes at its reports, which its windows (``nonempty_by``) decide: all of
-    it in one place.
+    """Returns a result kept by changes at the reports of its windows (``nonempty_by``), in one
+    place.
     """
     op = deltas(op, op.variables)
     inputs = (op, *nonempty_by)
@@ -178,7 +181,7 @@ def snapshot(
 
 
 def standing(op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
-    """Changes -> report rows; ``by``, ``stage`` as in ``build_reports.report``."""
+    """Turns changes into report rows; ``by``, ``stage`` as in ``build_reports.report``."""
     next_stage, exchange, placed = place_as_input(op)
     if by and 0 < op.stage < stage:
         next_stage, exchange, placed = stage, (by,), by
@@ -191,7 +194,7 @@ def standing(op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
 
 
 def net(op: Op, output: Output) -> Op:
-    """I, D or both signs of changes."""
+    """Returns insertions, deletions or both of changes."""
     stage, exchange, placed = place_by_keys(op, op.variables)
     return replace(
         op, spec=p.Net(output), inputs=(op,), stage=stage, exchange=exchange, placed=placed

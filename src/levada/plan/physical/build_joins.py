@@ -1,12 +1,11 @@
-"""Smart constructors, as ``build``: rows that others decide on (MINUS, EXISTS, its value as a
-variable, OPTIONAL), and paths.
+"""Constructors (as ``build``) of MINUS, EXISTS, its value as a variable, OPTIONAL, and paths.
 
-All of them need rows that can meet in one place: by the variables that both sides always bind,
+All of them need matching rows in one place: by the variables that both sides always bind, and for
 paths at the operator's home.
 
-Right rows of static data alone (``windows`` is ()) are there at every report alike. So they are
-kept as they are, and what a left row meets does not depend on the report: left rows with event
-times stay such, and meet the right ones once, when they come.
+Right rows of static data alone (``windows`` is ()) are equal at every report. So they stay as they
+are, and the partners of a left row do not depend on the report. Left rows with event times keep
+them, and are joined once, on arrival.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from levada.plan.physical.partitioning import join_keys, place
 
 
 def minus(left_: Op, right: Op) -> Op:
-    """MINUS on report rows; without a variable in common it takes nothing away."""
+    """Returns MINUS on report rows; without a common variable it removes nothing."""
     if not set(left_.variables) & set(right.variables):
         return left_
     return _semi(JoinKind.MINUS, left_, right, None)
 
 
 def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool) -> Op:
-    """EXISTS and NOT EXISTS on report rows."""
+    """Returns EXISTS or NOT EXISTS on report rows."""
     return _semi(JoinKind.ANTI if negated else JoinKind.SEMI, left_, right, condition)
 
 
 def mark(left_: Op, right: Op, condition: Expression | None, variable: str) -> Op:
-    """EXISTS inside an expression, on report rows: its value as one more variable."""
+    """Returns EXISTS inside an expression, on report rows: its value is one more variable."""
     op = _semi(JoinKind.MARK, left_, right, condition)
     return replace(op, variables=(*op.variables, variable), typed=op.typed | {variable})
 
@@ -52,7 +51,7 @@ def _semi(kind: JoinKind, left_: Op, right: Op, condition: Expression | None) ->
 
 
 def left_join(left_: Op, right: Op, condition: Expression | None) -> Op:
-    """OPTIONAL."""
+    """Returns OPTIONAL on report rows."""
     left_, shared, keys, placed = meet_sides(left_, right)
     stage, exchange = place((left_, right), placed)
     names = (*left_.variables, *(v for v in right.variables if v not in shared))
@@ -78,10 +77,10 @@ def left_join(left_: Op, right: Op, condition: Expression | None) -> Op:
 def meet_sides(
     left_: Op, right: Op
 ) -> tuple[Op, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The left side as it meets the right one, what both share, by what they meet, and where.
+    """Returns the left side placed to meet the right one, the shared variables, the keys, and the
+    place.
 
-    Left rows with event times come up from the intake and become a set first, placed by what they
-    are about to meet by.
+    Left rows with event times leave the intake and become a set first, placed by these keys.
     """
     assert left_.windows is None or right.windows == (), "rows with event times meet rows that last"
     left_ = build.hold(left_, join_keys(left_, right)[2])
@@ -89,8 +88,9 @@ def meet_sides(
 
 
 def static_subplan(rows: Op, reread_graphs: Collection[str | None], window: int) -> Op:
-    """What a part answers that reads static data alone, as rows of static data; of the ``window``
-    static if they may change.
+    """Returns the answer of a part that reads static data alone, as rows of static data.
+
+    They are rows of the ``window`` static if they may change.
     """
     spec = p.StaticSubplan(tuple(sorted(reread_graphs, key=str)))
     return replace(
@@ -107,10 +107,10 @@ def static_subplan(rows: Op, reread_graphs: Collection[str | None], window: int)
 def closure(
     inputs: Sequence[Op], many: bool, ends: tuple[Term | None, Term | None], seed: int | None = None
 ) -> Op:  # fmt: skip
-    """The pairs that paths connect, at the operator's home: ``inputs`` are one step and what a path
-    of none connects.
+    """Returns the pairs that paths connect, at the operator's home.
 
-    ``seed``: the end of which only the values count that the last input has.
+    ``inputs``: the pairs of one step, and the pairs of a path of no step. ``seed``: the end for
+    which only the values of the last input count.
     """
     stage, exchange = place(tuple(inputs), HOME)
     step = inputs[0]

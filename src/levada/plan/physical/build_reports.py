@@ -1,5 +1,5 @@
-"""Smart constructors, as ``build``, from the border on: what turns rows with event times into
-report rows, and the operators on these (docs/architecture.md#a-querys-way).
+"""Constructors (as ``build``) of the operators that turn rows with event times into report rows,
+and of those above (docs/architecture.md#a-querys-way).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from levada.plan.physical.column_lineage import column_type
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place, place_as_input, place_by_keys
 
-_WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
+_WHOLE = (AggregateFunction.GROUP_CONCAT,)  # it has no partial values that can be added
 
 
 def report(
     op: Op, enumerated: bool, *, instant: bool = False, by: tuple[str, ...] = (), stage: int = 0
 ) -> Op:
-    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
-    cancel.
+    """Turns rows with event times into report rows.
 
-    ``by``: what the rows are wanted by next, in ``stage`` or a later one. They move there first:
-    once, and not once a report.
+    With weights (count windows) equal rows must meet to cancel. ``by``: the variables that the next
+    operator needs together, in ``stage`` or a later one. Rows move there first: once, not once for
+    each report.
     """
     if op.windows is None:
         return op
@@ -50,8 +50,9 @@ def report(
 
 
 def changes(op: Op, output: Output, enumerated: bool, certain: bool) -> Op:
-    """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so
-    nothing is remembered.
+    """Returns insertions, deletions or both.
+
+    ``certain``: nothing can cancel (equal solutions have equal times), so no state is kept.
     """
     op = occur(op)
     if certain and op.stage > 0:
@@ -83,8 +84,8 @@ def group(
     *,
     windows: Sequence[StreamWindow],
 ) -> Op:
-    """GROUP BY: by panes where rows have event times of windows that report on close and every
-    aggregate can be added up, else per report.
+    """Returns GROUP BY: by panes if rows have event times of windows that report on close and every
+    aggregate is incremental, else per report.
     """
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
     on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
@@ -110,8 +111,9 @@ def group(
 
 
 def _distinct(aggregates: Sequence[p.AggregateSpec]) -> tuple[str, ...]:
-    """The one variable of which DISTINCT aggregates see each value once: where rows with equal
-    values are together, the aggregates of the tasks add up.
+    """Returns the one variable whose values DISTINCT aggregates count once.
+
+    If rows with equal values are together, the aggregates of the tasks can be added.
     """
     among = {s.arg for s in aggregates if s.distinct}
     (name,) = among if len(among) == 1 else (None,)
@@ -119,8 +121,9 @@ def _distinct(aggregates: Sequence[p.AggregateSpec]) -> tuple[str, ...]:
 
 
 def is_number(s: p.AggregateSpec, op: Op) -> bool:
-    """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns,
-    any typed winner.
+    """Whether the value facets represent a result completely.
+
+    They do for counts, sums of doubles, sums of whole columns, and any typed winner.
     """
     if s.function is AggregateFunction.COUNT:
         return True
@@ -131,7 +134,7 @@ def is_number(s: p.AggregateSpec, op: Op) -> bool:
 
 
 def rjoin(left: Op, right: Op) -> Op:
-    """An inner join of report rows; right ones that last are there at every report."""
+    """Returns an inner join of report rows; static right rows count at every report."""
     shared, keys, placed = join_keys(left, right)
     stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
@@ -153,7 +156,7 @@ def rjoin(left: Op, right: Op) -> Op:
 
 
 def distinct(op: Op) -> Op:
-    """DISTINCT on report rows."""
+    """Returns DISTINCT on report rows."""
     stage, exchange, placed = place_by_keys(op, op.variables)
     return Op(
         p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
@@ -169,7 +172,8 @@ def order(
     *,
     in_order: bool = False,
 ) -> Op:
-    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first.
+    """Returns ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first.
+
     ``in_order``: rows are sorted.
     """
     if shown is not None:
@@ -181,7 +185,7 @@ def order(
 
 
 def emit(op: Op) -> Op:
-    """The results; whatever is left at the intake is carried over one exchange first."""
+    """Returns the results; rows at the intake are exchanged once first."""
     assert op.windows is None, "results are report rows"
     return Op(
         p.Emit(),

@@ -1,4 +1,4 @@
-"""Which column of a tuple stream a variable is, seen through what keeps variables as they are."""
+"""Finds the tuple column of a variable, through operators that keep variables unchanged."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from levada.plan.physical.operators import Op
 
 
 def column_type(op: Op, name: str) -> str:
-    """The type of the tuple column that a variable is, or "" if it is none."""
+    """Returns the type of the tuple column of a variable, or "" if it is not one."""
     return column_types(op, (name,)).get(name, "")
 
 
 def column_types(op: Op, names: Collection[str]) -> dict[str, str]:
-    """The types of those variables that are tuple columns."""
+    """Returns the types of the variables that are tuple columns."""
     if isinstance(op.spec, p.Scan):
         types = dict(zip(op.variables, op.spec.types, strict=True))
         return {name: types[name] for name in names if name in types}
-    if isinstance(op.spec, p.Rename | p.Recent):  # the names below are others
+    if isinstance(op.spec, p.Rename | p.Recent):  # variables have other names below
         below = dict(zip(op.variables, op.spec.sources, strict=True))
         sources = {name: below[name] for name in names if name in below}
         types = column_types(op.inputs[0], set(sources.values()))
@@ -33,7 +33,9 @@ def column_types(op: Op, names: Collection[str]) -> dict[str, str]:
 
 
 def time_variables(op: Op) -> dict[int, str]:
-    """For each window of tuple scans below: the result variable that shows its time, if any."""
+    """Returns for each window of tuple scans below the result variable of its time, if there is
+    one.
+    """
     names_by_window: dict[int, str] = {}
     for name in op.variables:
         window = _time_of(op, name)
@@ -43,7 +45,7 @@ def time_variables(op: Op) -> dict[int, str]:
 
 
 def _time_of(op: Op, name: str) -> int | None:
-    """The window whose event time this variable is, seen through what keeps variables."""
+    """Returns the window whose event time this variable is."""
     if isinstance(op.spec, p.Scan):
         column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
         return op.windows[0] if column == p.TIME and op.windows else None

@@ -1,9 +1,8 @@
-"""Joins of many inputs in one step, by variable names: of stars (``MultiwayJoin``,
-``AdaptiveJoin``), and of chains and circles (``LinkedJoin``); and what joins of two read where they
-are (``Arrange``).
+"""Joins of many inputs in one step, by variable names: stars (``MultiwayJoin``, ``AdaptiveJoin``),
+chains and circles (``LinkedJoin``), and arrangements that binary joins read (``Arrange``).
 
-What a join of two is stands in ``operators``; these are put in its place (``multiway``,
-``linked``), or below it (``arranged``), with the same rows.
+``operators`` defines the binary join. These operators replace it (``multiway_join``,
+``replicated_join``) or are placed below it (``static_arrangements``), with the same rows.
 """
 
 from __future__ import annotations
@@ -14,29 +13,33 @@ from levada.plan.physical import traits as t
 
 @frozen
 class MultiwayJoin(t.Pairing):
-    """Rows of all inputs with equal keys whose intervals have an instant in common, put together in
-    one step; but for the keys no two inputs share a variable. ``raw``: as of a join.
+    """Combined rows of all inputs with equal keys and intersecting intervals, in one step.
+
+    No two inputs share a variable except for the keys. ``raw``: as in a join.
     """
 
     keys: tuple[str, ...]
     raw: tuple[bool, ...]
 
     def makes_set(self, i: int) -> bool:
-        """A raw one."""
+        """Whether the input is raw."""
         return self.raw[i]
 
 
 @frozen
 class AdaptiveJoin(MultiwayJoin):
-    """The same, in one step or two at a time as costs less, which is found while it runs."""
+    """A ``MultiwayJoin`` that runs in one step or two at a time, whichever costs less while it
+    runs.
+    """
 
 
 @frozen
 class LinkedJoin(t.Pairing):
-    """Rows of all inputs that agree on what they share, put together in one step. ``shared``: of
-    each input the variables that others have, too; ``copied``: whose rows go to all partitions. The
-    others are together by one of these variables, or there is one such input. ``raw``: as of a
-    join.
+    """Combined rows of all inputs that agree on shared variables, in one step.
+
+    ``shared``: the variables of each input that others have, too. ``copied``: inputs whose rows go
+    to all partitions. The others are partitioned by one of these variables, or there is one such
+    input. ``raw``: as in a join.
     """
 
     shared: tuple[tuple[str, ...], ...]
@@ -44,38 +47,38 @@ class LinkedJoin(t.Pairing):
     copied: tuple[bool, ...]
 
     def makes_set(self, i: int) -> bool:
-        """A raw one."""
+        """Whether the input is raw."""
         return self.raw[i]
 
 
 @frozen
 class Arrange(t.Traits):
-    """Static rows kept by ``keys``, which no row leaves unbound, for whoever joins with them."""
+    """Static rows kept by ``keys``, which are always bound, for all joins with them."""
 
     keys: tuple[str, ...]
 
 
 @frozen
 class ArrangeDistinct(Arrange):
-    """The same for who asks only whether there are such: equal ones once."""
+    """An ``Arrange`` for existence tests: equal rows are kept once."""
 
 
 @frozen
 class RelaxedStatic(Arrange):
-    """The same for relaxed joins, some of whose queries want other rows of it."""
+    """An ``Arrange`` for relaxed joins, whose queries may want other rows of it."""
 
 
 @frozen
 class ArrangeStream(Arrange):
-    """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
+    """Rows of streams kept by ``keys``; ``raw`` rows are made a set on the way in."""
 
     raw: bool
 
     def makes_set(self, i: int) -> bool:
-        """A raw one."""
+        """Whether the rows are raw."""
         return self.raw
 
 
 @frozen
 class RelaxedStream(ArrangeStream):
-    """The same for relaxed joins."""
+    """An ``ArrangeStream`` for relaxed joins."""

@@ -1,7 +1,6 @@
-"""The physical operators at the bottom of a query's tree: what is read of streams, windows and
-static graphs.
+"""The leaf operators of a query's tree: they read streams, windows and static graphs.
 
-They are parts of ``physical``, which says how they fit in.
+``operators`` describes how they fit in.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from levada.plan.physical.traits import Counting, Netting, Passing, Plain, Trait
 @frozen
 class Match(Plain):
     """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
-    the default graph). ``lifted``: the positions whose variables stand for the terms that
-    some ``Pick`` above wants, and for no others.
+    the default graph).
+
+    ``lifted``: the positions whose variables range over the terms that some ``Pick`` above wants.
     """
 
     pattern: TriplePattern
@@ -29,7 +29,7 @@ class Match(Plain):
 
 @frozen
 class Entailed(Plain):
-    """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in
+    """A triple pattern with its alternatives, over a source as in ``Match``; ``alike`` as in
     ``nodes.Entailed``.
     """
 
@@ -42,7 +42,7 @@ class Entailed(Plain):
 
 @frozen
 class Star(Plain):
-    """Triple patterns of one subject over a stream whose elements are closed: joined inside the
+    """Triple patterns of one subject over a stream whose elements are closed: joined within the
     element, at the intake.
     """
 
@@ -52,8 +52,8 @@ class Star(Plain):
 
 @frozen
 class Scan(Plain):
-    """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if
-    rows have any.
+    """Columns of a tuple stream, one for each output variable; ``sign``: the column of weights, if
+    any.
     """
 
     stream: str
@@ -86,27 +86,27 @@ class CountWindow(Counting):
 
 @frozen
 class Numbered(Counting):
-    """All triples (or rows) of a stream with their numbers, in the place of a ``CountWindow`` of
-    any length. ``bag`` as there.
+    """All triples (or rows) of a stream with their numbers, in place of a ``CountWindow`` of any
+    length.
 
-    Whatever is read of it, it reads all of all variables: those who read it must have one axis of
-    numbers, so it is there once.
+    ``bag`` as there. It always reads all variables: its readers must share one axis of numbers, so
+    it exists once.
     """
 
     window: int
     bag: bool
 
     def reads(self, weighted: bool) -> Facet:
-        """All that there is."""
+        """Returns all facets of all variables."""
         return Facet.ID | Facet.TEXT | Facet.NUM
 
 
 @frozen
 class Recent(Traits):
-    """Each row of a stream, at its instant, with each of the last ``count`` ones of its ``keys``,
-    as they are then: what the windows ``now`` and ``window`` of it would give to a join.
+    """Each row of a stream, at its instant, with each of the last ``count`` rows of its ``keys``.
 
-    Of each variable its ``sources`` in the input, and whether it is of the row that is ``past``.
+    It equals the join of the windows ``now`` and ``window``. Each variable has its ``sources`` in
+    the input, and a flag for the ``past`` row.
     """
 
     now: int
@@ -117,16 +117,16 @@ class Recent(Traits):
     past: tuple[bool, ...]
 
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
-        """That."""
+        """Returns the variable in the input."""
         return self.sources[variables.index(name)]
 
 
 @frozen
 class Session(Passing):
-    """The rows of a session window: as they come, weighted, or ``ended``, at its end.
+    """The rows of a session window: as they come, with weights, or (``ended``) at its end.
 
-    Whether a session has ended follows from the times of all elements of its stream. ``bag``: no
-    row comes twice, or all count.
+    The end of a session follows from the times of all elements of its stream. ``bag``: rows are not
+    repeated, or all count.
     """
 
     window: int
@@ -135,19 +135,19 @@ class Session(Passing):
 
     @property
     def has_instants(self) -> bool:
-        """As they come, rows are taken back at the end of their session."""
+        """Whether rows are taken back at the end of their session."""
         return not self.ended
 
     def reads(self, weighted: bool) -> Facet:
-        """Of a set identities."""
+        """Returns identities for a set."""
         return NOTHING if self.bag else Facet.ID
 
 
 @frozen
 class SubqueryWindow(Passing):
-    """Report rows as content of a window: what a query within gave at r is there from r on.
+    """Report rows as content of a window: rows that a sub-query reports at r exist from r on.
 
-    ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else
+    ``level``: the windows of the sub-query. ``weighted``: its changes, with both signs; otherwise
     elements of a stream.
     """
 
@@ -158,8 +158,9 @@ class SubqueryWindow(Passing):
 
 @frozen
 class StaticSubplan(Netting):
-    """The answer of a part that reads static data alone, as static rows; ``reread_graphs``: the
-    graphs at whose replacement it changes.
+    """The answer of a part that reads static data alone, as static rows.
+
+    ``reread_graphs``: the graphs at whose replacement it changes.
     """
 
     reread_graphs: tuple[str | None, ...]
@@ -167,9 +168,7 @@ class StaticSubplan(Netting):
 
 @frozen
 class Select(Traits):
-    """A triple pattern over rows (s, p, o) of a ``CountWindow``, and the variables that they have
-    beside these.
-    """
+    """A triple pattern over rows (s, p, o) of a ``CountWindow``, with their further variables."""
 
     pattern: TriplePattern
     beside: tuple[str, ...] = ()

@@ -1,13 +1,13 @@
-"""Joins of two inputs over one another as one step of all inputs, where all are joined by the same
-variables (a star): then what is joined first is no state, and the order is chosen in each epoch.
+"""Replaces binary joins over one another by one step of all inputs, if all are joined by the same
+variables (a star): intermediate rows are not state, and the order is chosen in each epoch.
 
     ((A join B) join C) by ?x   ->   multiway join of A, B, C by ?x
 
-The tree of two inputs each stays the one that says in which stage rows are, and by what they come
-there; it is only taken apart. What it has between its joins (a condition on two of three parts), or
-what is no star, stays as it is, and ``why_binary`` says why. (CQELS Cloud, C24 to C29.)
+The binary tree still decides the stage of rows and their exchanges; it is only flattened. A tree
+with a condition between its joins (on two of three parts), or of another shape than a star, stays
+as it is, and ``why_binary`` returns the reason. (CQELS Cloud, C24 to C29.)
 
-Invariant: the rows are those of the joins of two, with the same times.
+Invariant: the rows are those of the binary joins, with the same times.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ MOST = register(f"{__name__}.MOST", 6, least=2)
 
 
 def multiway(root: Op, *, adaptive: bool = False) -> Op:
-    """The operators of a query with one step in place of the joins of each star; ``adaptive``: or
-    two at a time, as costs less.
+    """Returns the operators of a query with one step in place of the joins of each star.
+
+    ``adaptive``: or two at a time, whichever costs less.
     """
     return _rewrite(root, {}, adaptive=adaptive)
 
 
 def of_either_form(root: Op) -> Iterator[str]:
-    """Which joins have a form that is chosen while they run, a sentence each."""
+    """Returns a sentence for each join whose form is chosen while it runs."""
     for op in _all_operators(root):
         if isinstance(op.spec, p.AdaptiveJoin):
             by = " ".join(f"?{name}" for name in op.spec.keys)
@@ -45,7 +46,7 @@ def of_either_form(root: Op) -> Iterator[str]:
 
 
 def why_binary(root: Op) -> Iterator[str]:
-    """Why joins over joins are none of one step, a sentence each."""
+    """Returns a sentence for each binary join over joins, with the reason."""
     for op in _all_operators(root):
         if isinstance(op.spec, _JOINS):
             by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
@@ -54,7 +55,7 @@ def why_binary(root: Op) -> Iterator[str]:
 
 
 def _all_operators(root: Op) -> Iterator[Op]:
-    """All operators of a query, each once."""
+    """Returns all operators of a query, each once."""
     waiting, seen = [root], set[int]()
     while waiting:
         op = waiting.pop()
@@ -65,7 +66,7 @@ def _all_operators(root: Op) -> Iterator[Op]:
 
 
 def _rewrite(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:
-    """An operator with what is below it; what several read stays one."""
+    """Rewrites an operator and those below it; shared ones stay shared."""
     if id(op) not in done:
         inputs = [_rewrite(child, done, adaptive=adaptive) for child in op.inputs]
         done[id(op)] = _flatten_join(_over(op, tuple(inputs)), adaptive=adaptive)
@@ -78,7 +79,7 @@ def _over(op: Op, inputs: tuple[Op, ...]) -> Op:
 
 
 def _flatten_join(op: Op, *, adaptive: bool) -> Op:
-    """A join with the inputs of those below it in the place of these."""
+    """Returns a join with the inputs of the joins below in place of these."""
     if not isinstance(op.spec, p.Join) or all(_why(op, below) != "" for below in op.inputs):
         return op
     inputs: list[Op] = []
@@ -95,7 +96,9 @@ def _flatten_join(op: Op, *, adaptive: bool) -> Op:
 
 
 def _why(op: Op, below: Op) -> str | None:
-    """Why a join and one below it are not one step; "": they are; None: there is none below."""
+    """Returns why a join and one below it are not one step; "": they are; None: there is none
+    below.
+    """
     within = below
     while isinstance(within.spec, p.Filter | p.Extend | p.Rename):
         within = within.inputs[0]
@@ -107,7 +110,7 @@ def _why(op: Op, below: Op) -> str | None:
 
 
 def _why_not_both(op: Op) -> str:
-    """What of a join itself keeps it binary."""
+    """Returns why a join itself stays binary."""
     spec = op.spec
     if op.weighted or any(rows.weighted for rows in op.inputs):
         return "rows of it are taken back"
@@ -125,7 +128,7 @@ def _why_not_both(op: Op) -> str:
 
 
 def _why_apart(op: Op, below: Op) -> str:
-    """What of two joins keeps them apart."""
+    """Returns why two joins are not one step."""
     assert isinstance(op.spec, _JOINS), "a join"
     assert isinstance(below.spec, _JOINS), "a join"
     if set(op.spec.keys) != set(below.spec.keys):

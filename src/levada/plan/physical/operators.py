@@ -1,23 +1,24 @@
 """The physical operators of one query, by variable names: between the algebra and the topology.
 
-An ``Op`` is a value: what it does (``spec``), its inputs, its output variables (slot i holds
-``variables[i]``), the query's windows that its rows carry times of (None: report rows), and how its
-output is partitioned. ``lower`` builds the tree, ``topology`` turns it into shared nodes with
+An ``Op`` is a value: its kind (``spec``), its inputs, its output variables (slot i holds
+``variables[i]``), the query's windows whose times its rows carry (None: report rows), and the
+partitioning of its output. ``lower`` builds the tree; ``topology`` turns it into shared nodes with
 slots.
 
-    below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select Lift Once
+    below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select
+                       SubqueryWindow StaticSubplan
                        -> Filter Extend Union Occur Arrange Join MultiwayJoin AdaptiveJoin
                        Numbered -> Join -> Pick -> Narrow, beside Instants
     the border         Report (rows at their report times), Panes (groups),
                        Changes (I, D, relation), Deltas
     above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
                        Changes -> Emit
-    above, by changes  Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift;
-                       -> Standing, whose rows are report rows
+    above, by changes  Filter Extend Union Running Multiplicity -> Net, Snapshot -> Emit,
+                       SubqueryWindow; -> Standing, whose rows are report rows
 
-Closure (paths) also stands below the report, over static rows alone; so does a ReportJoin that is
-not INNER (and above it that) whose right side are static rows alone (``lasting``). What static data
-alone answer is a level of its own below a Once.
+Closure (paths) is also below the report, over static rows alone. So is a ReportJoin that is not
+INNER (and one that is above it) if its right side are static rows alone (``lasting``). A part that
+static data alone answer is a level of its own below a StaticSubplan.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ from levada.plan.physical.shared_joins import Pick as Pick
 
 @frozen
 class Draw:
-    """What RAND, UUID and BNODE derive from beside query and report: the solution before any BIND,
-    the place in the query.
+    """The values from which RAND, UUID and BNODE derive beside query and report: the solution
+    before any BIND, and the place in the query.
     """
 
     solution: tuple[str, ...]
@@ -87,7 +88,7 @@ class Extend(t.Traits):
     draw: Draw | None = None
 
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
-        """None of the appended one."""
+        """Returns no source for the appended variable."""
         return None if name == variables[-1] else name
 
 
@@ -98,19 +99,19 @@ class Rename(t.Plain):
     sources: tuple[str, ...]
 
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
-        """Its name below."""
+        """Returns the name below."""
         return self.sources[variables.index(name)]
 
 
 @frozen
 class Union(t.SideBySide, t.Passing):
-    """All rows of all inputs; what an input does not bind is unbound."""
+    """All rows of all inputs; variables that an input lacks are unbound."""
 
 
 @frozen
 class Applied(t.Plain):
-    """The operators of the input with these terms, and other names, in place of its patterns' own
-    (``merge``, ``recorded``).
+    """The operators of the input with these names and terms in place of its patterns' own
+    (``rdf_merge``, ``recorded_plan``).
     """
 
     terms: tuple[Term, ...]
@@ -118,31 +119,32 @@ class Applied(t.Plain):
 
 @frozen
 class Occur(t.WholeRows):
-    """Makes the window a set: ``prev`` of each row, equal rows of one time merged
-    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length; ``relaxed``: picks
-    share it, which differ in what they want.
+    """Makes the window a set: adds ``prev`` to each row, and merges equal rows of one time
+    (docs/architecture.md#a-querys-way).
+
+    ``wide``: for windows of any length. ``relaxed``: picks with different demands share it.
     """
 
     wide: bool = False
     relaxed: bool = False
 
     def makes_set(self, i: int) -> bool:
-        """It does."""
+        """Returns True."""
         return True
 
 
 @frozen
 class Hold(t.Passing):
-    """Passes rows on as they are: where rows wait for a watermark before they meet others."""
+    """Passes rows unchanged, after they have waited for a watermark."""
 
 
 @frozen
 class Join(t.Pairing):
-    """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
+    """Pairs with equal keys whose intervals intersect; ``raw`` inputs are made sets on the way in.
 
-    ``negative``: the pairs count less than nothing; they take back what a union of both sides
-    counts twice. ``relaxed``: picks share it, which differ in what they want; ``places``: where its
-    windows stand among theirs; ``family``: of a join that only some share.
+    ``negative``: the pairs have negative weight; they take back pairs that a union of both sides
+    counts twice. ``relaxed``: picks with different demands share it; ``places``: positions of its
+    windows among theirs; ``family``: set if only some queries share the join.
     """
 
     keys: tuple[str, ...]
@@ -153,14 +155,14 @@ class Join(t.Pairing):
     family: str = ""
 
     def makes_set(self, i: int) -> bool:
-        """A raw one."""
+        """Whether the input is raw."""
         return self.raw[i]
 
 
 @frozen
 class Report(t.Netting):
-    """Each row once for every report at which it counts; ``instant``: it counts at one instant,
-    which is a report.
+    """Each row once for every report at which it counts; ``instant``: it counts at one report
+    alone.
     """
 
     enumerated: bool
@@ -190,10 +192,10 @@ class Panes(t.Grouping):
 
 @frozen
 class ReportJoin(t.Traits):
-    """A join of report rows per report; rows are compatible where shared variables may be unbound.
+    """A join of report rows; rows are compatible if shared variables may be unbound.
 
-    ``condition``: what pairs must satisfy. ``lasting``: the right rows are of no report; then left
-    rows, but of INNER, may have event times.
+    ``condition``: the condition on pairs. ``lasting``: the right rows count at every report; then
+    left rows may have event times, except for INNER.
     """
 
     kind: JoinKind
@@ -204,7 +206,7 @@ class ReportJoin(t.Traits):
 
     @property
     def puts_together(self) -> bool:
-        """Whether right rows are in the result; those that only decide fill nothing."""
+        """Whether right rows are in the result; rows that only decide fill nothing."""
         return self.kind.returns_pairs
 
 
@@ -212,9 +214,9 @@ class ReportJoin(t.Traits):
 class Closure(t.Traits):
     """Distinct pairs of variables that paths connect: ``many`` steps or at most one; some ``ends``.
 
-    The first input has the pairs of one step; a second one, the terms that a path of no step
-    connects with themselves. ``seed``: the end (0 or 1) of which nothing matters but the values
-    that the last input has.
+    The first input has the pairs of one step, a second one the terms that a path of no step
+    connects with themselves. ``seed``: the end (0 or 1) that counts only with the values of the
+    last input.
     """
 
     many: bool
@@ -240,7 +242,9 @@ class RExcept(t.SideBySide, t.WholeRows):
 @frozen
 class Deltas(t.Passing):
     """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1
-    at that at which it ends. ``enumerated``: a replacement of static data shows at the next report.
+    at the report at which it ends.
+
+    ``enumerated``: a replacement of static data shows at the next report.
     """
 
     enumerated: bool
@@ -248,10 +252,10 @@ class Deltas(t.Passing):
 
 @frozen
 class Running(t.Grouping):
-    """Groups kept by changes: the group's row before out, its row after in.
+    """Groups kept by changes: the group's previous row is taken out, its next row is put in.
 
-    The one group without keys is there while further inputs have rows, or, if reports are
-    ``enumerated``, while the windows hold something.
+    The one group without keys exists while further inputs have rows, or, if reports are
+    ``enumerated``, while the windows are not empty.
     """
 
     keys: tuple[str, ...]
@@ -275,11 +279,11 @@ class Net(t.WholeRows):
 
 @frozen
 class Snapshot(t.Traits):
-    """What a result kept by changes (the first input) is at its reports; the other inputs are the
-    windows that decide these.
+    """A result kept by changes (the first input) at its reports; the other inputs are the windows
+    that decide the reports.
 
     ``level``: the windows. ``enumerated``: the last report follows from all elements, too.
-    ``show_empty``: also reports without content.
+    ``show_empty``: empty reports are written.
     """
 
     output: Output
@@ -292,9 +296,7 @@ class Snapshot(t.Traits):
 
 @frozen
 class Standing(t.WholeRows):
-    """What is kept by changes as report rows: as it stands at each report, of which there is a
-    list.
-    """
+    """A result kept by changes as report rows at each report of a list."""
 
 
 @frozen
@@ -315,8 +317,9 @@ class ROrder(t.Traits):
 
 @frozen
 class Changes(t.Passing):
-    """What began or ended at each report: IStream, DStream, relation. ``ranged``: a result as it
-    is, of picks that may differ in ranges alone.
+    """Rows that began or ended at each report: IStream, DStream, relation.
+
+    ``ranged``: a result of picks that may differ in ranges alone.
     """
 
     output: Output
@@ -324,7 +327,7 @@ class Changes(t.Passing):
     ranged: bool = False
 
     def reads(self, weighted: bool) -> Facet:
-        """Identities, unless rows pass at their start alone."""
+        """Returns identities, unless rows pass at their start alone."""
         return Facet.ID if weighted or self.output is not Output.ISTREAM else NOTHING
 
 
@@ -353,16 +356,13 @@ class Op:
     """One physical operator of one query.
 
     ``windows``: indexes of the query's windows whose times the rows carry; None for report rows.
-    ``exchange``: per input the variables by whose identities its rows must be partitioned, None
-    where no exchange is needed.
-    ``maybe``: variables that can be unbound. ``raw``: rows of a window that are not yet made a set.
-    ``placed``: the variables by whose identities the rows are partitioned; () at the source, HOME
-    by operator.
-    ``typed``: variables whose values are typed columns, so that their text follows from the value
-    facets.
-    ``mixed``: other variables that are typed columns in some rows, since rows of both sorts were
-    put together below: texts are with the rows for some, and follow from the values for others. It
-    follows from the other fields.
+    ``exchange``: for each input the variables whose identities must partition its rows; None: no
+    exchange. ``maybe``: variables that can be unbound. ``raw``: rows of a window that are not yet a
+    set. ``placed``: the variables whose identities partition the rows; () at the source, HOME by
+    operator. ``typed``: variables whose values are typed columns, so their text follows from the
+    value facets. ``mixed``: other variables that are typed columns in some rows, since both kinds
+    of rows were combined below: some rows have texts, and for others the texts follow from the
+    values. It follows from the other fields.
     """
 
     spec: Spec
@@ -388,7 +388,7 @@ class Op:
 
     @property
     def by_changes(self) -> bool:
-        """Whether the rows are changes: of reports, with weights."""
+        """Whether the rows are changes: report rows with weights."""
         return self.windows is None and self.weighted
 
     def _mixed(self, name: str) -> bool:

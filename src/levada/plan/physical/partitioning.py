@@ -15,11 +15,13 @@ from levada.plan.physical.operators import HOME, Op
 Exchange = tuple[tuple[str, ...] | None, ...]
 Placing = tuple[int, Exchange, tuple[str, ...]]
 ALL = ("*",)  # as an exchange: all rows go to all partitions
-LOST = ("?",)  # partitioned by something that the rows no longer show
+LOST = ("?",)  # partitioned by variables that the rows no longer have
 
 
 def place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]:
-    """The stage in which all inputs are partitioned by ``keys``, and the exchanges for it."""
+    """Returns the stage in which all inputs are partitioned by ``keys``, and the
+    exchanges for it.
+    """
     local = [i.stage > 0 and i.placed == keys and keys != HOME for i in inputs]
     stage = max(i.stage if here else i.stage + 1 for i, here in zip(inputs, local, strict=True))
     return stage, tuple(
@@ -28,12 +30,14 @@ def place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]
 
 
 def place_as_input(op: Op) -> Placing:
-    """Stage, exchange and placement of an operator that takes rows where they are."""
+    """Returns stage, exchange and placement of an operator that takes rows in place."""
     return op.stage, (None,), op.placed
 
 
 def place_by_keys(op: Op, keys: Sequence[str]) -> Placing:
-    """Stage, exchange and placement of an operator that needs rows with equal ``keys`` together."""
+    """Returns stage, exchange and placement of an operator that needs rows with equal ``keys``
+    together.
+    """
     if op.stage > 0 and (op.placed == HOME or (op.placed and set(op.placed) <= set(keys))):
         return op.stage, (None,), op.placed
     wanted = tuple(keys) or HOME
@@ -43,8 +47,10 @@ def place_by_keys(op: Op, keys: Sequence[str]) -> Placing:
 def join_keys(
     left: Op, right: Op, places: Mapping[str, int] | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """All shared variables, those always bound on both sides, and the variables to partition by.
-    ``places``: where the left side's variables stand, if who asks knows; then cost is the right's.
+    """Returns all shared variables, those always bound on both sides, and the partition variables.
+
+    ``places``: the places of the left side's variables, if known; then the cost is the right
+    side's.
     """
     if places is None:
         shared = tuple(v for v in left.variables if v in right.variables)
@@ -58,7 +64,7 @@ def join_keys(
 
 
 def connected_groups(parts: Sequence[Op]) -> list[list[Op]]:
-    """Parts in groups: those that share variables, directly or through others."""
+    """Groups parts that share variables, directly or through others."""
     groups: list[list[Op]] = []
     for part in parts:
         mine = [g for g in groups if any(set(part.variables) & set(op.variables) for op in g)]

@@ -1,15 +1,14 @@
-"""Parts that are joined by different variables (chains, circles) as one step of all: those that
-have one of the variables come together by it, the others go to all partitions.
+"""Joins parts by different variables (chains, circles) in one step: parts with one of the variables
+are partitioned by it, the others go to all partitions.
 
     a.x = b.x, b.y = c.y   ->   a and b exchanged by ?x, c to all, one step in one stage
 
-So what is joined on the way is neither kept nor exchanged; what goes to all is received and kept by
-each partition, which pays where it is little: by which variable, if at all, is asked elsewhere
-(``forms``).
-(CQELS Cloud, C27 b.)
+So intermediate rows are neither kept nor exchanged. Each partition receives and keeps the
+replicated parts, which pays if these are small. ``join_strategy`` decides whether to do it, and by
+which variable. (CQELS Cloud, C27 b.)
 
-Invariant: the rows are those of the joins of two, with the same times; each combination has a row
-of a part that is not copied, and all such rows are in one partition.
+Invariant: the rows are those of the binary joins, with the same times. Each combination has a row
+of a part that is not replicated, and all such rows are in one partition.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ MOST = register(f"{__name__}.MOST", 6, least=2)
 
 
 def link_parts(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:
-    """The parts, with one operator in the place of those that are to be one step: ``by`` says of
-    parts that can be one by which variable; "": they are to be none.
+    """Returns the parts, with one operator in place of those that become one step.
+
+    ``by`` returns the variable for parts that can be one step; "": they stay separate.
     """
     out: list[Op] = []
     for group in connected_groups([part for part in parts if _fits(part)]):
@@ -39,7 +39,7 @@ def link_parts(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[O
 
 
 def describe_replicated_joins(root: Op) -> Iterator[str]:
-    """Which joins are such a step, a sentence each."""
+    """Returns a sentence for each join in such a step."""
     waiting, seen = [root], set[int]()
     while waiting:
         op = waiting.pop()
@@ -62,8 +62,8 @@ def _fits(part: Op) -> bool:
 
 
 def can_replicate(group: Sequence[Op]) -> bool:
-    """Whether parts are few, none is static or has rows that are taken back, and all variables that
-    several have are always bound.
+    """Whether parts can be one step: few parts, none static or weighted, shared variables always
+    bound.
     """
     uses = count_variables(group)
     fits = all(map(_fits, group))
@@ -74,13 +74,14 @@ def can_replicate(group: Sequence[Op]) -> bool:
 
 
 def count_variables(group: Sequence[Op]) -> Counter[str]:
-    """How many parts have each variable."""
+    """Returns the number of parts with each variable."""
     return Counter(v for part in group for v in part.variables)
 
 
 def linked_join(group: Sequence[Op], hub: str) -> Op:
-    """One operator of all parts, of which those that have a variable come by it. A part that shares
-    none is made a set before: by what it is met all of its rows are alike.
+    """Returns one operator of all parts; those with the hub variable are partitioned by it.
+
+    A part that shares no variable is made a set before: all of its rows match alike.
     """
     uses = count_variables(group)
     if max(uses.values()) < 2:
@@ -104,7 +105,7 @@ def linked_join(group: Sequence[Op], hub: str) -> Op:
 
 
 def _place_parts(group: Sequence[Op], copied: Sequence[bool], hub: str) -> tuple[int, Exchange]:
-    """The stage in which all parts are, and how they come there."""
+    """Returns the stage of all parts, and their exchanges."""
     pairs = list(zip(group, copied, strict=True))
     divided = tuple([part for part, alike in pairs if not alike])
     stage, by = place(divided, (hub,))

@@ -1,4 +1,6 @@
-"""Picks and what relaxed joins know of them, by variable names (``plan/install/relax``)."""
+"""Picks and the operators of relaxed joins below them, by variable names
+(``plan/sharing/relaxation``).
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from levada.plan.physical import traits as t
 
 @frozen
 class Key:
-    """A variable that is one of these terms. ``source``: the inputs that lead from the pick to the
-    pattern of which it was lifted, and the position there; () if it was one of a condition.
+    """A variable that must equal one of these terms.
+
+    ``source``: the inputs that lead from the pick to the pattern with the term, and the position
+    there; () if it is from a condition.
     """
 
     name: str
@@ -22,8 +26,8 @@ class Key:
 
 @frozen
 class Comparison:
-    """A variable against a constant; those of a variable below a join that tell its rows by the
-    same ``order`` are one ``range``.
+    """A comparison of a variable with a constant; comparisons of a variable by the same ``order``
+    are one ``range``.
     """
 
     range: int
@@ -34,13 +38,14 @@ class Comparison:
 
     @property
     def condition(self) -> Call:
-        """It as a condition."""
+        """The comparison as a condition."""
         return Call(self.function, (compared_expression(self.name, self.order), Const(self.term)))
 
 
 @frozen
 class Pick(t.Traits):
-    """Of a join that others share, the rows that satisfy these and that count in the windows.
+    """Rows of a shared join that satisfy these conditions and that count in the windows.
+
     ``rest``: conditions of any other form.
     """
 
@@ -51,23 +56,24 @@ class Pick(t.Traits):
 
 @frozen
 class ByWindow(t.Passing):
-    """Rows of a pick that have times of each leaf, as those of the query's own join: with times of
-    each window (``shared/by_leaf``).
+    """Rows of a pick with times of each leaf, turned into rows with times of each window
+    (``per_leaf_times``).
     """
 
 
 @frozen
 class Instants(t.Plain):
-    """When each number of a stream came: of numbered rows one for each instant."""
+    """The instants of a stream's numbers: one of the numbered rows for each instant."""
 
 
 @frozen
 class Narrow(t.Passing):
-    """Rows of a pick that are joined by their numbers, as those of the query's own count window;
-    the second input says when numbers came.
+    """Rows of a pick joined by numbers, as rows of the query's own count window.
+
+    The second input has the instants of numbers.
     """
 
     @property
     def has_instants(self) -> bool:
-        """Rows come and go when numbers come."""
+        """Whether rows come and go with the numbers."""
         return True

@@ -1,12 +1,12 @@
-"""Windows are numbered in the order in which the patterns read them, so that neither the order of
-FROM clauses nor that of CQL's tables keeps queries apart.
+"""Numbers windows in the order in which patterns read them, so queries share operators regardless
+of the order of FROM clauses or of CQL's tables.
 
     FROM :u .. FROM :w ..  { WINDOW :w { A } WINDOW :u { B } }  ->  FROM :w .. FROM :u ..
 
-Patterns stand in an order that no text decides by then (``canonical_order``); rows have their times
-by these numbers, so joins over the same windows by other numbers would be two. Windows that no
-pattern reads come last, as they were. Not where there is a query within the query, whose windows
-are those of a level, or a merge of windows. Cost: linear in the query.
+The patterns already have an order that does not depend on the text (``canonical_order``). Rows have
+times by window numbers, so joins over the same windows with other numbers would differ. Windows
+that no pattern reads come last, unchanged. The rule does not apply to queries with a sub-query,
+whose windows belong to a level, or with a merge of windows. Cost: linear in the query.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from levada.plan.optimizer.traversal import rewrite_query
 
 
 def order_windows(query: a.Query, context: Context) -> a.Query:
-    """The query with its windows in the order in which they are read."""
+    """Returns the query with its windows in the order in which they are read."""
     if len(query.windows) < 2:
         return query
     nodes = [*_nodes(query.pattern)]

@@ -1,24 +1,25 @@
-"""Conjunctions that say the same in another order are the same conjunction, so that queries share
-what they have in common however it was written.
+"""Puts equal conjunctions into one order, so queries share operators regardless of how they are
+written.
 
-Joins and ``&&`` are commutative and associative, ``=``, ``!=``, ``+``, ``*``, ``sameTerm`` and
-``||`` commutative and associative, ``a > b`` is ``b < a``, and ``?x = :a || ?x = :b`` is
-``?x IN (:a, :b)`` (SPARQL 1.1, 17.3, 17.4 and 18.2). So
+Joins and ``&&`` are commutative and associative; ``=``, ``!=``, ``+``, ``*``, ``sameTerm`` and
+``||`` are too. ``a > b`` is ``b < a``, and ``?x = :a || ?x = :b`` is ``?x IN (:a, :b)`` (SPARQL
+1.1, 17.3, 17.4 and 18.2). The rule orders:
 
     the parts of a conjunction, the patterns of a basic graph pattern and the conditions
-                              stand in an order that no variable's name and no text decides
+                              by an order independent of variable names and of the text
     the sides of a comparison
-                              likewise; a constant stands on the right
+                              in the same way; a constant is on the right
     the keys and aggregates of a GROUP BY, the branches of a UNION
-                              likewise
+                              in the same way
 
-What IN lists stays as it is written: constants of a template's rows may stand there.
+The elements of IN stay as written, since they may be constants of a template's rows.
 
-The order comes from *colours*: a part's says what it reads and where its constants and variables
-are, and then, round by round, the colours of those that share its variables. First without the
-constants, since queries that differ in these alone have one shape; what is left alike is told apart
-by them. Of those still alike any comes first, which tells the others apart: mostly they could
-change places (a cycle of equal patterns); where they could not, it costs sharing, and no result.
+The order follows from *colours*. The first colour of a part is its source and the places of its
+constants and variables. Then, round by round, it includes the colours of parts that share its
+variables. Constants are left out first, since queries that differ only in them have one shape;
+remaining ties are broken by constants. After that any of the equal parts comes first, which breaks
+further ties: mostly the parts are interchangeable (a cycle of equal patterns). If they are not, the
+query shares less, and its results are the same.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from levada.plan.optimizer.rule import Context
 Key = tuple[Any, ...]
 Colours = Mapping[str, int]  # of variables
 
-ROUNDS = 16  # what patterns that are many and alike may cost; beyond, the text decides
+ROUNDS = 16  # the limit for many equal patterns; beyond, the order of the text decides
 _SYMMETRIC = frozenset(
     (
         Function.EQUAL,
@@ -70,15 +71,13 @@ _MIRRORED = {
 
 
 def canonical_order(query: a.Query, context: Context) -> a.Query:
-    """The query with each conjunction in the order of its colours."""
+    """Returns the query with each conjunction in the order of its colours."""
     pattern = _order_node(query.pattern, query)
     return query if pattern is query.pattern else replace(query, pattern=pattern)
 
 
 def _order_node(node: a.Node, query: a.Query) -> a.Node:
-    """A node and all below it in order; the patterns of a conjunction's parts are put in order with
-    it.
-    """
+    """Orders a node and all nodes below it, with the patterns of a conjunction's parts."""
     if isinstance(node, a.Union):
         return _union(node, query)
     if below := children(node):
@@ -89,7 +88,9 @@ def _order_node(node: a.Node, query: a.Query) -> a.Node:
 
 
 def _union(node: a.Union, query: a.Query) -> a.Node:
-    """A UNION with its branches in order, however they are nested; the same object if they are."""
+    """Orders the branches of a UNION, regardless of nesting; the same object if they
+    are in order.
+    """
     branches = [_order_node(branch, query) for branch in _branches(node)]
     branches.sort(key=lambda branch: _branch(branch, query))
     after = reduce(a.Union, branches)
@@ -107,8 +108,9 @@ def _branches(node: a.Node) -> Iterator[a.Node]:
 
 
 def _branch(node: a.Node, query: a.Query) -> Key:
-    """What a branch reads and asks, whatever its variables are called; the form before the
-    constants. Those that are alike stay as they are written.
+    """Returns the order key of a branch, regardless of variable names; its form precedes constants.
+
+    Equal branches keep their order.
     """
     forms, asked, constants = list[Key](), list[Key](), list[Key]()
     waiting = [node]
@@ -128,7 +130,7 @@ def _branch(node: a.Node, query: a.Query) -> Key:
 
 
 def _sort_node(node: a.Node, query: a.Query) -> a.Node:
-    """A node in order; the same object if it is."""
+    """Orders a node; the same object if it is in order."""
     match node:
         case a.Bgp(_, patterns) if len(patterns) > 1:
             after: a.Node = _order_conjunction(a.Conjunction((node,)), query).parts[0]
@@ -149,7 +151,7 @@ def _sort_node(node: a.Node, query: a.Query) -> a.Node:
 
 
 def _read(node: a.Node, query: a.Query) -> list[_Leaf]:
-    """The patterns that rows are of, whatever is computed of them and asked."""
+    """Returns the patterns below computed values and conditions."""
     while isinstance(node, a.Filter | a.Extend):
         node = node.child
     parts = node.parts if isinstance(node, a.Conjunction) else (node,)
@@ -162,7 +164,7 @@ def _aggregate(aggregate: Aggregate, colours: Colours) -> Key:
 
 
 def _filters(node: a.Filter, query: a.Query) -> a.Node:
-    """Filters above each other; what depends on the report stays where it stands."""
+    """Orders filters above each other; filters that depend on the report stay in place."""
     child, conditions = node.child, [node.condition]
     if per_report(node.condition):
         return node
@@ -193,7 +195,7 @@ def _order_conjunction(node: a.Conjunction, query: a.Query) -> a.Conjunction:
 def _conditions(
     conditions: Sequence[Expression], leaves: Sequence[_Leaf], colours: Sequence[int]
 ) -> tuple[Expression, ...]:
-    """Conditions in order, by the colours of their variables."""
+    """Orders conditions by the colours of their variables."""
     if not conditions:
         return ()
     variables = _colour_variables(leaves, colours)
@@ -202,7 +204,7 @@ def _conditions(
 
 
 def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
-    """A part with its patterns in the order of their ranks, and the first of these."""
+    """Orders the patterns of a part by their ranks; returns the first rank, too."""
     if not isinstance(part, a.Bgp):
         return next(ranks), part
     patterns = sorted(((next(ranks), p) for p in part.patterns), key=lambda ranked: ranked[0])
@@ -211,8 +213,8 @@ def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
 
 @frozen
 class _Leaf:
-    """What is put in order: its ``form`` without constants, its ``constants``, its variables with
-    their places.
+    """A part to be ordered: its ``form`` without constants, its ``constants``, and its variables
+    with their places.
     """
 
     form: Key
@@ -221,7 +223,7 @@ class _Leaf:
 
 
 def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
-    """The patterns of a part, or the part as a whole."""
+    """Returns the patterns of a part, or the part as a whole."""
     match part:
         case a.Bgp(source, patterns):
             read = _source(source, query)
@@ -244,7 +246,7 @@ def _kinds(node: a.Node) -> Iterator[str]:
 
 
 def _pattern(source: Key, pattern: TriplePattern) -> _Leaf:
-    """More constants come first: fewer triples match."""
+    """Returns the key of a pattern: more constants come first, since fewer triples match."""
     names: list[str] = []
     mask, constants = [], []
     for position in pattern.positions:
@@ -259,7 +261,7 @@ def _pattern(source: Key, pattern: TriplePattern) -> _Leaf:
 
 
 def _source(source: Source, query: a.Query) -> Key:
-    """What is read, by the names of streams and graphs: windows have no order of their own."""
+    """Returns the key of a source: names of streams and graphs, since windows have no order yet."""
     match source:
         case InWindow(index):
             return (0, query.windows[index].stream)
@@ -270,36 +272,36 @@ def _source(source: Source, query: a.Query) -> Key:
 
 
 def _colours_of_leaves(leaves: Sequence[_Leaf]) -> Colours:
-    """The colours of all variables."""
+    """Returns the colours of all variables."""
     return _colour_variables(leaves, _colour_leaves(leaves))
 
 
 def _colour_leaves(leaves: Sequence[_Leaf]) -> list[int]:
-    """The colour of each leaf, as far as leaves can be told apart."""
+    """Returns the colour of each leaf, as distinct as possible."""
     colours = _refine_colours(leaves, _ranks([leaf.form for leaf in leaves]))
     pairs = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
     colours = _refine_colours(leaves, _ranks(pairs))
     for _ in range(ROUNDS):
         if (tie := _tie(colours)) is None:
             break
-        # whichever of these comes first: nearly always they can change places
+        # any of these can be first: nearly always they are interchangeable
         apart = [(colour, i != tie) for i, colour in enumerate(colours)]
         colours = _refine_colours(leaves, _ranks(apart))
     return colours
 
 
 def _tie(colours: Sequence[int]) -> int | None:
-    """The first leaf of the least colour that several have."""
+    """Returns the first leaf of the least colour that several leaves have."""
     uses = Counter(colours)
     tied = min((colour for colour, n in uses.items() if n > 1), default=None)
     return None if tied is None else colours.index(tied)
 
 
 def _refine_colours(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
-    """Colours that also say those of the leaves that share a variable, until no more is told."""
+    """Adds the colours of leaves that share a variable, until no more leaves differ."""
     for _ in range(ROUNDS):
         if max(colours, default=0) == len(leaves) - 1:
-            return colours  # each has its own
+            return colours  # all differ
         of = _colour_variables(leaves, colours)
         finer = _ranks(
             [
@@ -314,7 +316,7 @@ def _refine_colours(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
 
 
 def _colour_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[str, int]:
-    """A variable's colour: in leaves of which colours it stands, and where."""
+    """Returns a variable's colour: the colours of its leaves, and its places there."""
     places_by_name: dict[str, list[tuple[int, int]]] = {}
     for leaf, colour in zip(leaves, colours, strict=True):
         for place, name in leaf.variables:
@@ -324,18 +326,18 @@ def _colour_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[s
 
 
 def _ranks(keys: Sequence[Key]) -> list[int]:
-    """Each key's place among the distinct ones."""
+    """Returns each key's place among the distinct keys."""
     places = {key: i for i, key in enumerate(sorted(set(keys)))}
     return [places[key] for key in keys]
 
 
 def _order_arguments(condition: Expression, colours: Colours) -> Expression:
-    """An expression with the arguments of symmetric operators in order, inner ones first."""
+    """Orders the arguments of symmetric operators in an expression, inner ones first."""
     return _ordered_with_key(condition, colours)[0]
 
 
 def _ordered_with_key(condition: Expression, colours: Colours) -> tuple[Expression, Key]:
-    """An expression in order, and its ``_key``."""
+    """Returns an ordered expression and its ``_key``."""
     if not isinstance(condition, Call):
         return condition, _key(condition, colours)
     turned = [_ordered_with_key(arg, colours) for arg in condition.args]
@@ -360,7 +362,7 @@ def _ordered_with_key(condition: Expression, colours: Colours) -> tuple[Expressi
 
 
 def _options(args: Sequence[Expression]) -> Iterator[Expression]:
-    """What is tied by ``||``."""
+    """Returns the operands of ``||``."""
     for arg in args:
         if isinstance(arg, Call) and arg.function is Function.OR:
             yield from _options(arg.args)
@@ -369,7 +371,7 @@ def _options(args: Sequence[Expression]) -> Iterator[Expression]:
 
 
 def _as_in_condition(options: Sequence[Expression]) -> Expression | None:
-    """Options of which each is that one variable equals a term which nothing else equals."""
+    """Returns options that compare one variable with terms as IN, if no other term equals these."""
     variables, terms = set[Expression](), list[Expression]()
     for option in options:
         match option:
@@ -393,8 +395,9 @@ def _by(colours: Colours) -> Callable[[Expression], Key]:
 
 
 def _key(expression: Expression, colours: Colours) -> Key:
-    """What puts expressions in order: calls first, then variables, constants last; the form before
-    the constants.
+    """Returns the order key of an expression: calls first, then variables, then constants.
+
+    The form precedes the constants.
     """
     forms: list[Key] = []
     constants: list[str] = []

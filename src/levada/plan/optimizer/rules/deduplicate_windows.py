@@ -1,13 +1,14 @@
-"""Windows of a query that are equal but for their names have the same content at every report, so
-patterns over the one read the other.
+"""Replaces windows of a query that are equal except for their names by one of them: they have the
+same content at every report.
 
     { WINDOW :w { A } WINDOW :u { B } }  ->  { WINDOW :w { A } WINDOW :w { B } }
 
-A query that says two names, as each STREAM clause of CQELS-QL does, then shares its joins with one
-that says one. The window of the second name stays: its reports are the first one's.
+A query with two names, as each STREAM clause of CQELS-QL makes, then shares its joins with a query
+with one name. The second window stays: its reports are those of the first.
 
-Only windows that time alone fills and empties: one that counts may count what its own patterns
-match. Not where there is a query within the query, whose windows are its own.
+The rule applies only to windows that time alone fills and empties: a window that counts may count
+the matches of its own patterns. It does not apply to queries with a sub-query, which has windows of
+its own.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TIMED = frozenset(
 
 
 def equal_windows(query: a.Query, context: Context) -> a.Query:
-    """The query with one name for windows that are read and alike."""
+    """Returns the query with one name for equal windows that are read."""
     nodes = [*_nodes(query.pattern)]
     if any(isinstance(node, a.SubQuery) for node in nodes):
         return query

@@ -1,8 +1,9 @@
-"""An entailed pattern by explicit ones: distinct solutions of its alternatives' union.
+"""Replaces an entailed pattern by explicit ones: distinct solutions of the union of its
+alternatives.
 
-For sources whose rows are weighted changes (count windows), where the union cannot be made a set as
-rows come. Alternatives that differ in constants alone are one pattern, joined with the rows of its
-constants, so the size follows from the forms that alternatives have and not from the ontology.
+This is for sources whose rows are weighted changes (count windows), where rows cannot be made a set
+on arrival. Alternatives that differ only in constants are one pattern, joined with the rows of its
+constants. So the size follows from the forms of alternatives, not from the ontology.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _Row = tuple[Term, ...]
 
 
 def distinct_union(node: a.Entailed) -> a.Node:
-    """What an entailed pattern means, without ``Entailed``."""
+    """Returns the meaning of an entailed pattern, without ``Entailed``."""
     names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
     forms: dict[a.Alternative, list[tuple[a.Alternative, _Row]]] = {}
     for alternative in node.alternatives:
@@ -43,7 +44,7 @@ def distinct_union(node: a.Entailed) -> a.Node:
 
 
 def _form(alternative: a.Alternative) -> tuple[a.Alternative, _Row]:
-    """An alternative with variables in place of its terms, and these."""
+    """Returns an alternative with variables in place of its terms, and these terms."""
     pairs = list(zip(_PLACES, alternative.pattern.positions, strict=True))
     pattern = TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
     binds = tuple(
@@ -56,7 +57,7 @@ def _form(alternative: a.Alternative) -> tuple[a.Alternative, _Row]:
 
 
 def _explicit(node: a.Entailed, alternative: a.Alternative) -> a.Node:
-    """The solutions of one alternative."""
+    """Returns the solutions of one alternative."""
     whole = _resources(a.Bgp(node.source, (alternative.pattern,)), alternative)
     for name, value in alternative.binds:
         whole = a.Extend(whole, name, value if isinstance(value, Var) else Const(value))
@@ -64,7 +65,7 @@ def _explicit(node: a.Entailed, alternative: a.Alternative) -> a.Node:
 
 
 def _join(node: a.Entailed, form: a.Alternative, rows: list[_Row]) -> a.Node:
-    """The solutions of all alternatives of a form: its pattern with the rows of their terms."""
+    """Returns the solutions of all alternatives of a form: its pattern joined with their terms."""
     names = [v.name for v in form.pattern.positions if isinstance(v, Var) and v.name in _PLACES]
     names += [name for name, value in form.binds if value == Var(name)]
     whole = _resources(a.Bgp(node.source, (form.pattern,)), form)
@@ -84,7 +85,7 @@ def _resources(whole: a.Node, alternative: a.Alternative) -> a.Node:
 
 
 def _spread(node: a.Entailed, alternative: a.Alternative, whole: a.Node) -> a.Node:
-    """A subject or object that is one of terms that are alike stands for each of them."""
+    """Adds solutions in which a subject or object is replaced by each of its equals."""
     bound = {name for name, value in alternative.binds if not isinstance(value, Var)}
     pairs = tuple((x, y) for group in node.alike for x in group for y in group if x != y)
     for place in (node.pattern.subject, node.pattern.object):

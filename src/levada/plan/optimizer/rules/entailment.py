@@ -1,15 +1,14 @@
-"""Entailment by rewriting: each triple pattern becomes its alternatives over what is there
+"""Rewrites for entailment: each triple pattern becomes its alternatives over explicit triples
 (``plan.logical.entailment_alternatives``).
 
 The patterns of a query range over the least graph that contains its source's triples and is closed
-under the regime's rules with the ontology as their schema. What needs one explicit triple is a leaf
-of its own, ``Entailed``; what needs several, as transitive properties do, is a ``Closure`` of such
-a leaf, and a super-property of a transitive one the distinct pairs of both. Over a count window,
-whose rows come and go by weights, the alternatives are a union whose solutions are made distinct at
-the report.
+under the regime's rules with the ontology as their schema. A pattern that needs one explicit triple
+is an ``Entailed`` leaf. A transitive property needs several: it is a ``Closure`` of such a leaf. A
+super-property of a transitive one is the distinct pairs of both. Over a count window, whose rows
+have weights, the alternatives are a union that is made distinct at the report.
 
-Invariant: the solutions of a pattern are a set, as those of a triple pattern over a graph are.
-Patterns from which nothing follows stay as they are. Cost: linear in the alternatives.
+Invariant: the solutions of a pattern are a set, as those of a triple pattern over a graph. Patterns
+without entailed matches stay unchanged. Cost: linear in the alternatives.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ Position = Var | Term
 
 
 def entail_patterns(query: a.Query, context: Context) -> a.Query:
-    """The query over what its sources entail, if entailment is asked for."""
+    """Returns the query over the entailed triples of its sources, if entailment is requested."""
     return query if context.schema is None else entail(query, context.schema)
 
 
 def entail(query: a.Query, schema: Schema) -> a.Query:
-    """The query over what its sources entail, in terms of what they hold.
+    """Returns the query over the entailed triples of its sources, in terms of explicit triples.
 
     >>> pattern = a.TriplePattern(Var("x"), Iri("e:q"), Var("y"))
     >>> bgp = a.Bgp(a.InGraph(None), (pattern,))
@@ -57,7 +56,7 @@ def entail(query: a.Query, schema: Schema) -> a.Query:
 
 @dataclass(slots=True)
 class _Rewriting:
-    """One query's rewriting; counts fresh variables."""
+    """The rewriting of one query; counts fresh variables."""
 
     query: a.Query
     schema: Schema
@@ -79,7 +78,7 @@ class _Rewriting:
         return whole
 
     def pattern(self, source: a.Source, goal: TriplePattern) -> a.Node:
-        """What stands for a triple pattern."""
+        """Returns the replacement of a triple pattern."""
         if self.schema.alike and (again := _repeat(goal)) is not None:
             return self._split_repeated(source, goal, again)
         closed = self._transitive_sources(source)
@@ -99,8 +98,8 @@ class _Rewriting:
         return base
 
     def _split_repeated(self, source: a.Source, goal: TriplePattern, place: int) -> a.Node:
-        """A variable that stands twice, as two that are the same: each of them is one of the terms
-        that are alike.
+        """Replaces a repeated variable by two equal ones, since each may be any of the terms
+        ``alike``.
         """
         other, positions = self._new(), list(goal.positions)
         first = positions[place]
@@ -111,7 +110,7 @@ class _Rewriting:
         )
 
     def _leaf(self, source: a.Source, goal: TriplePattern) -> a.Node:
-        """All that follows from one explicit triple."""
+        """Returns the leaf of all matches that follow from one explicit triple."""
         rewritings = alternatives(goal, self.schema, static=_is_static(source))
         free = any(isinstance(t, Var) for t in (goal.subject, goal.object))
         alike = self.schema.alike if free else ()
@@ -122,7 +121,7 @@ class _Rewriting:
         return a.Entailed(source, goal, rewritings, alike)
 
     def _pairs(self, source: a.Source, goal: TriplePattern) -> a.Node:
-        """The pairs of a property that is transitive or has a transitive one below it."""
+        """Returns the pairs of a property that is transitive or has a transitive one below it."""
         q = goal.predicate
         assert not isinstance(q, Var), "a property"
         start, end = self._end(goal.subject), self._end(goal.object, goal.subject)
@@ -135,7 +134,7 @@ class _Rewriting:
             for p, turned, resource in below:
                 first, last = (end, start) if turned else (start, end)
                 chain: a.Node = self._closure(source, first, p, last, (None, None))
-                if resource:  # a chain may end in a literal, of which nothing can be said
+                if resource:  # a chain may end in a literal, which cannot be a subject
                     chain = a.Filter(
                         chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (last,)),))
                     )
@@ -152,8 +151,10 @@ class _Rewriting:
         return a.Closure(step, None, start.name, end.name, True, ends)
 
     def _transitive_sources(self, source: a.Source) -> dict[Term, list[Reached]]:
-        """The properties whose triples follow from several: for each the transitive ones that
-        entail it, straight or turned.
+        """Returns the properties that need several triples, with the transitive ones that entail
+        them.
+
+        A transitive property may entail another one straight or turned.
         """
         static = _is_static(source)
         if static not in self._paths:
@@ -188,12 +189,12 @@ class _Rewriting:
 
 
 def _is_static(source: a.Source) -> bool:
-    """Whether schema triples among a source's own count: those of streams do not."""
+    """Whether schema triples of a source count: those of streams do not."""
     return isinstance(source, a.InGraph) or (isinstance(source, a.InMerge) and source.static)
 
 
 def _repeat(goal: TriplePattern) -> int | None:
-    """The last place of a variable that stands twice."""
+    """Returns the last place of a repeated variable."""
     positions = goal.positions
     places = [
         i for i in range(3) if isinstance(positions[i], Var) and positions[i] in positions[:i]
@@ -202,7 +203,7 @@ def _repeat(goal: TriplePattern) -> int | None:
 
 
 def _with(goal: TriplePattern, name: Var, q: Term) -> TriplePattern:
-    """The pattern with a term for a variable."""
+    """Returns the pattern with a term for a variable."""
     return TriplePattern(*(q if position == name else position for position in goal.positions))
 
 

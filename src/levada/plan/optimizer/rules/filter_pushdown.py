@@ -1,22 +1,22 @@
-"""Filters are taken apart and go down to where their variables are bound: fewer solutions are
+"""Splits filters and pushes them down to where their variables are bound: fewer solutions are
 joined, moved and kept.
 
 ``FILTER(p && q)`` keeps a solution iff both are true, as two filters do (SPARQL 1.1, 17.2: an error
-is not true). A filter passes a node if it sees the same values below it:
+is not true). A filter passes a node if it reads the same values below it:
 
-    Union                     it goes down into both sides
-    LeftJoin                  to the left, if the right does not bind its variables but as the left
+    Union                     into both sides
+    LeftJoin                  to the left, if the right side does not change its variables
     Minus, Exists, Mark       to the left; a mark is bound here
-    Extend                    if it does not look at the variable, or that is a constant, which
-                              stands for it then; what draws values stays below
-    Project                   if it looks at nothing that is hidden: what is hidden is unbound above
+    Extend                    if it does not read the variable, or if that is a constant, which
+                              replaces it then; drawn values stay below
+    Project                   if it reads no hidden variable: these are unbound above
     Distinct                  always
-    Group                     if it looks at keys alone: it keeps or drops whole groups
-    Join, Conjunction         into a part that binds its variables in every solution; else it is a
-                              condition of the conjunction, applied as soon as it can be told
+    Group                     if it reads keys alone: it keeps or drops whole groups
+    Join, Conjunction         into a part that binds its variables in every solution; otherwise it
+                              is a condition of the conjunction, applied as early as possible
 
-Slice and Top count what comes to them, so nothing passes. What depends on the report
-(RAND, BNODE, NOW, ..) stays where it stands.
+Slice and Top count their input, so no filter passes them. Filters that depend on the report (RAND,
+BNODE, NOW, ..) stay in place.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ comes after walks them by recursion.
 
 
 def push_filters(query: a.Query, context: Context) -> a.Query:
-    """The query with each part of a filter as deep as it can be."""
+    """Returns the query with each part of a filter as deep as possible."""
     return rewrite_query(query, _push)
 
 
@@ -69,7 +69,7 @@ def _push(node: a.Node) -> a.Node:
 
 
 def conjuncts(condition: Expression) -> list[Expression]:
-    """The parts of a conjunction: a filter keeps a solution iff all are true.
+    """Returns the parts of a conjunction: a filter keeps a solution iff all are true.
 
     >>> len(conjuncts(Call(Function.AND, (Var("x"), Call(Function.AND, (Var("y"), Var("z")))))))
     3
@@ -80,7 +80,7 @@ def conjuncts(condition: Expression) -> list[Expression]:
 
 
 def _place(node: a.Node, condition: Expression, names: frozenset[str]) -> a.Node:
-    """A node with a condition, as deep as it can be; ``names`` are its variables."""
+    """Places a condition on a node as deep as possible; ``names`` are its variables."""
     match node:
         case a.Filter(child, other):
             below = _place(child, condition, names)
@@ -128,14 +128,14 @@ def _place(node: a.Node, condition: Expression, names: frozenset[str]) -> a.Node
 
 
 def _part(parts: tuple[a.Node, ...], names: frozenset[str]) -> int | None:
-    """The first part all of whose solutions bind these variables."""
+    """Returns the first part all of whose solutions bind these variables."""
     return next(
         (i for i, part in enumerate(parts) if names and names <= certain_variables(part)), None
     )
 
 
 def _is_leaf(node: a.Node) -> bool:
-    """Whether no filter goes into a part of a conjunction: paths are searched from the others."""
+    """Whether a part of a conjunction takes no filter: paths are searched from the other parts."""
     return not children(node) or isinstance(node, (a.Closure, a.SubQuery))
 
 

@@ -1,5 +1,5 @@
-"""A tree of joins is one conjunction of its parts, so that their order is free: the join is
-commutative and associative (Pérez, Arenas, Gutierrez 2009, proposition 1).
+"""Flattens a tree of joins into one conjunction, whose parts can be joined in any order: the join
+is commutative and associative (Pérez, Arenas, Gutierrez 2009, proposition 1).
 
     Join(Join(A, B), C)  ->  Conjunction(A, B, C)
 """
@@ -12,7 +12,9 @@ from levada.plan.optimizer.traversal import rewrite_query
 
 
 def flatten_joins(query: a.Query, context: Context) -> a.Query:
-    """The query with a conjunction for each tree of joins, the parts in the order of the text."""
+    """Returns the query with a conjunction for each tree of joins, the parts in the order of the
+    text.
+    """
     return rewrite_query(query, _flatten)
 
 

@@ -1,10 +1,10 @@
-"""Parts of a query that static data alone answer are evaluated once, not at every report.
+"""Marks parts of a query that static data alone answer, to be evaluated once, not at every report.
 
-A pattern over static graphs is joined as it is, and so are joins, filters and unions of such. What
-compares whole results (OPTIONAL, MINUS, EXISTS, groups, DISTINCT, ORDER BY with LIMIT), or follows
-paths, needs report rows; where it reads no window and nothing depends on the report, every report
-gives the same rows. So the outermost of these are marked, and their answers are one more static
-leaf: kept as runs, met by what comes.
+Patterns over static graphs are joined as they are, and so are joins, filters and unions of them.
+Operators that compare whole results (OPTIONAL, MINUS, EXISTS, groups, DISTINCT, ORDER BY with
+LIMIT) or follow paths need report rows. If such a part reads no window and does not depend on the
+report, every report gives the same rows. So the outermost of these parts are marked, and their
+answers become one more static leaf, kept as runs.
 
     LeftJoin over graphs, in a query with windows  ->  Static(LeftJoin)
 """
@@ -20,9 +20,11 @@ from levada.plan.optimizer.rule import Context
 
 
 def hoist_static(query: a.Query, context: Context) -> a.Query:
-    """The query with its static parts marked. One that is static as a whole has one answer."""
+    """Returns the query with its static parts marked. A query that is static as a whole has one
+    answer.
+    """
     if not any(isinstance(node, HOISTED) for node in level(query.pattern)):
-        return query  # as most queries: no analysis is needed
+        return query  # most queries: they need no analysis
     analysis = Analysis()
     if not analysis.properties_of(query.pattern).reads_window:
         return query
@@ -34,7 +36,7 @@ def _hoist(node: a.Node, analysis: Analysis) -> a.Node:
     if isinstance(node, a.Project) and isinstance(node.child, a.Top):
         hoisted = is_answered_once(
             node.child, analysis.properties_of(node)
-        )  # what is hidden need not be kept
+        )  # hidden variables need not be kept
     else:
         hoisted = is_answered_once(node, analysis.properties_of(node))
     if hoisted and not isinstance(node, a.Closure):

@@ -1,11 +1,12 @@
-"""A part of a conjunction that is one row, whose variables no other part has, is that many
-constants: each solution of the others is extended by them (SPARQL 1.1, 18.5: a join without a
-common variable is the product).
+"""Replaces a part of one row, whose variables no other part has, by constants.
+
+Each solution of the other parts is extended by them (SPARQL 1.1, 18.5: a join without a common
+variable is the product).
 
     Conjunction(A, Values((x), ((1)), B)  ->  Extend(Conjunction(A, B), x, 1)
 
 So ``WINDOW ?w`` and ``GRAPH ?g``, which join the solutions over each source with its name, and
-VALUES with one row, cost a column. As a join they would move all rows to one place.
+VALUES with one row, cost a column. A join would move all rows to one place.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from levada.plan.optimizer.traversal import rewrite_query
 
 
 def one_row_values(query: a.Query, context: Context) -> a.Query:
-    """The query with constants in place of parts of one row."""
+    """Returns the query with constants in place of parts of one row."""
     return rewrite_query(query, _extend)
 
 

@@ -1,15 +1,13 @@
-"""A row of now joined with the last rows of its key needs no window and no join: these rows are
-looked up where it comes.
+"""Joins a current row with the last rows of its key by a lookup, without a window and a join.
 
     From S [Now] as N, S [Partition By k Rows n] as P Where N.k = P.k
 
     Join(Scan of S [Now], Scan of S [Partition By k Rows n])  ->  Recent(both)
 
-The rows of both may be those of a view, which is written out twice: then its two texts say the
-same, up to the numbers of windows. What both have in common must be the columns of the partition
-and nothing else: then the join takes all that the window holds for a key, which are as many rows as
-come out. Of windows of more than ``MOST`` rows these are so many that a join does as well. Filters
-on a side stand above the pair.
+Both may read rows of a view, which is written out twice: the two texts are then equal up to window
+numbers. The common columns must be exactly those of the partition. The join then reads all rows
+that the window has for a key, which are the rows of its result. For windows of more than ``MOST``
+rows a join is as good. Filters on a side are placed above the pair.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ Found = tuple[a.Node, tuple[Expression, ...]]
 
 
 def recent_rows(query: a.Query, context: Context) -> a.Query:
-    """The query with a node for each such pair of leaves."""
+    """Returns the query with a node for each such pair of leaves."""
     if not any(on.window.kind is WindowKind.NOW for on in query.windows):
         return query
     return rewrite_query(query, partial(_recent, query.windows))
@@ -56,7 +54,9 @@ def _recent(windows: Windows, node: a.Node) -> a.Node:
 
 
 def _pair(windows: Windows, left: a.Node, right: a.Node) -> Found | None:
-    """Two parts as rows of now with those before, and the filters on them; None if they are not."""
+    """Returns two parts as a ``Recent`` node with the filters on them; None: they are not such a
+    pair.
+    """
     (one, filters), (other, more) = _bare(left), _bare(right)
     if not (isinstance(one, a.Scan) and isinstance(other, a.Scan)) and not (
         isinstance(one, a.SubQuery) and isinstance(other, a.SubQuery)
@@ -70,7 +70,7 @@ def _pair(windows: Windows, left: a.Node, right: a.Node) -> Found | None:
 
 
 def _bare(part: a.Node) -> Found:
-    """A part without the filters on it that say the same above a join."""
+    """Returns a part without the filters that can be placed above a join, and these filters."""
     conditions: list[Expression] = []
     while isinstance(part, a.Filter) and not (per_report(part.condition) or random(part.condition)):
         conditions.append(part.condition)
@@ -79,7 +79,7 @@ def _bare(part: a.Node) -> Found:
 
 
 def _by_partition(left: a.Scan | a.SubQuery, right: a.Scan | a.SubQuery) -> bool:
-    """Whether what both bind are the columns of the partition, each by the same variable."""
+    """Whether the common columns are those of the partition, each with the same variable."""
     columns = [{name: column for column, name in side.columns} for side in (left, right)]
     once = all(len(c) == len(s.columns) for c, s in zip(columns, (left, right), strict=True))
     shared = columns[0].keys() & columns[1].keys()
@@ -98,7 +98,7 @@ def _same_rows(windows: Windows, left: a.Scan | a.SubQuery, right: a.Scan | a.Su
 
 
 def _alike(windows: Windows, one: Any, other: Any) -> bool:
-    """Whether two parts say the same of windows that are the same."""
+    """Whether two parts are equal over equal windows."""
     match one, other:
         case a.InWindow(i), a.InWindow(j):
             return bool(_window(windows, i) == _window(windows, j))
@@ -119,11 +119,11 @@ def _all_alike(windows: Windows, one: Any, other: Any, names: Sequence[str]) -> 
 
 
 def _levels(windows: Windows, one: a.SubQuery, other: a.SubQuery) -> bool:
-    """Whether what they are over are the same windows."""
+    """Whether their windows are equal."""
     return [_window(windows, i) for i in one.level] == [_window(windows, i) for i in other.level]
 
 
 def _window(windows: Windows, index: int) -> Any:
-    """What a window is, whatever its number and its name."""
+    """Returns a window without its number and name."""
     on = windows[index]
     return on.window, on.stream, tuple(_window(windows, i) for i in on.beneath)

@@ -1,9 +1,10 @@
-"""The empty group has one solution, which is compatible with every other: a join with it, and an
-OPTIONAL, MINUS or EXISTS of it, is the other side (SPARQL 1.1, 18.5).
+"""Removes the empty group, whose one solution is compatible with every other one.
+
+A join with it, and an OPTIONAL, MINUS or EXISTS of it, is the other side (SPARQL 1.1, 18.5):
 
     Join(Unit, X) = Join(X, Unit) = LeftJoin(X, Unit) = Minus(X, Unit) = Exists(X, Unit) = X
 
-``VALUES () { () }`` is the same one solution. NOT EXISTS of it has no solutions, and stays.
+``VALUES () { () }`` is the same solution. NOT EXISTS of it has no solutions, and stays.
 https://www.w3.org/TR/sparql11-query/#sparqlAlgebra
 """
 
@@ -17,7 +18,7 @@ _ROW = a.Values((), ((),))
 
 
 def drop_units(query: a.Query, context: Context) -> a.Query:
-    """The query without joins with the empty group, and the like."""
+    """Returns the query without joins and similar operators with the empty group."""
     return rewrite_query(query, _drop)
 
 

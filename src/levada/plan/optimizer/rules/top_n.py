@@ -1,9 +1,10 @@
-"""ORDER BY right below OFFSET and LIMIT is one sort, of which as much is kept as is asked for; what
-SELECT shows is taken from that.
+"""Merges ORDER BY with OFFSET and LIMIT above it into one sort that keeps only the requested rows.
+
+SELECT takes its columns from the result.
 
     Slice(Project(OrderBy(A)))  ->  Project(Top(A))
 
-Solutions that are alike for ORDER BY are taken in the order of what is shown.
+Solutions that are equal for ORDER BY are ordered by the shown columns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from levada.plan.optimizer.traversal import rewrite_query
 
 
 def merge_slices(query: a.Query, context: Context) -> a.Query:
-    """The query with one sort for ORDER BY with OFFSET and LIMIT."""
+    """Returns the query with one sort for ORDER BY with OFFSET and LIMIT."""
     return rewrite_query(query, _merge)
 
 

@@ -1,12 +1,13 @@
-"""Queries that come together: what they have in common is installed once, with what all of them
-read.
+"""Installs queries that are added together: common operators are installed once, with the columns
+of all readers.
 
-    numbers     the operators of each query, inputs first              (``install``, ``common``)
-    needs       from the results down: an operator's are the union of its readers'
-    operators   from the streams up; what is there already is read, and nothing below it asked for
+    numbers     the operators of each query, inputs first
+                (``binding/installer``, ``common_subexpressions``)
+    needs       from the results down: an operator's needs are the union of its readers'
+    operators   from the streams up; existing ones are read, and nothing below them is requested
 
-Results do not depend on it: what a reader does not want stays behind at its edge. Cost: linear in
-the operators of the queries; what follows from a form and what is wanted is worked out once.
+Results do not depend on it: each edge drops unneeded columns. Cost: linear in the operators of the
+queries; values that follow from a form and its needs are computed once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from levada.plan.sharing.common_subexpressions import (
 
 
 class _Asked(NamedTuple):
-    """An operator as one query has it: the first that asks."""
+    """An operator as the first query with it has it."""
 
     installer: Installer
     op: Op
@@ -40,7 +41,7 @@ class _Asked(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The queries of plan version ``version`` that are still to be installed."""
+    """The queries of plan version ``version`` that are not yet installed."""
 
     common: CommonSubexpressions
     version: int
@@ -51,7 +52,7 @@ class Batch:
     _made: dict[int, InstalledOperator] = field(default_factory=dict)
 
     def number(self, installer: Installer, op: Op) -> int:
-        """The number of an operator of a query that comes."""
+        """Returns the number of an operator of an added query."""
 
         def note(op: Op, numbered: Numbered, place: Place) -> None:
             if numbered.number not in self._asked:
@@ -63,12 +64,12 @@ class Batch:
         return installer.number(op, self.common, note)
 
     def ask(self, name: str, installer: Installer, root: Op) -> None:
-        """One more query, by its last operator, its Emit."""
+        """Adds a query by its last operator, its Emit."""
         self.roots[name] = self.number(installer, root)
         self._want(self.roots[name], _places(root, emit_needs(root)))
 
     def install(self) -> dict[str, InstalledOperator]:
-        """What is installed of each query's last operator."""
+        """Installs all queries; returns the installed last operator of each."""
         new = [number for number in sorted(self._asked, reverse=True) if self._read(number)]
         for number in reversed(new):
             self._made[number] = made = self._make(number)
@@ -81,7 +82,7 @@ class Batch:
             known[at] = known.get(at, NOTHING) | facets
 
     def _read(self, number: int) -> bool:
-        """Whether an operator is to be installed; then it asks for what it reads."""
+        """Whether an operator must be installed; then it requests its inputs."""
         if number not in self._wanted:
             return False
         wanted = self._wanted[number]
@@ -101,8 +102,8 @@ class Batch:
         return True
 
     def _make(self, number: int) -> InstalledOperator:
-        """Installs an operator: by the shape that one of its form had, if that stands over the same
-        ones.
+        """Installs an operator, with the shape of an earlier one of its form if the inputs are the
+        same.
         """
         asked = self._asked[number]
         installer, op, numbered, place, below = asked

@@ -1,18 +1,17 @@
-"""What queries have in common: operators by what they do, whatever is read of them.
+"""Finds common subexpressions: equal operators of queries, regardless of the columns that are read.
 
-An operator's *form* is its step over all variables of its inputs, and their forms; with its
-parameters and the numbers of its inputs it is one operator and has a *number*, however much its
-readers want of it: other columns, facets, forms of the result. What is installed of an operator has
-the columns of all its readers that came together, and each edge takes its own
-(``plan/install/batch``). So a newcomer reads what is there if that has all that it wants; else it
-has one of its own, since rows of state cannot get a column that they came without.
+An operator's *form* is its step over all variables of its inputs, and the forms of the inputs. With
+its parameters and the numbers of its inputs it is one operator and has a *number*, whatever its
+readers want: other columns, facets, result forms. An installed operator has the columns of all
+readers that were added together, and each edge selects its own (``batch_install``). A new query
+reads an existing operator if that has everything it wants. Otherwise it gets another one, since
+rows of state cannot get a column that they arrived without.
 
-What static data alone answer flows once, when it is read. So it is no newcomer's; what needs a row
-of a stream beside, a join, has it in its state, and is, and so does what keeps it for joins, an
-``Arrange``. A newcomer that wants more of that than is kept has another one made with both.
-A number lives as long as something is installed of its operator, or it is held (``shared``), a form
-as long as its numbers.
-Cost: two look-ups for each operator of each query.
+Rows of static data alone arrive once, when they are read, so a later query cannot read them. A join
+with a stream has them in its state, so it can be shared, and so can an arrangement of them
+(``Arrange``). A new query that wants more than the arrangement has gets another one with both. A
+number lives as long as an operator is installed, or as it is held (``shared_join_sides``), a form
+as long as its numbers. Cost: two lookups for each operator of each query.
 """
 
 from __future__ import annotations
@@ -32,11 +31,12 @@ Wanted = tuple[tuple[int, Facet], ...]
 
 @dataclass(eq=False, slots=True)
 class Form:
-    """What operators have in common that differ in parameters alone. ``once``: some of their rows
-    come when static data are read, and never again; ``keeps``: who comes later finds them here.
+    """The common part of operators that differ in parameters alone.
 
-    ``reads``: what each input is asked for where so much is wanted, ``shapes``: what was installed
-    then, and which variable each slot is. Both follow from the form; they are remembered.
+    ``once``: some of their rows arrive when static data are read, and never again. ``keeps``: they
+    keep rows that later queries can read. ``reads``: the needs of each input for these wanted
+    facets. ``shapes``: the installed shape for them, and the variable of each slot. Both are
+    caches.
     """
 
     key: Key
@@ -48,7 +48,7 @@ class Form:
 
 
 class Numbered(NamedTuple):
-    """An operator's number, its form, and what its member has beside inputs."""
+    """An operator's number, its form, and its member without inputs."""
 
     number: int
     form: Form
@@ -56,9 +56,7 @@ class Numbered(NamedTuple):
 
 
 class InstalledOperator(NamedTuple):
-    """What is installed of an operator in plan version ``version``; ``places``: which of its
-    variables each slot is.
-    """
+    """An operator installed in plan version ``version``; ``places``: the variable of each slot."""
 
     shape: Shape
     member: int
@@ -66,12 +64,12 @@ class InstalledOperator(NamedTuple):
     version: int
 
     def covers(self, wanted: Mapping[int, Facet]) -> bool:
-        """Whether rows have all these columns, and their texts."""
+        """Whether the rows have all these columns, and their texts."""
         slots = dict(zip(self.places, self.shape.layout.slots, strict=True))
         return all(at in slots and _has(slots[at], facets) for at, facets in wanted.items())
 
     def with_variables(self, variables: tuple[str, ...]) -> Installed:
-        """It as an operator of these variables."""
+        """Returns it as an operator of these variables."""
         return Installed(
             self.shape, self.member, tuple([variables[place] for place in self.places])
         )
@@ -79,8 +77,8 @@ class InstalledOperator(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """An operator that there is, and what is installed of it; ``held``: how often its number is
-    known beside that.
+    """An operator, and its installed versions; ``held``: the number of further holders of its
+    number.
     """
 
     key: Key
@@ -89,7 +87,9 @@ class Known:
     held: int = 0
 
     def find_covering(self, wanted: Mapping[int, Facet], version: int) -> InstalledOperator | None:
-        """What a query of this plan version may read, if anything."""
+        """Returns an installed operator that a query of this plan version may read, if there is
+        one.
+        """
         for made in self.made:
             stays = self.form.keeps or not self.form.once
             if made.covers(wanted) and (made.version == version or stays):
@@ -97,8 +97,9 @@ class Known:
         return None
 
     def widen(self, wanted: Mapping[int, Facet]) -> dict[int, Facet]:
-        """What is to be installed for a newcomer that wants this: of what is kept for whoever comes
-        also what others have of it, so that there are not many that have a part each.
+        """Returns the facets to install for a new query with these wanted facets.
+
+        For arrangements they include those of existing ones, to avoid many partial arrangements.
         """
         facets_by_place = dict(wanted)
         for made in self.made if self.form.keeps else ():
@@ -108,25 +109,25 @@ class Known:
 
 
 class CommonSubexpressions:
-    """The operators of all queries, by their numbers: those of inputs are lower."""
+    """The operators of all queries by number; inputs have lower numbers."""
 
     def __init__(self) -> None:
         self.known: dict[int, Known] = {}
         self._numbers: dict[Key, int] = {}
         self._forms: dict[Key, Form] = {}
         self._of: dict[tuple[int, int], list[int]] = {}  # by shape and member
-        self._kept = dict[object, int]()  # how much there is that keeps rows, by whose they are
+        self._kept = dict[object, int]()  # the number of arrangements for each operator
         self._next = 0
 
     def form(self, key: Key, once: bool, *, keeps: bool = False) -> Form:
-        """The form of this key."""
+        """Returns the form of this key."""
         form = self._forms.get(key)
         if form is None:
             form = self._forms[key] = Form(key, once, keeps)
         return form
 
     def number(self, form: Form, parameters: Key) -> int:
-        """The number of an operator of this form with these parameters, over these inputs."""
+        """Returns the number of an operator of this form with these parameters and inputs."""
         key = (form, *parameters)
         number = self._numbers.get(key)
         if number is None:
@@ -139,29 +140,29 @@ class CommonSubexpressions:
         return number
 
     def keeps(self, below: int) -> bool:
-        """Whether anything is known that keeps the rows of an operator."""
+        """Whether an arrangement of an operator's rows exists."""
         return below in self._kept
 
     def install(self, number: int, made: InstalledOperator) -> None:
-        """Notes what has been installed of an operator."""
+        """Registers an installed operator."""
         self.known[number].made.append(made)
         of = self._of.setdefault((id(made.shape), made.member), [])
         if number not in of:
             of.append(number)
 
     def forget(self, shape: Shape, member: int) -> None:
-        """Forgets what nobody uses any more."""
+        """Removes an operator that is no longer used."""
         for number in self._of.pop((id(shape), member), ()):
             known = self.known[number]
             known.made = [m for m in known.made if m.shape is not shape or m.member != member]
             self._drop(number, known)
 
     def hold(self, number: int) -> None:
-        """Keeps a number, whether anything is installed of its operator or not."""
+        """Holds a number, whether its operator is installed or not."""
         self.known[number].held += 1
 
     def release(self, number: int) -> None:
-        """Keeps it no more."""
+        """Releases a held number."""
         known = self.known[number]
         known.held -= 1
         self._drop(number, known)
@@ -180,6 +181,6 @@ class CommonSubexpressions:
 
 
 def _has(held: Facet, wanted: Facet) -> bool:
-    """Whether a slot has these facets: a text comes with its identity."""
+    """Whether a slot has these facets: a text includes its identity."""
     lacks = int(wanted) & ~int(held)
     return not lacks or (lacks == int(Facet.ID) and Facet.TEXT in held)

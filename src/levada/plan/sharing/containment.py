@@ -1,15 +1,15 @@
-"""Joins whose rows are among those of another query's join (STREAMREUSE, containment: what runs is
-used as it is, with a compensation on top).
+"""Uses a running join for queries whose rows are contained in it (STREAMREUSE, containment: the
+running join with a compensation on top).
 
     q1   ?x :p ?v . ?x :q ?z  FILTER(?v > 5)  over 10 s    leads a family
-    q2   .. FILTER(?v > 7)  over 5 s                       is in it: a pick of q1's join
-    q3   .. FILTER(?v > 3)                                 is not, and leads one of its own
+    q2   .. FILTER(?v > 7)  over 5 s                       belongs to it: a pick of q1's join
+    q3   .. FILTER(?v > 3)                                 does not, and leads a family of its own
 
-A family is a block (``plan/install/relax``) that is kept apart from all others that are alike, by
-the name of the query that led it: its join is relaxed, but to no more than its leader wants, so
-nothing that runs gets more rows when a query comes. What is contained is told by terms, bounds of
-numbers and lengths of windows; where that cannot be told, a query leads a family. Whatever is
-decided here, the pick gives exactly the rows of the query's own join.
+A family is a block (``relaxation``) that is separate from all other equal ones, by the name of the
+query that leads it. Its join is relaxed, but only to the demand of its leader, so running operators
+get no more rows when a query is added. Containment is decided by terms, bounds of numbers and
+lengths of windows. If these are not comparable, a query leads a family. In any case the pick
+returns exactly the rows of the query's own join.
 
 Cost of a query: linear in its operators, and in the families of its blocks.
 """
@@ -38,7 +38,7 @@ _EXACT = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", 
 
 @dataclass(slots=True)
 class _Family:
-    """The block of its leader, and how many blocks of queries read it."""
+    """The block of the leader, and the number of blocks that read it."""
 
     block: Block
     users: int = 0
@@ -46,13 +46,13 @@ class _Family:
 
 @dataclass(slots=True)
 class Families:
-    """The families of the queries that there are."""
+    """The families of all queries."""
 
     _alike: dict[Key, dict[str, _Family]] = field(default_factory=dict)
     _of: dict[str, list[tuple[Key, str]]] = field(default_factory=dict)
 
     def replace_blocks(self, name: str, installer: Installer, root: Op) -> Op:
-        """A query that comes, each of its blocks as a pick of its family's."""
+        """Returns an added query with each of its blocks as a pick of its family's."""
         by: dict[int, Op] = {}
         for block in blocks(root, installer.timing.member_of_rows, static=False):
             if not is_time_join(block.join):
@@ -62,7 +62,7 @@ class Families:
             leader = next((n for n, f in alike.items() if contains(f.block, block)), "")
             if not leader:
                 leader = name
-                while leader in alike:  # of one that has gone, whose family has others
+                while leader in alike:  # the name of a removed query whose family has other members
                     leader += "'"
                 alike[leader] = _Family(block)
             alike[leader].users += 1
@@ -72,7 +72,7 @@ class Families:
         return replace_operators(root, by, {}) if by else root
 
     def forget(self, name: str) -> None:
-        """A query that goes; a family ends with the last one that reads it."""
+        """Removes a query; a family ends with its last reader."""
         for key, leader in self._of.pop(name, ()):
             family = self._alike[key][leader]
             family.users -= 1
@@ -83,7 +83,7 @@ class Families:
 
 
 def _mark_family(op: Op, leader: str) -> Op:
-    """A relaxed join whose joins are this family's alone."""
+    """Returns a relaxed join whose joins belong to this family alone."""
     inputs = tuple([_mark_family(child, leader) for child in op.inputs])
     spec = op.spec
     if isinstance(spec, p.Join) and spec.relaxed:
@@ -92,7 +92,7 @@ def _mark_family(op: Op, leader: str) -> Op:
 
 
 def contains(whole: Block, part: Block) -> bool:
-    """Whether the rows of a block are surely among those of another that is alike."""
+    """Whether the rows of a block are certainly among those of another block of the same form."""
     wider, narrower = whole.wants, part.wants
     return (
         all(
@@ -109,7 +109,7 @@ def contains(whole: Block, part: Block) -> bool:
 
 
 def _implies(comparison: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether what satisfies one comparison surely satisfies another of the same variable.
+    """Whether one comparison of a variable certainly implies another.
 
     >>> five, seven = (Literal(n, XSD + "integer") for n in "57")
     >>> above, least = Function.GREATER, Function.GREATER_EQUAL
@@ -131,7 +131,7 @@ def _implies(comparison: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def _number(term: Term) -> Decimal | None:
-    """The value of an exact number."""
+    """Returns the value of an exact number."""
     if not isinstance(term, Literal) or term.datatype not in _EXACT:
         return None
     try:
@@ -141,7 +141,7 @@ def _number(term: Term) -> Decimal | None:
 
 
 def _covers(whole: Window, part: Window) -> bool:
-    """Whether a window is another one, or a shorter one at the same instants."""
+    """Whether a window covers another one: equal, or longer at the same instants."""
     return part.range <= whole.range and part.to >= whole.to and (
         replace(part, range=whole.range, to=whole.to) == whole
     )  # fmt: skip

@@ -1,17 +1,17 @@
-"""Joins over a count window by the numbers of its rows, so that queries whose windows hold other
-numbers of elements can share them (CQELS Cloud, C33; ``windows/numbers``).
+"""Joins rows of a count window by their numbers, so queries with windows of other lengths share the
+join (CQELS Cloud, C33).
 
     ?x :p :c . ?x :q ?z   in the last 100            Narrow  the last 100
                                                      Pick    ?0 = :c
     ?x :p ?0 . ?x :q ?z   by number                  Join    numbers joined by min and max
                                                      Numbered, Instants
 
-In the place of the changes of the window stand the stream's rows with their numbers; what is
-joined, filtered and computed from them is as it was, but that no row is taken back.
+The stream's rows with their numbers replace the changes of the window. Operators join, filter and
+compute them as before, but no row is taken back.
 
-Not so joined: windows that change with each m-th element only or count for each value, and what
-reads windows of several lengths or streams: there equal numbers are not equal instants. Cost:
-linear in the operators.
+This does not apply to windows that change with each m-th element only or count for each value, nor
+to operators that read windows of several lengths or streams: equal numbers are not equal instants
+there. Cost: linear in the operators.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from levada.plan.physical.partitioning import ALL
 
 
 class ByNumber(NamedTuple):
-    """A join by numbers, and when each number came."""
+    """A join by numbers, and the instants of the numbers."""
 
     join: Op
     instants: Op
 
 
 def numbers_of(window: int) -> int:
-    """As what the numbers of a count window's rows stand among the windows of an operator, and the
-    other way round.
+    """Returns the window number that represents the row numbers of a count window, or the reverse.
 
     >>> numbers_of(0), numbers_of(numbers_of(2))
     (-1, 2)
@@ -45,8 +44,9 @@ def numbers_of(window: int) -> int:
 
 
 def join_by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber | None:
-    """A join over one count window, or several that are equal, by the numbers of its rows; None: it
-    is no such join. ``windows``: the member of rows with the times of these windows.
+    """Returns a join over one count window, or several equal ones, by the numbers of its rows.
+
+    None: it is not such a join. ``windows`` returns the member of rows with times of these windows.
     """
     if not isinstance(op.spec, p.Join) or not op.weighted or not op.windows:
         return None
@@ -59,14 +59,14 @@ def join_by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNu
     rows, *others = _numbers_below(join)
     if any(other.inputs[0].spec != rows.inputs[0].spec for other in others):
         return None
-    if rows.stage >= op.stage:  # when numbers came is told to all partitions, which takes a stage
+    if rows.stage >= op.stage:  # the instants of numbers go to all partitions, which takes a stage
         return None
     instants = Op(p.Instants(), (rows,), (), rows.windows, rows.stage, (None,), HOME)
     return ByNumber(join, instants)
 
 
 def narrow_rows(join: Op, picked: Op, instants: Op) -> Op:
-    """The rows of a join over a count window, out of those that are picked of it by number."""
+    """Returns the rows of a join over a count window from rows that are picked by number."""
     return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))
 
 
@@ -78,7 +78,9 @@ def _is_one_window(member: Member, count: int) -> bool:
 
 
 def _with_numbers(op: Op, windows: tuple[int, int]) -> Op | None:
-    """An operator over rows with numbers in the place of their changes; None: it cannot be."""
+    """Returns an operator over numbered rows in place of their changes; None: it is not
+    possible.
+    """
     if op.windows == ():
         return op
     match op.spec:
@@ -99,7 +101,7 @@ def _with_numbers(op: Op, windows: tuple[int, int]) -> Op | None:
 
 
 def _numbers_below(op: Op) -> Iterator[Op]:
-    """The rows with numbers below a join."""
+    """Returns the numbered rows below a join."""
     if isinstance(op.spec, p.Numbered):
         yield op
         return

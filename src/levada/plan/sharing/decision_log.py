@@ -1,7 +1,8 @@
-"""What was chosen for queries when they came and went: a log, why some have joins of their own, in
-which region each stands. It is told (``explain --shared``), and nothing goes by it.
+"""Logs the choices for queries that were added and removed: reasons for separate joins, and
+regions. ``explain --shared`` shows it; nothing depends on it.
 
-Of each kind the last ``MOST`` are kept, so it does not grow with queries that come and go.
+The last ``MOST`` entries of each kind are kept, so the log does not grow with the number of
+queries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MOST = 200
 
 
 class Site(msgspec.Struct):
-    """Where a query stands, as ``plan.sharing.regions.operator_sites.Chosen``."""
+    """The site of a query, as ``plan.sharing.regions.operator_sites.Chosen``."""
 
     region: str
     site: str
@@ -28,7 +29,7 @@ class Site(msgspec.Struct):
 
 
 class Looked(msgspec.Struct):
-    """An order of joins that was looked at, as ``plan.sharing.pending_queries.Order``."""
+    """A considered join order, as ``plan.sharing.pending_queries.Order``."""
 
     order: str
     cost: float
@@ -36,8 +37,8 @@ class Looked(msgspec.Struct):
 
 
 class Kept(msgspec.Struct):
-    """What the file of a journal has: [plan version, what happened]; by query why it is apart,
-    where it stands, and which orders of its joins were looked at.
+    """The content of a journal's file: [plan version, event], and by query the reason for a
+    separate join, the site, and the considered join orders.
     """
 
     log: list[tuple[int, str]] = []
@@ -48,18 +49,18 @@ class Kept(msgspec.Struct):
 
 @dataclass(slots=True)
 class Journal:
-    """The journal of a topology. ``new``: there is something that its file has not."""
+    """The journal of a topology. ``new``: it has entries that its file lacks."""
 
     kept: Kept = field(default_factory=Kept)
     new: bool = False
 
     def record(self, version: int, what: str) -> None:
-        """What the plan of this version has changed."""
+        """Records an event of this plan version."""
         self.kept.log = [*self.kept.log, (version, what)][-MOST:]
         self.new = True
 
     def record_choice(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
-        """What was chosen for a query."""
+        """Records the choices for an added query."""
         if apart:
             self.kept.apart = _keep_latest(self.kept.apart, query, apart)
             self.record(version, f"{query} has a join of its own: {apart}")
@@ -72,7 +73,9 @@ class Journal:
             self.record(version, f"{query} stands in {chosen.site or 'all regions'}")
 
     def record_orders(self, version: int, query: str, orders: Sequence[Order]) -> None:
-        """Which orders of a query's joins were looked at; told where its own was not taken."""
+        """Records the considered join orders of a query; an event if its own order was
+        not chosen.
+        """
         considered = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
         self.kept.orders = _keep_latest(self.kept.orders, query, considered)
         self.new = True
@@ -81,7 +84,7 @@ class Journal:
                 self.record(version, f"{query} joins {one.order}, as that adds least")
 
     def remove_query(self, query: str) -> None:
-        """A query that has gone."""
+        """Drops the entries of a removed query."""
         kept = (self.kept.apart, self.kept.sites, self.kept.orders)
         self.new = self.new or any(query in entries for entries in kept)
         self.kept.orders.pop(query, None)
@@ -90,7 +93,7 @@ class Journal:
 
 
 def show_orders(orders: Mapping[str, Sequence[Looked]]) -> Iterator[str]:
-    """The orders of joins that were looked at, by query, in lines."""
+    """Yields lines with the considered join orders, by query."""
     yield from ("orders of joins",) if orders else ()
     for query, looked in orders.items():
         yield f"  {query}"

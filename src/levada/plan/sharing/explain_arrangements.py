@@ -1,5 +1,5 @@
-"""Which rows are kept once for several joins, and which joins read them where they are, for
-``explain --sharing`` and ``--shared``: static data, and sides of joins of streams.
+"""Explains arrangements for ``explain --sharing`` and ``--shared``: rows that are kept once, and
+the joins that read them. They are static data, and sides of joins of streams.
 
     kept once
       Arrange of (- <http://e/kind> -), graphs default
@@ -8,7 +8,7 @@
       ArrangeStream of http://e/s, (- <http://e/p> -)
         StreamJoin: a, d
 
-What is kept is told by the patterns that it is of. Cost: linear in the members.
+The kept rows are described by their patterns. Cost: linear in the members.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from levada.plan.topology.topology import Topology
 
 @frozen
 class Kept:
-    """Rows that are kept once: the operator that keeps them, the patterns that they are
-    ``of``; the joins that read them, each with its queries.
+    """Rows that are kept once: the operator that keeps them, and the patterns that they are ``of``.
+
+    ``readers``: the joins that read them, each with its queries.
     """
 
     operator: str
@@ -34,7 +35,7 @@ class Kept:
 
 
 def list_arrangements(topology: Topology) -> Iterator[Kept]:
-    """What is kept, and for whom."""
+    """Yields the arrangements with their readers."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     members = {(n, m.number): m for n, node in nodes.items() for m in node.members}
     readers: dict[At, dict[str, dict[str, None]]] = {}
@@ -60,7 +61,7 @@ def list_arrangements(topology: Topology) -> Iterator[Kept]:
 
 
 def _leaves(topology: Topology, at: At) -> Iterator[At]:
-    """The first operators below a member."""
+    """Returns the leaves below a member."""
     node = topology.nodes[at[0]]
     if not node.inputs:
         yield at
@@ -69,7 +70,7 @@ def _leaves(topology: Topology, at: At) -> Iterator[At]:
 
 
 def show_arrangements(arrangements: tuple[Kept, ...]) -> Iterator[str]:
-    """The lines of the text form."""
+    """Yields the lines of the text form."""
     yield from ("kept once",) if arrangements else ()
     for one in arrangements:
         yield f"  {one.operator} of {' with '.join(one.of)}"

@@ -1,11 +1,11 @@
-"""Why joins of queries are not one: what keeps a join from being shared at all, and what is
-different between those that nearly are the same.
+"""Explains why joins of queries are not shared: the obstacle of a join, and the differences between
+nearly equal joins.
 
-A join that could be shared is told by its *parts*: the patterns and scans below it, with a star
-where others may want another term, and the conditions that stay there. Those whose parts are mostly
-another's are its *candidates*, the nearest first, with what only one of both has. Names of
-variables are no part; where all parts are equal, they hang together by other variables or stand in
-windows that cannot be one.
+A join that could be shared is described by its *parts*: the patterns and scans below it, with a
+star where other queries may want another term, and the conditions that stay there. Its *candidates*
+are joins whose parts are mostly the same, the nearest first, with the parts that only one of both
+has. Variable names are not part of it. If all parts are equal, the joins differ in the variables
+that connect them, or in windows that cannot be one.
 
 Cost: the pairs of different joins, for ``explain`` alone.
 """
@@ -51,8 +51,9 @@ _NAME = re.compile(r"\?[\w.]+")
 
 @frozen
 class Candidate:
-    """Queries whose join is nearly that of another; what only its has, and what only theirs have:
-    nothing if the same parts hang together otherwise.
+    """Queries whose join is nearly that of another query, with the parts that only one of both has.
+
+    There are none if the same parts are connected in another way.
     """
 
     queries: tuple[str, ...]
@@ -61,19 +62,19 @@ class Candidate:
 
 
 def explain_no_join(root: Op) -> str:
-    """Why a query has no join that could be shared."""
+    """Returns why a query has no join that could be shared."""
     return next(_reasons(root, ""), NOTHING)
 
 
 def has_time_join(root: Op) -> bool:
-    """Whether a query has a join whose rows could be among those of another's, or the other way
-    round.
+    """Whether a query has a join whose rows could contain, or be contained in, those of another
+    query.
     """
     return is_time_join(root) or any(map(has_time_join, root.inputs))
 
 
 def _reasons(op: Op, outer: str) -> Iterator[str]:
-    """Why each join is none that could be shared; ``outer``: what is above says why."""
+    """Yields why each join cannot be shared; ``outer``: the reason of the operators above."""
     if isinstance(op.spec, p.Join):
         yield outer or _join_obstacle(op)
     if isinstance(op.spec, p.MultiwayJoin | p.LinkedJoin):
@@ -88,7 +89,7 @@ def _reasons(op: Op, outer: str) -> Iterator[str]:
 
 
 def _join_obstacle(op: Op) -> str:
-    """What of a join itself keeps it from being shared."""
+    """Returns why a join itself cannot be shared."""
     assert isinstance(op.spec, p.Join), "a join"
     if op.weighted or op.windows is None or op.spec.negative:
         return WEIGHTS
@@ -98,7 +99,7 @@ def _join_obstacle(op: Op) -> str:
 
 
 def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
-    """The joins of others that are nearly a query's, the nearest first."""
+    """Returns the joins of other queries that are nearly a query's, the nearest first."""
     query_keys = [key for key, _ in relaxations.of(name)]
     ranked = []
     for _, block in relaxations.of(name):
@@ -118,7 +119,7 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
 def _joins_of_others(
     relaxations: Relaxations,
 ) -> dict[object, tuple[Counter[str], tuple[str, ...]]]:
-    """The parts of each join, and the queries that have it."""
+    """Returns the parts of each join, and its queries."""
     joins: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
         for key, block in relaxations.of(name):
@@ -130,12 +131,12 @@ def _joins_of_others(
 
 
 def hide_names(expression: Expression) -> str:
-    """An expression without the names of its variables, which are no part of it."""
+    """Returns an expression without the names of its variables."""
     return _NAME.sub("?", show(expression))
 
 
 def parts(block: Block) -> Iterator[str]:
-    """The patterns and conditions of a join, as others may have them, too."""
+    """Yields the patterns and conditions of a join, as other queries may have them."""
     yield from _parts(block.relaxed)
     ranges = {test.range: test.order for test in block.tests}
     yield from (COMPARED[order] for order in ranges.values())
@@ -169,7 +170,7 @@ def _parts(op: Op) -> Iterator[str]:
 
 
 def _show_pattern(pattern: TriplePattern, lifted: Sequence[int]) -> str:
-    """A pattern, with a star where others may want another term."""
+    """Returns a pattern with a star where other queries may want another term."""
     places = [
         "*" if at in lifted else "-" if isinstance(term, Var) else str(term)
         for at, term in enumerate(pattern.positions)

@@ -1,6 +1,6 @@
-"""What queries share, told by operators: who uses what, which joins are relaxed, why others are
-not, which are nearly the same, which GROUP BYs fold rows together (``show_folded_rows``), and which
-static data are kept once (``kept/show``); for ``explain --sharing``.
+"""Explains what queries share, for ``explain --sharing``: operators with their users, relaxed
+joins, reasons against relaxation, nearly equal joins, GROUP BYs that aggregate rows together
+(``show_folded_rows``), and arrangements (``show_arrangements``).
 
     4 queries, sharing relax: 15 operators; apart they would be 23
     shared
@@ -19,8 +19,8 @@ static data are kept once (``kept/show``); for ``explain --sharing``.
         join of (- <http://e/p> *), (- <http://e/q> -): 3
         ..
 
-Operators are members of the topology's nodes, by the names that ``show`` gives these; the lattice
-is that of ``lattice/levels``.
+Operators are members of the topology's nodes, named as in ``print_topology``. The lattice is that
+of ``filter_tree``.
 """
 
 from __future__ import annotations
@@ -84,8 +84,10 @@ class Shared:
 
 @frozen
 class Picked:
-    """What queries pick of a relaxed join: the rows with these terms, of which these comparisons
-    and conditions are true, in these windows; "any" where they ask nothing that others ask.
+    """The rows that queries pick from a relaxed join: by terms, comparisons, conditions and
+    windows.
+
+    "any": they have no condition where other queries have one.
     """
 
     wants: tuple[str, ...]
@@ -94,8 +96,10 @@ class Picked:
 
 @frozen
 class Relaxed:
-    """A relaxed join, or what GROUP BYs read: its name; in what its queries differ, each with how
-    many there are; who picks what.
+    """A relaxed join, or the rows that GROUP BYs read, by name.
+
+    It has the kinds of differences between its queries with the number of values of each, and the
+    picks.
     """
 
     operator: str
@@ -105,14 +109,13 @@ class Relaxed:
 
 @frozen
 class Told:
-    """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
-    by query; ``candidates``: with whom these would share a join if it were a little
-    different; ``folded``: who folds rows together; ``kept``: which static data are kept once, and
-    who reads them there. ``ends``: when queries leave, of those that do;
-    ``lattice``: the joins that others could share, by level;
-    ``regions``: where queries stand, where there are regions. ``orders``: those of joins that were
-    looked at, by query; ``switches``: the instant (ms) up to which a query must have
-    reported that goes over to another order.
+    """The explanation: the numbers of operators, shared and apart.
+
+    ``not_relaxed``: reasons by query. ``candidates``: nearly equal joins by query. ``folded``:
+    shared aggregations. ``kept``: arrangements with their readers. ``ends``: the ends of queries
+    that have one. ``lattice``: the joins that others could share, by level. ``regions``: the sites
+    of queries. ``orders``: considered join orders by query. ``switches``: the instant (ms) up to
+    which a migrating query must have reported.
     """
 
     sharing: str
@@ -135,8 +138,10 @@ class Told:
 def describe_sharing(
     topology: Topology, roots: Mapping[str, Op], ends: Mapping[str, str] | None = None
 ) -> Told:
-    """What the queries of a topology share; ``roots``: each one's last operator, by name; ``ends``:
-    when those leave that do.
+    """Returns the explanation for a topology.
+
+    ``roots``: the last operator of each query, by name. ``ends``: the ends of queries that have
+    one.
     """
     nodes = describe(topology)
     members = [(node.name, member) for node in nodes for member in node.members]
@@ -170,7 +175,7 @@ def _shared_operator(name: str, member: SharedMember) -> Shared:
 
 
 def _why(topology: Topology, query: str, root: Op) -> str:
-    """Why no join of a query is relaxed."""
+    """Returns why no join of a query is relaxed."""
     if topology.sharing is Sharing.CONTAINMENT and has_time_join(root):
         return UNCONTAINED
     if topology.sharing is not Sharing.RELAX:
@@ -192,7 +197,7 @@ def _why(topology: Topology, query: str, root: Op) -> str:
 
 
 def _relaxed_joins(topology: Topology) -> Iterator[Relaxed]:
-    """The relaxed joins and sets, by their picks."""
+    """Yields the relaxed joins and sets with their picks."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     picks_by_source: dict[At, list[At]] = {}
     for number in nodes:
@@ -203,7 +208,7 @@ def _relaxed_joins(topology: Topology) -> Iterator[Relaxed]:
                 picks_by_source.setdefault(source, []).append((number, at))
     for (join, _), picks in picks_by_source.items():
         if topology.sharing is Sharing.CONTAINMENT and len(picks) == 1:
-            continue  # a family of its leader alone: nobody else has the join
+            continue  # a family of its leader alone: no other query has the join
         wants = [dict(_wants(topology, pick)) for pick in picks]
         kinds = sorted({kind for pick_wants in wants for kind in pick_wants})
         counts = {kind: len({pick_wants.get(kind, ANY) for pick_wants in wants}) for kind in kinds}
@@ -226,7 +231,7 @@ pattern's text, or of what ranges are.
 
 
 def _name_difference(kind: _Kind, kinds: Sequence[_Kind]) -> str:
-    """What queries differ in, as it is told."""
+    """Returns the name of a kind of difference between queries."""
     which, _, text = kind
     if which not in _INDEXED:
         return text
@@ -235,7 +240,7 @@ def _name_difference(kind: _Kind, kinds: Sequence[_Kind]) -> str:
 
 
 def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
-    """What a pick wants, by where that is told: a pattern, a column, all of them, times."""
+    """Yields the demand of a pick with its place: a pattern, a column, all columns, times."""
     node = topology.nodes[pick[0]]
     member, step = node.members[pick[1]], node.shape.step
     assert isinstance(step, Pick), "a pick"
@@ -259,7 +264,7 @@ def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
 
 
 def _condition(condition: Expression, member: Member) -> str:
-    """A condition with the member's constants."""
+    """Returns a condition with the member's constants."""
     text = re.sub(r"\?\d+", "?", show(condition))
     return re.sub(r"\$(\d+)", lambda m: str(member.constants[int(m[1])]), text)
 
@@ -269,7 +274,7 @@ def _short(term: Term | None) -> str:
 
 
 def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ...]) -> str:
-    """The text of the relaxed pattern at the end of a way."""
+    """Returns the text of the relaxed pattern at the end of a way."""
     for i in source[:-1]:
         node = topology.nodes[number]
         number, member = node.inputs[i], node.members[member].inputs[i]
@@ -282,7 +287,7 @@ def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ..
 
 
 def show_sharing(explanation: Told) -> str:
-    """The text form."""
+    """Returns the text form."""
     queries = "1 query" if explanation.queries == 1 else f"{explanation.queries} queries"
     head = f"{queries}, sharing {explanation.sharing}: {explanation.operators} operators"
     return "\n".join([f"{head}; apart they would be {explanation.apart}", *_lines(explanation)])

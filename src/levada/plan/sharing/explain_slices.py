@@ -1,5 +1,6 @@
-"""Which GROUP BYs fold rows once for all of them (``operators/group/slices``), for ``explain
---sharing``: what follows from the plan. Whether it pays is asked of the rows of each epoch.
+"""Explains shared folds for ``explain --sharing``: GROUP BYs that aggregate rows once for all of
+them (``operators/aggregation/slicing``), as they follow from the plan. The rows of each epoch
+decide whether it pays.
 
     folded once
       rows of Occur
@@ -7,8 +8,8 @@
         SUM in [RANGE PT8S STEP PT4S close [)], put together from slices: b
         COUNT, AVG in [RANGE PT9S STEP PT2S close [)]: c
 
-Windows that are put together from slices have these as their state, in common; where members differ
-in conditions on a number, from cells: slices of rows that the same members want.
+Windows that are put together from slices share these as their state. If members differ in
+conditions on a number, they are put together from cells: slices of rows that the same members want.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from levada.plan.topology.topology import Topology
 
 @frozen
 class Fold:
-    """A GROUP BY: its functions and windows, and the queries that have it; ``of_slices``: whether
-    its reports are put together from slices, which all of its function keep once; ``of_cells``:
-    from slices that are told apart by who wants them.
+    """A GROUP BY: its functions and windows, and its queries.
+
+    ``of_slices``: its reports are combined from slices, which all GROUP BYs of its function share.
+    ``of_cells``: slices are divided by the members that want them.
     """
 
     functions: tuple[str, ...]
@@ -40,16 +42,14 @@ class Fold:
 
 @frozen
 class Folded:
-    """The operator whose rows are folded once, and for whom."""
+    """The operator whose rows are aggregated once, with the GROUP BYs."""
 
     operator: str
     folds: tuple[Fold, ...]
 
 
 def list_folded_rows(topology: Topology) -> Iterator[Folded]:
-    """The GROUP BYs that fold rows together, by the operators whose rows these are. Seals the
-    topology.
-    """
+    """Yields the GROUP BYs that aggregate rows together, by operator. Seals the topology."""
     plan = topology.seal()
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     users = {(n, m.number): m.queries for n, node in nodes.items() for m in node.members}
@@ -67,7 +67,7 @@ def list_folded_rows(topology: Topology) -> Iterator[Folded]:
 def _folds(
     plan: Plan, reader: Reader, users: Mapping[At, tuple[str, ...]]
 ) -> Iterator[tuple[int, Fold]]:
-    """The members of a GROUP BY, each with the producer's member that it reads."""
+    """Yields the members of a GROUP BY, each with the producer's member that it reads."""
     panes = reader.panes
     functions = tuple([spec.function.value for spec in panes.step.aggregates])
     for at in np.flatnonzero(panes.alive).tolist():
@@ -81,7 +81,7 @@ def _folds(
 
 
 def show_folded_rows(folded_rows: tuple[Folded, ...]) -> Iterator[str]:
-    """The lines of the text form."""
+    """Yields the lines of the text form."""
     yield from ("folded once",) if folded_rows else ()
     for one in folded_rows:
         yield f"  rows of {one.operator}"

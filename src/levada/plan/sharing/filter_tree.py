@@ -1,5 +1,5 @@
-"""The joins of queries by level, as the filter tree of STREAMREUSE has them: what stands
-higher is common to all that is below it, so a newcomer's join is found by a way from the top.
+"""Shows the joins of queries by level, as the filter tree of STREAMREUSE: an upper level is common
+to everything below it, so the join of a new query is found on a way from the top.
 
     lattice
       http://e/s: 4 queries
@@ -12,16 +12,16 @@ higher is common to all that is below it, so a newcomer's join is found by a way
         rows grouped of (- <http://e/q> -): 1
           ..
 
-    sources       the streams, and whether static data
-    joins         the relaxed join, by the texts of its patterns, and of the conditions that all
-                  of its queries have; or what GROUP BYs read. Two of the same text hang together by
-                  other variables
-    conditions    the terms, comparisons and conditions that were taken out of it
-    windows       that of all its patterns, or one for each, in their order; rows that are grouped
-                  are told apart by none
+    sources       the streams, and whether there are static data
+    joins         the relaxed join, by the texts of its patterns, and of the conditions that all of
+                  its queries have; or the rows that GROUP BYs read. Two with equal text differ in
+                  the variables that connect them
+    conditions    the terms, comparisons and conditions that were lifted out of it
+    windows       the window of all its patterns, or one for each, in order; grouped rows have none
 
-Columns are no level: those of a join are the union of what its queries read. Whether a join is one
-with its neighbours follows from the mode and from who was there (``show_sharing``).
+Columns are not a level: those of a join are the union of the columns that its queries read. The
+sharing mode and the order of arrival decide whether joins with equal ways are one
+(``explain_sharing``).
 
 Cost: linear in the queries, for ``explain`` alone.
 """
@@ -52,9 +52,7 @@ ALL, EACH = "all rows", "each in its own windows"
 
 @frozen
 class Level:
-    """What some queries have in common at a level (``kind``), and what is below it: these are told
-    apart there.
-    """
+    """The common value of some queries at a level (``kind``), and the levels below."""
 
     kind: str
     text: str
@@ -64,9 +62,7 @@ class Level:
 
 @frozen
 class _Way:
-    """A join's way from the top: of each level by what it is told apart, and the parts of its
-    text.
-    """
+    """A join's way from the top: for each level its value and the parts of its text."""
 
     query: str
     steps: tuple[tuple[object, tuple[str, ...]], ...]
@@ -76,7 +72,7 @@ KINDS = ("sources", "joins", "conditions", "windows")
 
 
 def levels(relaxations: Relaxations) -> tuple[Level, ...]:
-    """The joins of all queries that others could share."""
+    """Returns the joins of all queries that others could share."""
     ways = []
     for name in relaxations.names:
         for key, block in relaxations.of(name):
@@ -97,7 +93,7 @@ def _branches(ways: Sequence[_Way], level: int) -> Iterator[Level]:
 
 
 def _text(level: int, ways: Sequence[tuple[str, ...]]) -> str:
-    """The parts that all ways have: what one lacks is none of their join."""
+    """Returns the parts that all ways have; other parts do not belong to their join."""
     first = ways[0]
     common = reduce(and_, map(Counter, ways)) if any(way != first for way in ways) else None
     parts = first if common is None else tuple(_common_parts(first, common))
@@ -126,7 +122,7 @@ def _steps(key: Key, block: Block) -> Iterator[tuple[object, tuple[str, ...]]]:
 
 
 def _windows(block: Block) -> Iterator[str]:
-    """The window of all patterns, or that of each; of a count window by numbers that of these."""
+    """Yields the window of all patterns, or of each; a numbered count window shows its numbers."""
     windows = block.wants.windows
     if len(windows) > 1 and block.leaves:
         windows = tuple([windows[at] for at in block.leaves])
@@ -134,7 +130,7 @@ def _windows(block: Block) -> Iterator[str]:
 
 
 def _streams(op: Op) -> Iterator[str]:
-    """The streams that are read below, from left to right."""
+    """Returns the streams that are read below, from left to right."""
     stream = getattr(op.spec, "stream", None)
     if stream:
         yield stream
@@ -143,7 +139,7 @@ def _streams(op: Op) -> Iterator[str]:
 
 
 def _conditions(wants: BlockDemand) -> Iterator[str]:
-    """What is wanted by terms, by ranges and otherwise."""
+    """Yields the demand by terms, by ranges and by other conditions."""
     yield from (" or ".join(map(str, terms)) for _, terms in wants.terms)
     for _, function, term, _ in wants.tests:
         yield f"{function.value} {term.lexical if isinstance(term, Literal) else term}"
@@ -151,7 +147,7 @@ def _conditions(wants: BlockDemand) -> Iterator[str]:
 
 
 def show_levels(levels: Sequence[Level]) -> Iterator[str]:
-    """The lines of the text form, with the first of many."""
+    """Yields the lines of the text form, with the first of many."""
     if levels:
         yield "lattice"
     yield from _lines(levels, 1)

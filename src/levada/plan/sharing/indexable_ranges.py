@@ -1,16 +1,16 @@
-"""Which comparisons an index can tell: a variable against a constant, by an order of values.
+"""Finds the comparisons that an index can evaluate: a variable with a constant, by an order of
+values.
 
     value    ``<``, ``>``, ``<=``, ``>=``, ``=`` with a number, or an instant that has a time zone
     string   ``?v < "m"``: plain strings, by their characters
     tagged   ``STRSTARTS(?v, "a")``: those with a language, too
-    str      ``STR(?v) < "m"``, ``STRSTARTS(STR(?v), "a")``: what STR() makes of any term
-    date     ``<`` and the like with an xsd:date without a time zone
+    str      ``STR(?v) < "m"``, ``STRSTARTS(STR(?v), "a")``: the result of STR() for any term
+    date     ``<`` and similar with an xsd:date without a time zone
     local    .. with an xsd:dateTime without one
 
-What starts with "a" lies between "a" and whatever is behind all that starts so: a range. What
-REGEX finds by "^a" starts with it, too, so few are asked. Other functions (CONTAINS) and other
-constants (languages, durations, dates with a zone against dates without) say nothing that an order
-tells.
+The strings that start with "a" are the range from "a" up to the first string after them. Strings
+that match REGEX with "^a" start with it, too, so few are tested. Other functions (CONTAINS) and
+other constants (languages, durations, dates with a zone against dates without) have no such order.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RangePredicate(NamedTuple):
 
 
 def range_of_condition(part: Expression) -> RangePredicate | None:
-    """A part of a condition as such, if it is one."""
+    """Returns a part of a condition as a range, if it is one."""
     match part:
         case Call(_, (Const(), Const())):
             return None
@@ -68,8 +68,9 @@ def range_of_condition(part: Expression) -> RangePredicate | None:
 
 
 def necessary_range(part: Expression) -> RangePredicate | None:
-    """What is true wherever a part of a condition is, where that can be told: that a text starts
-    with the plain letters with which a regular expression begins.
+    """Returns a range that a part of a condition implies, if there is one.
+
+    A REGEX that begins with plain letters implies a STRSTARTS with these.
     """
     match part:
         case Call(Function.REGEX, (of, Const(Literal() as term))) if _plain(term):
@@ -92,7 +93,9 @@ def _comparison_range(
 
 
 def _order(term: Literal) -> Order | None:
-    """The order in which values are compared with a constant; None: none that tells all."""
+    """Returns the order in which values are compared with a constant; None: there is none for all
+    values.
+    """
     if _plain(term):
         return Order.STRING
     if term.datatype == XSD + "dateTime" and not _ZONED.search(term.lexical):

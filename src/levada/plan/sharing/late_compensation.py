@@ -1,17 +1,16 @@
-"""Picks above reports: what several queries pick of a relaxed join is reported once.
+"""Moves picks above reports: rows that several queries pick from a relaxed join are reported once.
 
-    Emit <- Report <- Pick <- Join    from the join on each row once for each query that wants it
-    Emit <- Pick <- Report <- Join    once, up to where it is shown
+    Emit <- Report <- Pick <- Join    from the join on, each row once for each query that wants it
+    Emit <- Pick <- Report <- Join    once, up to the results
 
-A condition commutes with the report of rows that only come: a row is the query's at each report at
-which it counts, or at none. So queries that report alike (windows, policy, start) have one report,
-which remembers a row as long as any of them wants it (``operators/border/reported_once``), and with
-it what the pick tells it by. What is picked then goes as (row, cell) into the results, where a cell
-is what the same queries want (CQELS Cloud, C32 and C56: a row goes along with the set of those who
-want it).
+A condition commutes with the report of rows that are only added: a row belongs to the query at each
+report at which it counts, or at none. So queries with equal reports (windows, policy, start) have
+one report. It keeps a row as long as any of them wants it, with the columns of their conditions.
+Picked rows then go into the results as (row, cell), where a cell is the set of queries that want it
+(CQELS Cloud, C32 and C56).
 
-Where picks tell by one range: by terms alone hardly any row is several queries'; what no index
-tells would be asked anew at each report.
+This applies to picks by one range. With terms alone few rows belong to several queries, and other
+conditions would be evaluated again at each report.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from levada.plan.physical.operators import Op
 
 
 def share_report(op: Op, below: Op) -> Op | None:
-    """A report of rows that are picked, over these rows, as rows that are picked of a report; None
-    where picks stay below. ``below``: its input.
+    """Returns a report of picked rows as picked rows of a report; None: the pick stays below.
+
+    ``below``: the input of the report.
     """
     names = []
     while isinstance(below.spec, p.Rename):
@@ -49,5 +49,5 @@ def share_report(op: Op, below: Op) -> Op | None:
 
 
 def _is_indexed(pick: p.Pick) -> bool:
-    """Whether rows are told by an index, and queries may want the same ones."""
+    """Whether an index finds the rows, and queries may want the same ones."""
     return len({test.range for test in pick.tests}) == 1 and not pick.rest

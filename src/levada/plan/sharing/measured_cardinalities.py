@@ -1,5 +1,5 @@
-"""How many rows parts and joins have for each element of the streams, as measured of late: what the
-order of joins goes by (``plan/sharing/join_orders``). No result depends on it.
+"""Measures the rows of parts and joins for each element of the streams, the input of join orders
+(``plan/sharing/join_orders``). No result depends on it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ LEAST = register(f"{__name__}.LEAST", 1000)
 
 @dataclass(slots=True)
 class Flows:
-    """The rows of members, each with the elements that came meanwhile."""
+    """The rows of members, each with the elements that arrived meanwhile."""
 
     counts: dict[At, tuple[int, int]] = field(default_factory=dict)
 
     def observe(self, flows: Mapping[str, Sequence[int]]) -> None:
-        """What a manifest says.
+        """Records the counts of a manifest.
 
         >>> flows = Flows()
         >>> flows.observe({"7 0": [50, 1000], "8 3": [1, 10]})
@@ -34,6 +34,6 @@ class Flows:
             self.counts[node, member] = rows, elements
 
     def rate(self, at: At) -> float | None:
-        """The rows of a member for each element; None: too little is known."""
+        """Returns the rows of a member for each element; None: too few elements were measured."""
         rows, elements = self.counts.get(at, (0, 0))
         return rows / elements if elements >= LEAST else None

@@ -1,6 +1,7 @@
-"""Which literals are numbers by what is written: ``"x"^^xsd:integer`` and ``"300"^^xsd:byte`` are
-none, though their datatypes are of numbers. Such a literal equals the same term, which its text
-tells and no value.
+"""Recognizes literals that are numbers by their lexical form.
+
+``"x"^^xsd:integer`` and ``"300"^^xsd:byte`` are not numbers, though they have numeric datatypes.
+Such a literal equals the same term, by its text and not by a value.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FORMS = {
 
 
 def is_number(of: Literal) -> bool:
-    """Whether a literal is a number, of one of these datatypes.
+    """Whether a literal is a number of a numeric datatype.
 
     >>> [is_number(Literal(text, XSD + "byte")) for text in ("-128", "+7", "128", "1e2", "")]
     [True, True, False, False, False]

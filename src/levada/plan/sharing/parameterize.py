@@ -1,29 +1,28 @@
-"""Lifting: what queries may differ in below a join, taken out of it.
+"""Lifts the possible differences between queries out of the operators below a join.
 
     ?x :p :c . ?x :q ?z           ?x :p ?0 . ?x :q ?z          ?0 = :c
     { ?x :p ?v FILTER(?v > 5) }   { ?x :p ?v }                 ?v > 5
     FILTER(?y = :a)               -                            ?y = :a
 
-A pattern's subject or object becomes a variable: one of its own, or that of the same term in
-another pattern, so that joins above compare the two and no rows of two queries' terms meet where
-each query has one term in both. A condition below the join is taken out part by part:
+A pattern's subject or object becomes a variable: a new one, or that of the same term in another
+pattern. In the latter case joins above compare the two, so no rows of two queries' terms meet if
+each query has one term in both. A condition below the join is lifted part by part:
 
-    range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: told by an order of
-             values (``told/within``)
-    key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``, told by identity, since
-             nothing else equals these; ``IN`` with integers of an integer column, which has one
-             text for each value
-    rest     any other form; told by asking it of the rows that an index finds, but for lists of
-             values, which are points of it at run time (``operators/rows/told/lists``)
+    range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: by an order of values
+             (``indexable_ranges``)
+    key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``: by identity, since nothing
+             else equals these; ``IN`` with integers of an integer column, which has one text for
+             each value
+    rest     any other form: evaluated on the rows that an index finds, except for lists of values,
+             which are points of it at run time (``operators/rows/list_keys``)
 
-What a condition says of a row is the same above the joins if its variables are always bound: what
-is not joins with any value, and has that above. So whose are not stays where it is, as does what
-goes by chance or the time, what only says that something is bound, and what is of static rows
-that a join keeps for itself, or of the keys by which others are kept.
-Columns of tuples may be
-NULL: what is NULL joins with nothing. On the way up each part keeps the names that its variables
-have there, for which projections keep all that there is below: what queries ask of it or not, the
-join is the same.
+A condition has the same value above the joins if its variables are always bound: an unbound
+variable joins with any value and has that value above. Conditions on other variables stay in place.
+So do conditions that depend on chance or time, tests that a variable is bound, and conditions on
+static rows of a join without an arrangement, or on the keys of an arrangement. Columns of tuples
+may be NULL, and NULL joins with nothing. On the way up each part uses the names that its variables
+have there, and projections keep all variables below: the join is the same whether queries read them
+or not.
 """
 
 from __future__ import annotations
@@ -65,9 +64,10 @@ _KEY = "key"
 
 @dataclass(slots=True)
 class Lifted:
-    """A key (``terms``) or a range (``tests`` by an ``order``): the name of its variable where the
-    walk has come to, and where a key was lifted of a pattern; or a part of another form (``rest``),
-    likewise.
+    """A lifted key (``terms``), a range (``tests`` by an ``order``), or another condition
+    (``rest``).
+
+    It has the current name of its variable, and for a key the place in the pattern.
     """
 
     name: str = ""
@@ -78,7 +78,7 @@ class Lifted:
     rest: Expression | None = None
 
     def rename_variables(self, names: Mapping[str, str]) -> None:
-        """Its variables have other names from here on."""
+        """Renames its variables from here on."""
         self.name = names.get(self.name, self.name)
         if self.rest is not None:
             self.rest = _rename_condition(self.rest, names)
@@ -86,10 +86,12 @@ class Lifted:
 
 @dataclass(slots=True)
 class Parameterizer:
-    """The walk through one block; ``windows``: of its rows. ``lifted``: what has been lifted.
-    ``joined``: below a join, where terms of patterns are, too, and conditions of any form.
-    ``static``: whether static rows that a join reads where they are kept may be others, too. While
-    those of one are walked through, ``keys_of_static`` are the variables by which they are kept.
+    """The walk through one block; ``windows``: the windows of its rows. ``lifted``: the lifted
+    parts.
+
+    ``joined``: below a join, where patterns have terms and conditions any form. ``static``: static
+    rows that a join reads from an arrangement may differ, too. ``keys_of_static``: the keys of the
+    arrangement whose rows are being walked.
     """
 
     windows: tuple[int, ...]
@@ -100,9 +102,11 @@ class Parameterizer:
     keys_of_static: frozenset[str] | None = None
 
     def lift(self, op: Op, way: tuple[int, ...]) -> Op:
-        """The operator with what is below it lifted; ``way``: the inputs that lead to it. Static
-        rows come once, so that a newcomer would not find those that nobody wanted before, unless
-        they are kept where they come again for it (``RelaxedStatic``).
+        """Returns the operator with the operators below lifted; ``way``: the inputs that lead to
+        it.
+
+        Static rows arrive once, so a new query would not find rows that no query wanted before.
+        They are lifted only in an arrangement to which they can be added (``RelaxedStatic``).
         """
         if not op.windows and self.keys_of_static is None:
             return op
@@ -129,23 +133,23 @@ class Parameterizer:
 
     @property
     def keys(self) -> list[Lifted]:
-        """Those that are keys."""
+        """The lifted keys."""
         return [one for one in self.lifted if one.terms]
 
     @property
     def ranges(self) -> list[Lifted]:
-        """Those that are ranges."""
+        """The lifted ranges."""
         return [one for one in self.lifted if one.tests]
 
     @property
     def rest(self) -> list[Expression]:
-        """The parts of conditions that are neither."""
+        """The lifted conditions that are neither."""
         return [one.rest for one in self.lifted if one.rest is not None]
 
     def _pattern(
         self, op: Op, spec: p.Match, pattern: TriplePattern, way: tuple[int, ...]
     ) -> Op:  # fmt: skip
-        """A pattern with variables in the place of its subject and object, where they are terms."""
+        """Returns a pattern with variables in place of the terms of its subject and object."""
         places = list(pattern.positions)
         lifted = tuple([at for at in _ENDS if not isinstance(places[at], Var)])
         if not lifted:
@@ -162,7 +166,7 @@ class Parameterizer:
         return replace(op, spec=relaxed, variables=names)
 
     def _select_all(self, op: Op, spec: p.Select, pattern: TriplePattern) -> Op:
-        """The same over all triples of a stream, of which those that nobody wants go no further."""
+        """Returns the pattern over all triples of a stream; unwanted ones are dropped there."""
         places = list(pattern.positions)
         for at in _ENDS:
             term = places[at]
@@ -173,14 +177,14 @@ class Parameterizer:
         return replace(op, spec=replace(spec, pattern=TriplePattern(*places)), variables=names)
 
     def _same(self, term: Term, way: tuple[int, ...], taken: Sequence[str]) -> str:
-        """The variable, but for those ``taken``, that stands for a term in another pattern."""
+        """Returns the variable of the same term in another pattern, unless it is ``taken``."""
         for one in self.lifted:
             if one.terms == (term,) and one.source[:-1] not in ((), way) and one.name not in taken:
                 return one.name
         return ""
 
     def _rename(self, op: Op, sources: tuple[str, ...], way: tuple[int, ...]) -> Op:
-        """A projection, which keeps all that is below it; it is no step of the way."""
+        """Returns a projection that keeps all variables below; it is not a step of the way."""
         first = len(self.lifted)
         child = self.lift(op.inputs[0], way)
         hidden = {v: self._hidden_name(v) for v in child.variables if v not in sources}
@@ -195,8 +199,10 @@ class Parameterizer:
         return replace(op, spec=spec, inputs=(child,), variables=names, typed=typed)
 
     def _hidden_name(self, name: str) -> str:
-        """The name above of a variable that a projection does not have: no query has such a one,
-        nor has a scan, whose own hidden columns are no more the same on two sides than others.
+        """Returns the name above of a variable that a projection hides.
+
+        No query has such a name. A scan does not either: its own hidden columns differ on both
+        sides of a join.
         """
         lifted = name.startswith(".") and any(one.name == name for one in self.lifted)
         if lifted or name.startswith(".."):
@@ -205,8 +211,8 @@ class Parameterizer:
         return f"..h{self.hidden}"
 
     def _filters(self, op: Op, way: tuple[int, ...]) -> Op:
-        """Conditions, one over the other, without those that can be lifted; of which nothing is
-        left are no step of the way.
+        """Lifts conditions over one another; filters without remaining conditions are not a step of
+        the way.
         """
         lifted: _Told = {}
         rest: list[Expression] = []
@@ -239,7 +245,7 @@ class Parameterizer:
         return _with_inputs(op, (rows,), _new_variables(rows, child), kept)
 
     def _join(self, op: Op, spec: p.Join, way: tuple[int, ...]) -> Op:
-        """A join, by whose windows picks tell their own."""
+        """Returns a relaxed join, whose windows the picks decide."""
         at = static_side(op) if self.static else -1
         at = at if at >= 0 and _is_static_pattern(op.inputs[at]) else -1
         inputs = tuple([
@@ -258,8 +264,9 @@ class Parameterizer:
         return with_relaxed_static(relaxed, at) if lifted else relaxed
 
     def _lift_static(self, op: Op, join: p.Join, way: tuple[int, ...]) -> Op:
-        """The static side of a join; what is said of its keys stays, since those are told by
-        identity alone where they are kept.
+        """Lifts the static side of a join, except for conditions on its keys.
+
+        An arrangement knows only the identities of keys.
         """
         self.keys_of_static = frozenset(join.keys)
         lifted = self.lift(op, way)
@@ -267,7 +274,7 @@ class Parameterizer:
         return lifted
 
     def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
-        """A set, whose rows are told apart by all that they have."""
+        """Returns a set, whose rows are distinguished by all columns."""
         child = self.lift(op.inputs[0], (*way, 0))
         return _with_inputs(
             op, (child,), _new_variables(child, op.inputs[0]), replace(spec, relaxed=True)
@@ -275,14 +282,14 @@ class Parameterizer:
 
 
 def is_time_join(op: Op) -> bool:
-    """Whether this is a join of rows that count by their times, with a key."""
+    """Whether this is a join with a key, of rows that count by their times."""
     if not isinstance(op.spec, p.Join) or op.weighted or not op.windows:
         return False
     return bool(op.spec.keys) and not op.spec.negative
 
 
 def _is_static_pattern(op: Op) -> bool:
-    """Whether this is a static pattern with conditions or without."""
+    """Whether this is a static pattern, with or without conditions."""
     while isinstance(op.spec, p.Filter) and op.spec.draw is None:
         (op,) = op.inputs
     return isinstance(op.spec, p.Match) and op.spec.stream is None and not op.weighted
@@ -294,7 +301,7 @@ def makes_set(op: Op) -> bool:
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """The parts of a condition that must all be true."""
+    """Returns the parts of a condition that must all be true."""
     if isinstance(condition, Call) and condition.function is Function.AND:
         for arg in condition.args:
             yield from conjuncts(arg)
@@ -307,7 +314,7 @@ _Told = dict[tuple[str, str], Lifted]
 
 
 def _lift_condition(part: Expression, rows: Op, lifted: _Told, *, any_order: bool) -> bool:
-    """Takes a part of a condition over these rows up, if an index tells it."""
+    """Lifts a part of a condition over these rows, if an index can evaluate it."""
     return _lift_range(range_of_condition(part), rows, lifted, any_order=any_order) or _lift_key(
         part, rows, lifted
     )
@@ -316,7 +323,7 @@ def _lift_condition(part: Expression, rows: Op, lifted: _Told, *, any_order: boo
 def _lift_range(
     predicate: RangePredicate | None, rows: Op, lifted: _Told, *, any_order: bool
 ) -> bool:
-    """As a range; ``any_order``: not by values alone."""
+    """Lifts a range; ``any_order``: orders other than by value are allowed."""
     if predicate is None or predicate.name not in rows.variables or _may_lack(rows, predicate.name):
         return False
     if predicate.order is not Order.VALUE and (not any_order or predicate.name in rows.typed):
@@ -329,7 +336,7 @@ def _lift_range(
 
 
 def _lift_key(part: Expression, rows: Op, lifted: _Told) -> bool:
-    """As a key."""
+    """Lifts a key."""
     match part:
         case Call(function, (Const(term), Var(name))) if function in TURNED:
             return _lift_key(Call(TURNED[function], (Var(name), Const(term))), rows, lifted)
@@ -349,7 +356,7 @@ def _lift_key(part: Expression, rows: Op, lifted: _Told) -> bool:
 
 
 def _add_key(name: str, terms: tuple[Term, ...], lifted: _Told) -> bool:
-    """Takes a key up, if its variable has none yet."""
+    """Adds a key if its variable has none yet."""
     if (name, _KEY) in lifted or not terms:
         return False
     lifted[name, _KEY] = Lifted(name, tuple(dict.fromkeys(terms)))
@@ -357,7 +364,7 @@ def _add_key(name: str, terms: tuple[Term, ...], lifted: _Told) -> bool:
 
 
 def _stays_true(part: Expression, rows: Op) -> bool:
-    """Whether what a part says of a row is the same above the joins, and worth asking there."""
+    """Whether a part has the same value above the joins, and is worth evaluating there."""
     names = {*variables(part)}
     if not names or calls(part, _PLACED) or (isinstance(part, Call) and part.function in _ALWAYS):
         return False
@@ -377,8 +384,9 @@ def _rename_condition(expression: Expression, names: Mapping[str, str]) -> Expre
 
 
 def _may_lack(rows: Op, name: str) -> bool:
-    """Whether a variable may be unbound where a join takes it for equal to any value: columns of
-    tuples may be NULL, and join with nothing then.
+    """Whether a variable may be unbound where a join treats it as equal to any value.
+
+    Columns of tuples may be NULL, which joins with nothing.
     """
     return name in rows.maybe and not column_type(rows, name)
 
@@ -388,14 +396,14 @@ def _is_integer(term: Term) -> bool:
 
 
 def _new_variables(child: Op, before: Op) -> tuple[str, ...]:
-    """The variables that an input has more than it had."""
+    """Returns the variables that an input has gained."""
     return tuple([v for v in child.variables if v not in before.variables])
 
 
 def _with_inputs(
     op: Op, inputs: tuple[Op, ...], new: tuple[str, ...], spec: p.Spec | None = None
 ) -> Op:
-    """The operator over other inputs, which have these variables more."""
+    """Returns the operator over other inputs, with these additional variables."""
     same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
     if same and spec is None:
         return op

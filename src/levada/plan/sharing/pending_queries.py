@@ -1,6 +1,6 @@
-"""Queries that come, before they are fitted in: their operators in the order of joins that each has
-by itself, then in the one that adds least to what runs and comes with them
-(``plan/sharing/join_orders``). A query is lowered anew only if its order is another.
+"""Prepares added queries before they are installed: their operators in each query's own join order,
+then in the order that adds the least cost to running and added queries
+(``plan/sharing/join_orders``). A query is lowered again only if its order changes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from levada.plan.sharing.join_orders.running_subjoins import Asked, RunningSubjo
 
 @frozen
 class Newcomer:
-    """A query that is to be fitted in: its last operator, the orders of its joins, and how it is
-    lowered with others.
+    """A query to be installed: its last operator, the orders of its joins, and a function that
+    lowers it with other orders.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Newcomer:
 
     @property
     def order_request(self) -> Asked:
-        """As who asks for an order."""
+        """The request for a join order."""
         return Asked(self.name, self.installer, self.orders.conjunctions)
 
 
 def settings_of(
     query: Query, start: int, empty_reports: bool, made: int, until: int
 ) -> QuerySettings:
-    """What is to be known of a query beside its operators; ``made``: the version of its plan."""
+    """Returns the settings of a query beside its operators; ``made``: the version of its plan."""
     streams = tuple(dict.fromkeys(w.stream for w in query.windows))
     return QuerySettings(
         query.form, query.output, query.variables, query.template, streams, start, empty_reports,
@@ -49,14 +49,14 @@ def settings_of(
 
 
 def with_orders(manner: QuerySettings, orders: Orders) -> QuerySettings:
-    """What is to be known of a query that is joined in these orders."""
+    """Returns the settings of a query with these join orders."""
     return replace(manner, order=order_of(orders.units)) if orders.units else manner
 
 
 @frozen
 class Order:
-    """An order of joins that was looked at for a query: the parts in it, what it adds (ns for each
-    element of the streams), and whether it was chosen.
+    """A considered join order of a query: its text, the cost that it adds (ns for each element of
+    the streams), and whether it was chosen.
     """
 
     order: str
@@ -67,7 +67,7 @@ class Order:
 def order_queries(
     newcomers: Sequence[Newcomer], known: RunningSubjoins
 ) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
-    """The queries, each in its order; what is told of those that were looked at."""
+    """Returns the queries, each with its join order, and the considered orders."""
     chosen = known.choose([one.order_request for one in newcomers])
     known.commit_choices()
     ordered: list[Newcomer] = []
@@ -101,7 +101,7 @@ def _considered_orders(
 
 
 def show_order(conjunction: Conjunction, tree: Tree) -> str:
-    """An order as a text.
+    """Returns an order as a text.
 
     ((?x :p ?y, ?y :q ?z), ?z :r ?u)
     """

@@ -1,4 +1,4 @@
-"""Joins whose rows have times for each of their patterns, so that queries which read these in one
+"""Gives rows of joins times for each of their patterns, so queries that read the patterns in one
 window share a join with queries that read them in several (CQELS Cloud, shared joins).
 
     WINDOW :w { ?x :p ?y . ?x :q ?z }                       ByWindow   both times are of :w
@@ -6,14 +6,14 @@ window share a join with queries that read them in several (CQELS Cloud, shared 
     WINDOW :u { ?x :p ?y } WINDOW :v { ?x :q ?z }             Pick     those of :u and of :v
     for both                                                    Join   times of both patterns
 
-A row counts in a window exactly where each of its triples does: from the latest that one enters to
-the first that one leaves. So it is all the same whether the times of a window are put together
-where rows meet, or where a query has its own; and what reports rows need not have them together.
+A row counts in a window exactly while each of its triples does: from the latest entry to the first
+exit. So the times of a window can be combined in the join or in the query. Report operators do not
+need them combined.
 
-A *leaf* is a pattern or a scan. The times of a leaf are those of a window of its own, which stands
-for the window that it is read in. Not for windows in which rows count by more than
-their times, merges of windows, and what is computed of the time of joined rows. Cost: linear in the
-operators.
+A *leaf* is a pattern or a scan. The times of a leaf are those of a window of its own, which
+represents the window of the leaf. This does not apply to windows in which rows count by more than
+their times, to merges of windows, and to values computed from the time of joined rows. Cost: linear
+in the operators.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from levada.core.expressions import Expression, Function, calls
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 
-_LEAF = 1 << 20  # a query has not so many windows
+_LEAF = 1 << 20  # more than the windows of any query
 _TIMES = frozenset((Function.EVENT_TIME,))
 
 
 def of_leaf(window: int, leaf: int) -> int:
-    """As what the window of a leaf, by its number, stands among the windows of an operator.
+    """Returns the window number that represents the window of a leaf.
 
     >>> window_of(of_leaf(3, 0)), window_of(of_leaf(3, 1)), of_leaf(3, 0) == of_leaf(3, 1)
     (3, 3, False)
@@ -40,7 +40,8 @@ def of_leaf(window: int, leaf: int) -> int:
 
 
 def window_of(window: int) -> int:
-    """The query's window for which one of an operator stands: of most it is that one.
+    """Returns the query's window that an operator's window number represents; mostly the same
+    number.
 
     >>> window_of(3), window_of(-1)
     (3, -1)
@@ -49,8 +50,9 @@ def window_of(window: int) -> int:
 
 
 def with_leaf_times(join: Op) -> Op | None:
-    """A join of rows with times of each leaf, from left to right; None: it cannot be. Of a relaxed
-    one picks have a window for each leaf.
+    """Returns a join of rows with times of each leaf, from left to right; None: it is not possible.
+
+    The picks of a relaxed join have a window for each leaf.
     """
     return _number_leaves(join, count())
 
@@ -78,7 +80,7 @@ def _number_leaves(op: Op, leaves: Iterator[int]) -> Op | None:
 
 
 def _goes_by_each(op: Op, leaves: int) -> bool:
-    """Whether an operator over so many leaves does the same with the times of each."""
+    """Whether an operator over so many leaves treats the times of each alike."""
     match op.spec:
         case p.Join(negative=False) | p.Rename():
             return True
@@ -95,13 +97,13 @@ def _timed(said: Expression) -> bool:
 
 
 def merge_leaf_times(join: Op, picked: Op) -> Op:
-    """The rows of a join, out of those that are picked of it with times of each leaf."""
+    """Combines the leaf times of picked rows into the times of a join's windows."""
     return replace(join, spec=p.ByWindow(), inputs=(picked,), exchange=(None,))
 
 
 def as_reported(op: Op, rows: Op) -> Op:
-    """The rows that an operator reads, without what puts their times together where it asks of each
-    time when it counts.
+    """Returns the rows that an operator reads, without the combination of times if it is not
+    needed.
     """
     return (
         _strip_by_window(rows)

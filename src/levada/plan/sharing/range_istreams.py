@@ -1,12 +1,12 @@
-"""IStreams of the same rows over windows of other ranges.
+"""Shares IStreams of the same rows over windows of different ranges.
 
     Emit <- Changes <- Pick <- Join    of a relaxed join; queries differ in windows alone
 
-Each query's window is a window of the same rows, which begin in all of them at once and end in each
-at its own instant. So they are put together where they are told apart (``plan/sealed/joins``,
-``RangedChanges``), if their windows allow it: what these are the query's times say.
+The windows of the queries have the same rows, which begin in all of them at once and end in each at
+its own instant. So the rows are combined where queries are distinguished
+(``execution/joins.RangedChanges``), if the windows allow it; the query's times decide that.
 
-Only what is a result as it is: what else reads it would need each query's rows.
+This applies only to final results: other operators would need each query's rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from levada.plan.physical.operators import Op
 
 
 def share_istream(op: Op) -> Op:
-    """The results of an IStream of picked rows as those of one of many; else what is given."""
+    """Returns the results of an IStream of picked rows in the shared form, or unchanged."""
     if not isinstance(op.spec, p.Emit):
         return op
     (changes,) = op.inputs
@@ -38,5 +38,5 @@ def share_istream(op: Op) -> Op:
 
 
 def _is_netted(op: Op, spec: p.Changes) -> bool:
-    """Whether it is an IStream that remembers what ends, by what it shows."""
+    """Whether it is an IStream that remembers ended rows by their shown columns."""
     return spec.output is Output.ISTREAM and op.weighted and bool(op.variables)

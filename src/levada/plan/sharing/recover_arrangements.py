@@ -1,11 +1,11 @@
-"""Rows that are kept, found by members alone: those of the run before, when it goes on, and those
-of templates, which are installed by members (``rows``).
+"""Finds arrangements by their members alone: those of an earlier run, and those of templates, which
+are installed by members (``template_instances``).
 
-What operators do is noted as queries come (``plan/install/common``). Of an ``Arrange`` over a
-pattern its members say all: which variables are kept by which, of which constants and graphs, and,
-as ``since``, of which version of the static files; of rows of a stream, which are made a set, also
-in which windows. So it is noted as if it had just been installed, and who asks for the same reads
-it. Cost: linear in the members that are noted.
+Operators are registered when queries are added (``common_subexpressions``). The members of an
+``Arrange`` over a pattern define it completely: the kept variables and keys, the constants and
+graphs, and (``since``) the version of the static files. For rows of a stream, which are made a set,
+they also define the windows. So the arrangement is registered as if it had just been installed, and
+later queries read it. Cost: linear in the registered members.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from levada.plan.topology.topology import Topology
 
 
 def recover_arrangements(topology: Topology) -> None:
-    """Notes the arrangements of patterns that a topology has which was read."""
+    """Registers the arrangements of patterns in a topology that was read from a file."""
     for node in topology.nodes.values():
         for member in node.members.index.values() if isinstance(node.shape.step, s.Arrange) else ():
             note_arrangement(topology, node.shape, member)
 
 
 def note_arrangement(topology: Topology, shape: Shape, member_number: int) -> None:
-    """Notes a member of an arrangement, if it is of a pattern."""
+    """Registers a member of an arrangement, if it is over a pattern."""
     node = topology.nodes[topology.index[shape]]
     if (forms := _forms(topology._common, shape)) is None:
         return
@@ -38,8 +38,8 @@ def note_arrangement(topology: Topology, shape: Shape, member_number: int) -> No
 
 
 def find_arrangement(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, int] | None:
-    """The arrangement of this shape and pattern, of the static files as they are; None: there is
-    none.
+    """Returns the arrangement of this shape and pattern, of the current static files; None: none
+    exists.
     """
     forms = _forms(topology._common, shape)
     if forms is None or isinstance(shape.step, s.ArrangeStream):  # of streams by its shape
@@ -50,7 +50,9 @@ def find_arrangement(topology: Topology, shape: Shape, leaf: Member) -> tuple[Sh
 
 
 def _number(common: CommonSubexpressions, forms: _Forms, leaf: Member, arrangement: Member) -> int:
-    """The number of what keeps a pattern. Of static data the version of the files tells both."""
+    """Returns the number of a pattern's arrangement; the version of the static files is part of
+    both.
+    """
     below, form, _ = forms
     pattern = common.number(below, (leaf._replace(since=arrangement.since),))
     return common.number(form, (arrangement._replace(inputs=()), pattern))
@@ -60,10 +62,11 @@ _Forms = tuple[Form, Form, tuple[int, ...]]
 
 
 def _forms(common: CommonSubexpressions, shape: Shape) -> _Forms | None:
-    """The forms of a pattern and of what keeps it by some of its variables, and the variables that
-    are kept; None: this is none. Such a pattern has a slot for each of its variables
-    (``plan.binding.edges.outputs_of``; of a stream since it is made a set), and both are as
-    ``Installer.number`` has them.
+    """Returns the forms of a pattern and of its arrangement, and the kept variables.
+
+    None: the shape is not an arrangement of a pattern. Such a pattern has a slot for each of its
+    variables (``plan.binding.edges.outputs_of``; for a stream because it is made a set), and both
+    forms are as in ``Installer.number``.
     """
     step = shape.step
     if not isinstance(step, s.Arrange):

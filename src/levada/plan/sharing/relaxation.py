@@ -72,8 +72,10 @@ WHOLE = (
 
 @frozen
 class BlockDemand:
-    """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
-    comparisons and what they tell rows by, conditions of other forms; its windows.
+    """The demand of a query on a block, by columns of the relaxed join.
+
+    It has the terms of its keys, its comparisons with their orders, conditions of other forms, and
+    its windows.
     """
 
     terms: tuple[tuple[int, tuple[Term, ...]], ...]
@@ -82,14 +84,16 @@ class BlockDemand:
     windows: tuple[Window, ...]
 
     def at(self, places: tuple[int, ...]) -> BlockDemand:
-        """The same, with the windows at these places."""
+        """Returns the demand with the windows at these places."""
         return replace(self, windows=tuple([self.windows[at] for at in places]))
 
 
 @frozen
 class Block:
-    """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
-    of it. ``counted``: the join by numbers, if it is over a count window.
+    """A join of a query, or the rows that a GROUP BY reads, with its relaxed form and the query's
+    demand.
+
+    ``counted``: the join by numbers, if it is over a count window.
     """
 
     join: Op
@@ -102,11 +106,11 @@ class Block:
 
     @property
     def is_join(self) -> bool:
-        """Whether it is a join, and not what a GROUP BY reads."""
+        """Whether it is a join, not the rows of a GROUP BY."""
         return self.counted is not None or is_time_join(self.join)
 
     def pick(self) -> Op:
-        """The rows of the join, out of the relaxed one."""
+        """Returns the rows of the join, picked from the relaxed one."""
         exact_join = self.join if self.counted is None else self.counted.join
         spec, windows = p.Pick(self.keys, self.tests, self.rest), self.relaxed.windows
         pick = replace(
@@ -118,8 +122,9 @@ class Block:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """Of each leaf of a join the place of its window among those that are wanted; () if each
-        has its own, in order, or where rows cannot have times of each leaf.
+        """The position of each leaf's window among the windows of the demand.
+
+        (): each leaf has a separate window, in order, or rows cannot have times of each leaf.
         """
         loose = self.is_join and all(window.kind in LOOSE for window in self.wants.windows)
         by_leaf_times = with_leaf_times(self.relaxed) if loose and self.counted is None else None
@@ -130,7 +135,7 @@ class Block:
         return () if places == tuple(range(len(places))) else places
 
     def with_leaf_times(self) -> Block:
-        """A block whose rows have times of each leaf; it has ``leaves``."""
+        """Returns the block with times of each leaf; it has ``leaves``."""
         relaxed = with_leaf_times(self.relaxed)
         assert relaxed is not None, "it has leaves"
         return replace(self, relaxed=relaxed, wants=self.wants.at(self.leaves))
@@ -139,8 +144,10 @@ class Block:
 def blocks(
     root: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
 ) -> Iterator[Block]:
-    """The blocks of a query; ``windows``: the member of rows with the times of these windows.
-    ``static``: queries may differ in the static rows that they join with.
+    """Yields the blocks of a query; ``windows`` returns the member of rows with times of these
+    windows.
+
+    ``static``: queries may differ in the static rows that they join.
     """
     waiting, seen = [root], set()
     while waiting:
@@ -159,7 +166,9 @@ def blocks(
 def sub_blocks(
     join: Op, windows: Callable[[tuple[int, ...]], Member]
 ) -> Iterator[tuple[int, Block]]:
-    """The blocks within one, larger ones first; each with the join above it, by its identity."""
+    """Yields the blocks within a block, larger ones first, each with the identity of the join
+    above.
+    """
     waiting = [join]
     while waiting:
         above = waiting.pop(0)
@@ -176,7 +185,7 @@ def sub_blocks(
 def _join_blocks(
     op: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
 ) -> Iterator[Block]:  # fmt: skip
-    """A join as a block, if it is one and queries may differ in anything below it."""
+    """Yields a join as a block, if it is a join and queries may differ below it."""
     counted = join_by_number(op, windows)
     if counted is None and not is_time_join(op):
         return
@@ -201,9 +210,10 @@ def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
 
 
 def _group_by_blocks(op: Op) -> Iterator[Block]:
-    """The rows of GROUP BYs that may differ in conditions, or have none; they are the same for all
-    windows anyway, and rows of other constants are none that they have in common. By several ranges
-    at once no row is told.
+    """Yields the rows of GROUP BYs that may differ in conditions, or have none.
+
+    The rows are the same for all windows. Rows with other constants are not shared. Several ranges
+    at once are not supported by an index.
     """
     assert op.windows is not None, "rows with event times"
     lifting = Parameterizer(op.windows, joined=False)
@@ -239,15 +249,18 @@ def _show_parameterized(condition: Expression, names: tuple[str, ...]) -> tuple[
 
 
 def inputs_with_blocks(op: Op) -> tuple[Op, ...]:
-    """The inputs in which there may be blocks. What decides on other rows may have some, too: a
-    newcomer's rows are those from its start on by when they are reported, there as elsewhere.
+    """Returns the inputs that may contain blocks.
+
+    Inputs that only decide on other rows may have blocks, too: the rows of a new query are those
+    from its start on, by the time of their report.
     """
     return () if isinstance(op.spec, WHOLE) else op.inputs
 
 
 def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op:
-    """A query whose GROUP BYs read sets that are made once for all windows, where rows only come:
-    an earlier coming that has left hides nothing, whoever remembers it.
+    """Returns a query whose GROUP BYs read sets that are made once for all windows.
+
+    This applies where rows are only added: an earlier occurrence that has left hides nothing.
     """
     by: dict[int, Op] = {}
     waiting, seen = [root], set[int]()
@@ -273,7 +286,7 @@ def _has_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> boo
 
 
 def replace_operators(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = False) -> Op:
-    """The tree with others in the place of these operators; ``late``: picks above reports."""
+    """Returns the tree with these operators replaced; ``late``: picks are moved above reports."""
     if id(op) in by:
         return by[id(op)]
     if id(op) not in done:

@@ -1,13 +1,12 @@
-"""Which queries have their blocks relaxed: those of which others want other rows
-(``plan/install/relax``).
+"""Decides which queries read relaxed blocks: those with equal blocks of different demand
+(``relaxation``).
 
 A block has two forms: with times of each window of its query, and with times of each leaf
-(``physical/shared/by_leaf``). By the second those are alike that read the same patterns in one
-window here and in several there. It has more columns, and so is taken only where there are such
-queries, or where it runs. What it is follows from the first one, so it is worked out once for all
-blocks that are alike.
+(``per_leaf_times``). In the second form blocks are equal that read the same patterns in one window
+here and in several there. This form has more columns, so it is used only if such queries exist, or
+if it runs already. It follows from the first form, so it is computed once for all equal blocks.
 
-Cost: linear in the operators of the queries that have blocks; a key a block.
+Cost: linear in the operators of the queries that have blocks; a key for each block.
 """
 
 from __future__ import annotations
@@ -53,18 +52,18 @@ class Alike:
 
     @property
     def form(self) -> Alike:
-        """That form, or this one."""
+        """The form with times of each leaf, or this one."""
         return self if self.by_leaf is None else self.by_leaf
 
     @property
     def is_mixed(self) -> bool:
-        """Whether blocks of other windows are there, or have been and their join is."""
+        """Whether blocks of other windows exist, or have existed and their join still does."""
         return self.form.forms > 1 or self.form.users > 0
 
 
 class RegisteredBlock(NamedTuple):
-    """A block of a query, and what it has in common with others; the join ``above`` it, by its
-    identity, of one within another.
+    """A block of a query with its entry; ``above``: the identity of the join above a block within
+    another.
     """
 
     alike: Alike
@@ -73,7 +72,7 @@ class RegisteredBlock(NamedTuple):
 
 
 class Picked(NamedTuple):
-    """What a query wants of blocks that are alike."""
+    """The demand of a query on equal blocks."""
 
     alike: Alike
     wants: BlockDemand
@@ -81,7 +80,7 @@ class Picked(NamedTuple):
 
 @dataclass(slots=True)
 class Relaxations:
-    """The blocks of the queries that there are. ``apart``: why queries have joins of their own."""
+    """The blocks of all queries. ``apart``: reasons why queries have joins of their own."""
 
     alike: dict[Key, Alike] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
@@ -91,7 +90,7 @@ class Relaxations:
     _picked: dict[str, list[Picked]] = field(default_factory=dict)
 
     def note(self, name: str, installer: Installer, root: Op) -> None:
-        """A query that comes."""
+        """Registers the blocks of an added query."""
         windows = installer.timing.member_of_rows
         registered = [self._register(installer, block) for block in blocks(root, windows)]
         within = [
@@ -107,7 +106,7 @@ class Relaxations:
     def note_as(
         self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
     ) -> None:
-        """A query that comes, as one of ``others`` is noted but for these terms."""
+        """Registers an added query like one of ``others``, except for these terms."""
         registered = []
         for there, block, _ in others._of.get(like, ()):
             by_leaf = None if there.by_leaf is None else there.by_leaf.key
@@ -127,8 +126,8 @@ class Relaxations:
         return _count_block(RegisteredBlock(alike, block, above))
 
     def _form_of(self, key: Key, by_leaf: Key | None, places: tuple[int, ...]) -> Alike:
-        """What blocks of a form have in common; ``by_leaf``: the form with times of each leaf, if
-        it is another.
+        """Returns the entry of a form; ``by_leaf``: its form with times of each leaf, if it
+        differs.
         """
         entry = self.alike.get(key)
         if entry is None:
@@ -141,7 +140,7 @@ class Relaxations:
         return entry
 
     def forget(self, name: str) -> None:
-        """A query that goes."""
+        """Removes a query."""
         self.apart.pop(name, None)
         for alike, wants in self._exact.pop(name, ()):
             _decrement(alike.exact, wants)
@@ -162,13 +161,14 @@ class Relaxations:
             alike.last = ""
 
     def relax(self, name: str, root: Op, refused: Refused) -> Op:
-        """A query with those of its blocks relaxed of which others want other rows, and of one that
-        is not, those within it; what runs as it is has no need of that. ``refused``: why a newcomer
-        is to have its own ("": it is not), by what the last query has that has it relaxed, and what
-        they want.
+        """Returns a query with its blocks relaxed for which other queries have other demands.
+
+        If a block is not relaxed, the blocks within it are considered, unless it runs unrelaxed
+        already. ``refused`` returns why a new query gets a join of its own ("": it does not), from
+        the last query with the relaxed block, and the existing demands.
         """
         by: dict[int, Op] = {}
-        whole: set[int] = set()  # joins of which no part is looked at any more
+        whole: set[int] = set()  # joins whose parts are skipped from now on
         for one in (*self._of.get(name, ()), *self._within.get(name, ())):
             join = id(one.block.join)
             if one.above in whole:
@@ -179,7 +179,7 @@ class Relaxations:
         return replace_operators(root, by, {}, late=True) if by else root
 
     def _take_block(self, name: str, one: RegisteredBlock, refused: Refused) -> Block | None:
-        """A block as a query picks it; None: it has it as it is."""
+        """Returns the block as a query picks from it; None: the query has it unrelaxed."""
         block_form, block = one.alike, one.block
         alike = (
             block_form.by_leaf
@@ -200,24 +200,22 @@ class Relaxations:
         return None
 
     def partners(self, name: str) -> int:
-        """How many other queries have parts of the relaxed joins that one has parts of."""
+        """Returns the number of other queries that pick from the relaxed joins of a query."""
         relaxed = [alike for alike, _ in self._picked.get(name, ())]
         return max([0, *(alike.users - 1 for alike in relaxed)])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The queries that have a join that others could share."""
+        """The queries with a join that others could share."""
         return tuple(self._of)
 
     def of(self, name: str) -> Iterator[tuple[Key, Block]]:
-        """The joins of a query that others could share, each with what it is but for what is wanted
-        of it, and in how many windows.
-        """
+        """Yields the joins of a query that others could share, each by its form, with its block."""
         return ((one.alike.form.key, one.block) for one in self._of.get(name, ()))
 
 
 def _count_block(one: RegisteredBlock) -> RegisteredBlock:
-    """A block that is there from now on."""
+    """Counts a block from now on."""
     alike, wants = one.alike, one.block.wants
     alike.form.forms += not alike.block_count
     alike.block_count += 1

@@ -1,21 +1,21 @@
-"""Which joins have a side in common, and so read it where it is kept once
-(``plan/physical/shared/streams``; CQELS Cloud, shared state).
+"""Decides which joins share a side and read it from an arrangement (``stream_arrangements``; CQELS
+Cloud, shared state).
 
-    q1   (?x :p ?y) x (?x :q ?z)       its own join: nobody else has a side of it
-    q2   (?x :p ?y) x (?x :r ?w)       another join with a side of q1's: what keeps it is made
-    q3   (?x :p ?y) x (?x :s ?v)       reads it there
+    q1   (?x :p ?y) x (?x :q ?z)       its own join: no other query has a side of it
+    q2   (?x :p ?y) x (?x :r ?w)       another join with a side of q1's: an arrangement is made
+    q3   (?x :p ?y) x (?x :s ?v)       reads the arrangement
 
-A join keeps its sides itself as long as it is the only one that has them, so a query alone pays
-nothing. What has been decided for a join holds while a query has it, and for whoever comes with an
-equal one; so what runs is never changed by a newcomer. A query that had a side before others came
-is ``late``: it may be planned anew, and then reads where these do (``topology/switches/anew``). Of
-those that come together all are looked at before any is decided. Of two sides that others have,
-too, the one is kept that is kept already, else that which more joins have.
+A join keeps its sides itself while no other join has them, so a single query pays nothing. A
+decision for a join holds as long as a query has it, and for later queries with an equal join. So a
+new query never changes running operators. A query that had a side before others came is ``late``:
+it may be planned again and then reads the arrangement (``plan/migration/migrate_to_shared``). All
+queries that are added together are examined before any decision. If both sides of a join are
+shared, an existing arrangement is preferred, then the side that more joins have.
 
-A side is told by the number, in ``common``, of the operator whose rows it has, and by how the join
-keeps them; a join by both of its sides: so nothing is made to ask whether others have one, too.
-Lower joins are decided first, since what they become is a side of the upper ones. The numbers are
-held as long as a query has the join. Cost: two keys for each join of a query.
+A side is identified by the number (in ``common``) of the operator whose rows it has, and by the way
+in which the join keeps them; a join by both of its sides. So nothing is created to find shared
+sides. Lower joins are decided first, since the result is a side of the upper ones. The numbers are
+held as long as the query has the join. Cost: two keys for each join of a query.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ OWN = -1
 
 
 class _Side(NamedTuple):
-    """The rows that a join keeps of an input: the number of the operator below, in which windows
-    they are and how they are read, the join's stage, the places of its key among them, whether
-    equal ones are told apart, and whether picks say how long they matter.
+    """The rows that a join keeps of an input.
+
+    It has the number of the operator below, its windows, the reading edge, the join's stage, the
+    places of the key, whether rows are raw, and whether picks decide how long they are kept.
     """
 
     base: int
@@ -63,8 +64,8 @@ _Both = tuple[_Side, _Side, tuple[int, ...]]
 
 @dataclass(eq=False, slots=True)
 class _Join:
-    """What is known of a join of these queries: the side that is kept elsewhere (None: not
-    decided), and the numbers that are held for it.
+    """The state of a join of these queries: its arranged side (None: not decided), and its held
+    numbers.
     """
 
     both: _Both
@@ -76,7 +77,7 @@ class _Join:
         return self.both[1] if at else self.both[0]
 
     def others(self) -> set[_Side]:
-        """The sides that other joins may have, too."""
+        """Returns the sides that other joins may have, too."""
         return {self.side(at) for at in self.both[2]}
 
     def hold(self, common: CommonSubexpressions, number: int) -> None:
@@ -107,9 +108,10 @@ class _Found:
 
 @dataclass(slots=True)
 class Sides:
-    """The joins of the queries that there are; how many of them have a side, how many read it where
-    it is kept, and which keep it themselves. ``late``: the queries of those of the latter that came
-    before the former.
+    """The joins of the queries: the number of joins with each side, the readers of arrangements,
+    and the joins that keep a side themselves.
+
+    ``late``: queries with such joins that were added before the arrangement.
     """
 
     late: dict[str, None] = field(default_factory=dict)
@@ -120,12 +122,12 @@ class Sides:
     _owning: dict[_Side, dict[_Join, None]] = field(default_factory=dict)
 
     def ask(self, batch: Batch, installers: Mapping[str, Installer], roots: dict[str, Op]) -> None:
-        """Asks for queries that come together, each by its last operator, which becomes that with
-        the joins that were decided.
+        """Adds queries that come together, each by its last operator, which is replaced by one with
+        the decided joins.
         """
         joins = {n: {} if installers[n].apart else joins_of(root) for n, root in roots.items()}
         by: dict[str, dict[int, Op]] = {name: {} for name in roots}
-        seen = list[_Found]()  # numbers are those of operators that there are
+        seen = list[_Found]()  # numbers belong to existing operators
         for height in range(1, max(map(len, joins.values()), default=0) + 1):
             level = list[tuple[str, _Found]]()
             for name, by_height in joins.items():
@@ -146,7 +148,7 @@ class Sides:
             batch.ask(name, installer, roots[name])
 
     def forget(self, common: CommonSubexpressions, name: str) -> None:
-        """A query that goes, or has other joins from now on."""
+        """Removes a query, or its joins if it has others from now on."""
         self.late.pop(name, None)
         for join in self._of.pop(name, {}):
             del join.names[name]
@@ -163,8 +165,10 @@ class Sides:
                 common.release(held)
 
     def reconsider(self, name: str) -> bool:
-        """Forgets what was decided for the joins of a query that keep a side which others read
-        elsewhere, until they are asked next; whether there is any.
+        """Reverts the decisions for joins of a query that keep a side which others read from an
+        arrangement.
+
+        They are decided again at the next ``ask``. Returns whether there are any.
         """
         joins = [
             join
@@ -183,7 +187,7 @@ class Sides:
                 del self._owning[side]
 
     def _register_join(self, common: CommonSubexpressions, name: str, both: _Both) -> _Join:
-        """A join of a query that comes."""
+        """Registers a join of an added query."""
         join = self._joins.get(both)
         if join is None:
             join = self._joins[both] = _Join(both)
@@ -196,7 +200,7 @@ class Sides:
         return join
 
     def _decide_side(self, batch: Batch, one: _Found) -> int:
-        """The side that a join reads where it is kept; ``OWN``: it has both."""
+        """Returns the side that a join reads from an arrangement; ``OWN``: it keeps both."""
         join = one.join
         if join.at is None:
             join.at, most = OWN, (False, 1)
@@ -212,15 +216,15 @@ class Sides:
         return join.at
 
     def _count_reader(self, side: _Side) -> None:
-        """One more join reads a side where it is kept."""
+        """Counts a join that reads an arrangement."""
         if side not in self._reading:
             for join in self._owning.get(side, ()):
                 self.late |= join.names
         self._reading[side] = self._reading.get(side, 0) + 1
 
     def _is_kept(self, batch: Batch, one: _Found, at: int) -> bool:
-        """Whether a side is kept for all: for a join that comes too, or in what runs, perhaps since
-        the run before.
+        """Whether an arrangement of a side exists: for a join of this batch, or in the running
+        plan.
         """
         side = one.join.side(at)
         if side in self._reading:
@@ -233,7 +237,7 @@ class Sides:
 
 
 def _key_sides(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _Both:
-    """A join, ``of`` whose sides others may have some."""
+    """Returns a join by its sides; ``of``: the sides that others may have."""
     spec = op.spec
     assert isinstance(spec, Join), "a join has a key"
     windows = installer.rows_in(op.windows or (), loose=spec.relaxed).windows

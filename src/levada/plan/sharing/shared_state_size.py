@@ -1,13 +1,13 @@
-"""How many rows of state relaxed joins have, as far as that follows from what is measured
-(``share_limit``; docs/decisions/0079-regions-and-bounds-of-state.md).
+"""Estimates the state rows of relaxed joins from measurements (``share_limit``;
+docs/decisions/0079-regions-and-bounds-of-state.md).
 
     rate      rows that a join was given for each ms of event time, between the last two plans that
-              followed something
+              followed an event
     of each   its queries want equal parts of these rows, each for as long as its windows reach
-    rows      the sum over its queries, and over the newcomer
+    rows      the sum over its queries, and over the new query
 
-What has never been measured has no bound: queries that come together, a join before its second
-plan. No result depends on it.
+Unmeasured joins have no bound: queries that are added together, and a join before its second plan.
+No result depends on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SharedStateEstimates:
     _at: int | None = None
 
     def observe(self, met: Mapping[str, Sequence[int]], at: int) -> None:
-        """What has been counted up to this event time.
+        """Records the counts up to this event time.
 
         >>> rates = SharedStateEstimates()
         >>> rates.observe({}, 1000), rates.observe({"7 0": [100, 900, 30, 100]}, 3000), rates.rows
@@ -40,15 +40,16 @@ class SharedStateEstimates:
         if self._at is not None and at > self._at:
             for join, rows in counted_rows.items():
                 since = rows - self._before.get(join, 0)
-                if since >= 0:  # else counts of long ago have faded
+                if since >= 0:  # otherwise old counts have faded
                     self.rows[join] = since / (at - self._at)
         self.rows = {join: rate for join, rate in self.rows.items() if join in counted_rows}
         if self._at is None or at > self._at:
             self._before, self._at = counted_rows, at
 
     def state(self, join: At, reaches: Sequence[int], newcomer: int) -> float | None:
-        """The rows of state of a join with a newcomer; ``reaches``: of its queries' windows, ms.
-        None: it has not been measured.
+        """Returns the state rows of a join with a new query; None: it has not been measured.
+
+        ``reaches``: the retention of its queries' windows, ms.
 
         >>> SharedStateEstimates({(7, 0): 0.05}).state((7, 0), [4000, 8000], 60_000)
         1800.0
@@ -66,10 +67,10 @@ def explain_refusal(
     newcomer: BlockDemand,
     limit: int,
 ) -> str:
-    """Why a newcomer gets no part of joins of which others have these wants; "": it does."""
+    """Returns why a new query cannot share joins with these demands; "": it can."""
     measured = [join for join in joins if join in rates.rows]
     if not measured:
-        return ""  # so that of a thousand who come together none looks at all others
+        return ""  # so queries that are added together do not examine all others
     reaches = [retention_of(one.windows) for one in wants if one != newcomer]
     for join in measured:
         rows = rates.state(join, reaches, retention_of(newcomer.windows))
@@ -79,12 +80,12 @@ def explain_refusal(
 
 
 def retention_of(windows: Sequence[Window]) -> int:
-    """How long rows of these windows are kept, ms."""
+    """Returns how long rows of these windows are kept, ms."""
     return max((window.range for window in windows), default=0)
 
 
 def describe_excess(rows: float, limit: int) -> str:
-    """Why a query has a join of its own.
+    """Returns the reason for a separate join as a text.
 
     >>> describe_excess(1800.4, 1000)
     'with it the join of others would have some 1,800 rows of state, share_limit is 1,000'

@@ -1,4 +1,4 @@
-"""How much queries share: the modes of an engine, which all give the same results."""
+"""The sharing modes of an engine, which all give the same results."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from levada.errors import UsageError, near
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.sharing.regions.regions import Regions
 
-if TYPE_CHECKING:  # who only checks a query needs none of its operators
+if TYPE_CHECKING:  # checking a query needs none of its operators
     from levada.plan.sharing.join_orders.running_subjoins import Forced
     from levada.plan.statistics.statistics import Measures
 
 
 class Sharing(StrEnum):
-    """``off``: the intake alone, so that each query has operators and state of its own. ``exact``:
-    what is equal. ``containment``: also joins whose rows are among those of a join that runs
-    (``containment``). ``relax``: also joins that differ in constants (``relax``).
+    """How much queries share.
+
+    ``off``: the intake alone, so each query has operators and state of its own. ``exact``: equal
+    operators. ``containment``: also joins whose rows are contained in those of a running join
+    (``containment``). ``relax``: also joins that differ in constants (``relaxation``).
     """
 
     OFF = "off"
@@ -30,11 +32,13 @@ DEFAULT = Sharing.EXACT
 
 
 class Planning(NamedTuple):
-    """How queries are planned that come from now on: how much they share, the form of joins, the
-    regions; ``share_limit``: the most rows of state of a join that a newcomer relaxes (0: any);
-    ``measures``: what is known of streams (None: nothing).
-    ``orders``: who says the orders of joins in place of what is measured, for tests. ``looks``: so
-    many epochs pass from one look for better orders of queries that run to the next; 0: none is.
+    """Settings for queries that are added from now on: the sharing mode, the join form, and the
+    regions.
+
+    ``share_limit``: the maximum state rows of a join that a new query relaxes (0: no limit).
+    ``measures``: statistics of streams (None: none). ``orders``: overrides join orders, for tests.
+    ``looks``: the number of epochs between two searches for better orders of running queries; 0: no
+    search.
     """
 
     sharing: Sharing = DEFAULT
@@ -47,7 +51,7 @@ class Planning(NamedTuple):
 
 
 def sharing_of(word: str) -> Sharing:
-    """The mode of this name. Raises ``UsageError``.
+    """Returns the mode of this name. Raises ``UsageError``.
 
     >>> sharing_of("off").name
     'OFF'

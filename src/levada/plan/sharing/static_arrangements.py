@@ -1,19 +1,19 @@
-"""Static data that rows of streams are joined with, kept once by key, whoever joins with them
-(differential dataflow, shared arrangements; what ``sharing`` makes of equal ones: ``install``).
+"""Keeps static data that are joined with rows of streams once, by key, for all joins (differential
+dataflow, shared arrangements).
 
     Join (rows of streams, static data)      Join (rows of streams, Arrange (static data))
     .. relaxed, of which queries want        Join (.., RelaxedStatic (static data)), which has the
-    other static rows                        rows that any of them wants (``plan/install/lift``)
-    OPTIONAL, MINUS, EXISTS                  likewise; who asks only whether there are such rows
-                                             reads an ArrangeDistinct, which has them once
+    other static rows                        rows that any of them wants (``parameterize``)
+    OPTIONAL, MINUS, EXISTS                  likewise; existence tests read an ArrangeDistinct,
+                                             which has equal rows once
 
-An ``Arrange`` stands where its join stands and is placed as that is, so that rows which meet are in
-one partition. Joins that have it in common read it there, and keep nothing of it. It is put in
-behind all other rewritings of a query, so none of them knows of it.
+An ``Arrange`` is in the stage of its join and placed like it, so matching rows are in one
+partition. Joins that share it read it there, and keep nothing of it. It is added after all other
+rewritings of a query, so these do not handle it.
 
-Static data that may be replaced have weights and instants, and stay with their join; so does what
-is joined without a key, since its rows are at the home of that join's member, and what stands in
-the trees of a merge.
+Static data that may be replaced have weights and instants, and stay with their join. So do static
+data that are joined without a key, since their rows are at the home of the join's member, and those
+in the trees of a merge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from levada.plan.physical.operators import HOME, Op
 
 
 def with_arrangements(root: Op) -> Op:
-    """A query whose joins read arrangements of the static data that they join with."""
+    """Returns a query whose joins read arrangements of static data."""
     return _arrange_below(root, {})
 
 
@@ -43,7 +43,7 @@ def _arrange_below(op: Op, done: dict[int, Op]) -> Op:
 
 
 def static_side(op: Op) -> int:
-    """Which input of an operator can be arranged; -1: none."""
+    """Returns the input of an operator that can be arranged; -1: none."""
     if any(isinstance(rows.spec, p.Arrange) for rows in op.inputs):
         return -1
     sides: tuple[int, ...] = (1,)
@@ -66,7 +66,7 @@ def static_side(op: Op) -> int:
 
 
 def _reads_static(op: Op) -> bool:
-    """Whether some of the rows are of static graphs, and not all of VALUES."""
+    """Whether some rows are of static graphs, not all of VALUES."""
     if isinstance(op.spec, p.Match | p.Entailed):
         return op.spec.stream is None
     return any(map(_reads_static, op.inputs))
@@ -82,8 +82,9 @@ def _arrange(join: Op, at: int, rows: Op) -> Op:
 
 
 def with_relaxed_static(join: Op, at: int) -> Op:
-    """A relaxed join that reads its static side ``at`` where it is kept for all who want other rows
-    of it.
+    """Returns a relaxed join that reads its static side ``at`` from a shared arrangement.
+
+    The arrangement has the rows that any of its queries wants.
     """
     assert isinstance(join.spec, p.Join), "a join has a key"
     rows = join.inputs[at]
@@ -101,5 +102,5 @@ def _keeping(spec: p.Arrange, join: Op, at: int, rows: Op) -> Op:
 
 
 def _exchange(op: Op, at: int) -> tuple[tuple[str, ...] | None, ...]:
-    """The exchanges of an operator whose input ``at`` is arranged where it stands."""
+    """Returns the exchanges of an operator whose input ``at`` is arranged in place."""
     return tuple([None if i == at else by for i, by in enumerate(op.exchange)])

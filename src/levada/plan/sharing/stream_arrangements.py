@@ -1,17 +1,17 @@
-"""Rows of streams that several joins have as a side, kept once by key, whoever joins with them
-(differential dataflow, shared arrangements; decided by ``plan/install/shared/sides``).
+"""Keeps rows of streams that are a side of several joins once, by key (differential dataflow,
+shared arrangements). ``shared_join_sides`` decides it.
 
     Join (?x :p ?y, ?x :q ?z)      Join (ArrangeStream (?x :p ?y), ?x :q ?z)
     Join (?x :p ?y, ?x :r ?w)      Join (the same one,             ?x :r ?w)
 
-A side can be kept by another operator than its join where
+An arrangement can keep a side of a join if
 
-    it has the join's windows, all of them: so its rows matter there exactly as long as here;
-    its rows only come, and none takes others back: so it does not matter who else has met them;
-    the join has a key, by whose variables its rows are placed: so all that meet are in one place.
+    it has all windows of the join, so its rows count there exactly as long as here;
+    its rows are only added and take no others back, so other joins of them do not matter;
+    the join has a key whose variables place its rows, so all partners are in one place.
 
-Relaxed joins have such sides in common with relaxed joins: what is kept, and how long, follows from
-the picks above any of them. Rows by number stay with their join.
+Relaxed joins share such sides with relaxed joins: the picks above any of them decide the rows and
+their duration. Numbered rows stay with their join.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _APART = (p.Applied, p.SubqueryWindow, p.StaticSubplan)
 
 
 def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
-    """The joins of a query that have sides which can be kept elsewhere, and these, by how many such
-    joins are on the way down: those below others first.
+    """Returns the joins of a query with sides that can be arranged, with these sides.
+
+    They are grouped by the number of such joins below them, lower joins first.
     """
     joins_by_height: dict[int, list[tuple[Op, tuple[int, ...]]]] = {}
     heights: dict[int, int] = {}
@@ -52,7 +53,7 @@ def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
 
 
 def _sides(op: Op, spec: p.Join) -> tuple[int, ...]:
-    """Which inputs of a join can be kept elsewhere."""
+    """Returns the inputs of a join that can be arranged."""
     if not op.windows or not spec.keys or op.weighted or spec.negative:
         return ()
     if min(op.windows) < 0:  # by number
@@ -63,7 +64,7 @@ def _sides(op: Op, spec: p.Join) -> tuple[int, ...]:
     if isinstance(left.spec, p.Arrange) or isinstance(right.spec, p.Arrange):
         return ()
     other = (left.typed ^ right.typed) | (left.mixed ^ right.mixed)
-    if not other.isdisjoint(spec.keys):  # a typed column meets another way
+    if not other.isdisjoint(spec.keys):  # a typed column is compared in another way
         return ()
     return tuple([at for at in (0, 1) if _fits(op, at)])
 
@@ -78,7 +79,7 @@ def _fits(join: Op, at: int) -> bool:
 
 
 def arrangement_of_side(join: Op, at: int) -> Op:
-    """What keeps side ``at`` of a join."""
+    """Returns the arrangement of side ``at`` of a join."""
     assert isinstance(join.spec, p.Join), "a join has a key"
     rows, raw = join.inputs[at], join.spec.raw[at]
     keeping = p.RelaxedStream if join.spec.relaxed else p.ArrangeStream
@@ -90,7 +91,7 @@ def arrangement_of_side(join: Op, at: int) -> Op:
 
 
 def read_arrangement(join: Op, at: int, side: Op) -> Op:
-    """A join that reads its side ``at`` where it is kept."""
+    """Returns a join that reads its side ``at`` from an arrangement."""
     assert isinstance(join.spec, p.Join), "a join"
     raw = tuple([is_raw and i != at for i, is_raw in enumerate(join.spec.raw)])
     return replace(
@@ -102,7 +103,7 @@ def read_arrangement(join: Op, at: int, side: Op) -> Op:
 
 
 def rebuild_tree(root: Op, by: Mapping[int, Op]) -> Op:
-    """The tree with others in the place of these operators, which stand above what they read."""
+    """Returns the tree with these operators replaced; replacements contain the operators below."""
     done = dict(by)
 
     def visit(op: Op) -> Op:

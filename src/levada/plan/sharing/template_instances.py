@@ -1,16 +1,17 @@
-"""Rows of a template in the topology: planned once, installed for each with its own terms.
+"""Installs instances of a template: the template is planned once, and each instance is installed
+with its own terms.
 
-A template (``algebra/template``) and its twin are planned beside the topology. Where all operators
-of the two are of the same shapes and differ in the marks alone, what is installed of a row are the
-members of the template with its terms in the place of the marks, and its name in the place of the
-template's; what has neither is one for all rows, and static rows that are kept already are those
-(``kept/again``). Otherwise each row is planned by itself: what
-decides is what the planner did, not a list of what it may do.
+A template (``logical/query_template``) and its twin are planned outside the topology. If all
+operators of both have the same shapes and differ in the marks alone, an instance is the members of
+the template with its terms in place of the marks and its name in place of the template's. Members
+without either are one for all instances, and existing arrangements of static rows are reused
+(``recover_arrangements``). Otherwise each instance is planned separately: the planner's result
+decides, not a list of supported features.
 
-Rows are relaxed if queries share that much and two of them differ: then the template is, beside its
-twin. Nothing is noted of which operators rows have in common with other queries but for readers
-of just these columns (``plan/install/common``), as after a restart. Cost: a plan of two queries for
-all, and some µs for each operator of a row that is its own.
+Instances are relaxed if the sharing mode relaxes and two of them differ: then the template is,
+beside its twin. Operators that instances share with other queries are registered only for readers
+of the same columns (``common_subexpressions``), as after a restart. Cost: a plan of two queries for
+all, and some µs for each own operator of an instance.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ MARK, TWIN = "\0mark", "\0twin"  # names that no query has
 
 
 class _Operator(NamedTuple):
-    """An operator of a template. Its member names its inputs by their places among the operators,
-    and lacks what is a row's own: the terms at the ``holes`` (which mark, or -1), and the query's
-    name where it is ``named``. ``shared``: it is the same for all rows.
+    """An operator of a template.
+
+    Its member refers to inputs by their places among the operators. It lacks the values of
+    instances: the terms at the ``holes`` (index of the mark, or -1), and the query's name if it is
+    ``named``. ``shared``: it is the same for all instances.
     """
 
     shape: Shape
@@ -53,7 +56,7 @@ class _Operator(NamedTuple):
     def member_of(
         self, name: str, terms: tuple[Term, ...], made: Sequence[tuple[Shape, int]]
     ) -> Member:
-        """The member of a row, over what is made of its inputs."""
+        """Returns the member of an instance over its installed inputs."""
         base = self.member
         constants = base.constants
         if self.holes:
@@ -73,14 +76,15 @@ def add_rows(
     until: int = MAX,
     region: str = "",
 ) -> None:
-    """Queries that are rows of one template, and read no stream that others make; they hold at the
-    next ``install``.
+    """Adds queries that are instances of one template and read no stream that other queries make.
+
+    They hold at the next ``install``.
     """
     template = rows[0][1].template
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
     asked = (
         bool(region) or topology.sites.has_regions or bool(topology.share_limit)
-    )  # of each by itself
+    )  # measured separately for each query
     alone = asked or len(rows) == 1
     planned = None if alone else _plan_template(topology, rows, start, empty_reports)
     if planned is not None:
@@ -97,7 +101,9 @@ def add_rows(
 def expect_rows(
     topology: Topology, rows: Sequence[tuple[str, TemplateInstance]], start: int
 ) -> None:
-    """Says that rows of a template are to come with other queries: before any of these is added."""
+    """Announces that instances of a template will be added with other queries, before
+    any is added.
+    """
     template = rows[0][1].template
     if len(rows) > 1 and topology.is_choosing_orders:
         beside = _trial_topology(topology, topology.sharing)
@@ -108,15 +114,17 @@ def expect_rows(
 
 
 def _template_name(template: Template) -> str:
-    """The name of a template among those that are expected."""
+    """Returns the name of a template among the announced queries."""
     return f"{MARK} {id(template)}"
 
 
 def _differing_queries(
     template: Template, rows: Sequence[tuple[str, TemplateInstance]]
 ) -> Iterator[Query]:
-    """The template and its twin with one mark of the other, for each mark in which rows differ
-    that are the same but for it: what they differ in is lifted, though others differ in more.
+    """Yields the template and its twin with one mark of the other.
+
+    There is one pair for each mark in which instances differ that are otherwise equal. This
+    difference is lifted, though others differ in more.
     """
     for i in range(len(template.marks)) if len(template.marks) > 1 else ():
         if len({(*row.terms[:i], *row.terms[i + 1 :]) for _, row in rows}) < len(rows):
@@ -128,7 +136,7 @@ def _differing_queries(
 
 
 def _with(query: QueryPlan, **said: Any) -> QueryPlan:
-    """The query, with something else in what it has in common with others."""
+    """Returns the query with other settings."""
     return replace(query, manner=replace(query.manner, **said))
 
 
@@ -138,7 +146,7 @@ def _plan_template(
     start: int,
     empty_reports: bool,
 ) -> _Planned | None:
-    """The plan of the template of rows, if it is that of its twin but for the marks."""
+    """Returns the plan of the template, if it equals that of its twin except for the marks."""
     template = rows[0][1].template
     # rows contain each other where they are equal, and then they share everything anyway
     contains = topology.sharing is Sharing.CONTAINMENT
@@ -170,8 +178,9 @@ def _plan_template(
 def _existing_arrangements(
     topology: Topology, operators: Sequence[_Operator]
 ) -> Iterator[tuple[int, tuple[Shape, int]]]:
-    """The static rows that are the same for all rows and are kept already, by the places of what
-    keeps them and of their patterns, which nothing else reads.
+    """Yields the existing arrangements of static rows that are the same for all instances.
+
+    They have the places of the arrangements and of their patterns, which nothing else reads.
     """
     users = Counter(place for operator in operators for place in operator.member.inputs)
     for place, operator in enumerate(operators):
@@ -187,7 +196,7 @@ def _existing_arrangements(
 
 
 def _trial_topology(topology: Topology, sharing: Sharing) -> Topology:
-    """A topology without queries that plans as another one would."""
+    """Returns a topology without queries that plans like another one."""
     trial = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
     trial.go_on(topology.version, 0)
     trial.data, trial.measures = topology.data, topology.measures
@@ -197,8 +206,10 @@ def _trial_topology(topology: Topology, sharing: Sharing) -> Topology:
 def _operators(
     topology: Topology, name: str, marks: tuple[Term, ...], places: dict[At, int]
 ) -> list[_Operator] | None:
-    """The operators of a query, inputs first; None if a mark is anything but a constant of one.
-    ``places``: gets the place of each.
+    """Returns the operators of a query, inputs first; None if a mark is anything but a constant of
+    one.
+
+    ``places``: receives the place of each.
     """
     operators: list[_Operator] = []
     number = {mark: i for i, mark in enumerate(marks)}
@@ -238,8 +249,9 @@ def _without(constants: tuple[Term | None, ...], holes: tuple[int, ...]) -> tupl
 
 @dataclass(slots=True)
 class _Planned:
-    """The operators of a template, and what is known of it as a query; ``shapes`` stand over those
-    that the topology has. ``joins``: its conjunctions, and the places of their joins.
+    """The operators of a template, and its query plan; ``shapes`` are over shapes of the topology.
+
+    ``joins``: its conjunctions, and the places of their joins.
     """
 
     operators: list[_Operator]
@@ -251,7 +263,7 @@ class _Planned:
     shared: dict[int, tuple[Shape, int]] = field(default_factory=dict)
 
     def install(self, topology: Topology, name: str, terms: tuple[Term, ...]) -> None:
-        """One more row."""
+        """Installs an instance."""
         made: list[tuple[Shape, int]] = []
         for i, operator in enumerate(self.operators):
             installed = self.shared.get(i)
@@ -275,7 +287,7 @@ class _Planned:
         topology.put(name, query, *made[-1])
 
     def follow(self, topology: Topology) -> None:
-        """Tells of the joins that all rows have in common."""
+        """Registers the joins that all instances share."""
         for each, places in self.joins:
             there = {
                 mask: (topology.index[self.shared[place][0]], self.shared[place][1])
@@ -285,7 +297,7 @@ class _Planned:
             topology.orders.offer(replace(each, places=there))
 
     def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
-        """The shape of an operator over the nodes that its inputs are in."""
+        """Returns the shape of an operator over the nodes of its inputs."""
         shape, places = self.shapes[i], self.operators[i].member.inputs
         for (below, _), place in zip(shape.inputs, places, strict=True):
             if below is not made[place][0]:

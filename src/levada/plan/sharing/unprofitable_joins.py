@@ -1,13 +1,13 @@
-"""Which relaxed joins are dear: in which more rows meet in vain than sharing can save, as measured
-(docs/decisions/0070-ends-and-prices.md).
+"""Finds unprofitable relaxed joins: more of their pairs are wasted than sharing can save, by
+measured counts (docs/decisions/0070-ends-and-prices.md).
 
     relaxed   rows given + pairs made
-    apart     rows given + rows picked, at least: each query would join what it wants of both sides
+    apart     rows given + rows picked, at least: each query would join its part of both sides
 
-Each row that a relaxed join keeps is wanted by some query, so apart no fewer would be given. Rows
-of two queries' constants that meet in one join are what apart nobody makes. A join whose work is
-``HIGH`` times the other is dear until it is ``LOW`` times; who comes then has a join of its own. No
-result depends on it.
+Some query wants each row that a relaxed join keeps, so separate joins would be given at least as
+many. Pairs of rows for different queries' constants are made in the relaxed join only. A join whose
+work is ``HIGH`` times the other is unprofitable until it is ``LOW`` times. A query that is added
+meanwhile has a join of its own. No result depends on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST = register(f"{__name__}.LEAST", 1000)
 
 
 def wasted_work_ratio(counts: Sequence[int]) -> float:
-    """The work of a relaxed join by what its queries would at least need for theirs.
+    """Returns the work of a relaxed join relative to the minimum for separate joins.
 
     >>> wasted_work_ratio([100, 900, 30, 100]), wasted_work_ratio([100, 30, 30, 300])
     (5.0, 0.325)
@@ -39,12 +39,12 @@ def wasted_work_ratio(counts: Sequence[int]) -> float:
 
 @dataclass(slots=True)
 class UnprofitableJoins:
-    """The joins that are dear now."""
+    """The currently unprofitable joins."""
 
     joins: set[At] = field(default_factory=set)
 
     def observe(self, met: Mapping[str, Sequence[int]]) -> None:
-        """What has been measured of late."""
+        """Updates the joins from recent counts."""
         unprofitable: set[At] = set()
         for place, counts in met.items():
             node, member = map(int, place.split())
@@ -54,12 +54,12 @@ class UnprofitableJoins:
         self.joins = unprofitable
 
     def is_read_by(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
-        """Whether a query picks from one."""
+        """Whether a query picks from an unprofitable join."""
         return bool(self.joins) and any(join in self.joins for join in joins_of_picks(query, nodes))
 
 
 def joins_of_picks(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
-    """The relaxed joins that a query picks from."""
+    """Returns the relaxed joins that a query picks from."""
     waiting, seen = [(query.node, query.member)], set[At]()
     while waiting:
         at = waiting.pop()
@@ -74,7 +74,7 @@ def joins_of_picks(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterat
 
 
 def join_below_pick(nodes: Mapping[int, CatalogNode], number: int, member: int) -> At:
-    """The relaxed operator below a pick of these rows: they, or that of which they are a report."""
+    """Returns the relaxed operator below a pick, also below a report of its rows."""
     node = nodes[number]
     if not isinstance(node.shape.step, Report):
         return number, member

@@ -1,14 +1,14 @@
-"""The order of one conjunction that adds least to what runs (STREAMREUSE, 4: sub-expressions,
-marginal cost; CQELS Cloud, Fig. 4).
+"""Chooses the join order of one conjunction that adds the least cost to running operators
+(STREAMREUSE, section 4: sub-expressions, marginal cost; CQELS Cloud, Fig. 4).
 
-    a sub-join that runs already   costs nothing, and is joined as it runs
-    one that several queries want  costs each its part
-    another                        what it is expected to cost (``costs``)
+    a running sub-join             costs nothing, and is joined as it runs
+    one that several queries want  costs each its share
+    another one                    has its expected cost (``order_cost``)
 
-Up to ``MOST`` parts all orders are looked at, by dynamic programming over the sets of parts that
-hang together; of more two are joined at a time, those that add least. An order other than the
-query's own must cost less than ``LESS`` of it; where nothing is measured only what is shared is
-put together first, and the rest follows as in the query alone.
+Up to ``MOST`` parts, dynamic programming over connected sets of parts examines all orders. For more
+parts, the two sets that add the least are joined repeatedly. An order other than the query's own
+must cost less than ``LESS`` of it. Without measurements only shared sub-joins are joined first, and
+the rest keeps the query's own order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LESS = 0.95
 
 
 class JoinStep(NamedTuple):
-    """How a set of parts is joined, and what that adds."""
+    """The join tree of a set of parts, and the cost that it adds."""
 
     cost: float
     tree: Tree
@@ -35,8 +35,8 @@ class JoinStep(NamedTuple):
 
 @frozen
 class Seen:
-    """What there is for one conjunction: the tree of a sub-join that runs, by bits of parts; how
-    many queries of those that come want it.
+    """The environment of one conjunction: the tree of a running sub-join, by bits of parts, and the
+    number of added queries that want it.
     """
 
     running: Callable[[int], Tree | None]
@@ -45,8 +45,9 @@ class Seen:
 
 @frozen
 class Chosen:
-    """What is joined first, in which order (() if the query's own order stands); the whole order
-    that was found, what it adds, and what the query's own would add.
+    """The chosen units (() if the query's own order stays), and the whole order.
+
+    ``cost``, ``current_cost``: the cost that this order and the query's own order add.
     """
 
     units: tuple[Tree, ...]
@@ -56,7 +57,7 @@ class Chosen:
 
 
 def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
-    """The order of a conjunction whose parts hang together."""
+    """Returns the order of a conjunction whose parts are connected."""
     n = len(keyed.parts)
     current_cost = _order_cost(keyed.conjunction.tree, seen, costs)
     step = (_search_all_orders if n <= MOST else _search_greedily)(keyed, seen, costs)
@@ -68,7 +69,7 @@ def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
 
 
 def _join_step(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> JoinStep:
-    """Two sets of parts, joined."""
+    """Joins two sets of parts."""
     left, right = mask_of(one.tree), mask_of(other.tree)
     cost = costs.join(left, right) / seen.wanted(left | right)
     tree = (one.tree, other.tree)
@@ -80,7 +81,7 @@ def _join_step(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: Joi
 
 
 def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
-    """The best of all orders."""
+    """Returns the best of all orders."""
     n = len(keyed.parts)
     best: dict[int, JoinStep] = {}
     for mask in keyed.connected_sets((1 << n) - 1, n):
@@ -92,7 +93,7 @@ def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
         part = (mask - 1) & mask
         cheapest: JoinStep | None = None
         while part:
-            # each cut once: the first part is on one side
+            # each cut once: the first part is always on the same side
             rest = mask & ~part
             if part & low and part in best and rest in best and keyed.neighbours(part) & rest:
                 way = _join_step(keyed, seen, costs, best[part], best[rest])
@@ -105,7 +106,7 @@ def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
 
 
 def _search_greedily(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
-    """Two at a time, those that add least; of equal ones the first."""
+    """Joins the two sets that add the least cost, repeatedly; ties go to the first."""
     ways = {1 << i: JoinStep(0.0, i) for i in range(len(keyed.parts))}
     while len(ways) > 1:
         masks = list(ways)
@@ -121,7 +122,9 @@ def _search_greedily(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
 
 
 def _added_cost(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> float:
-    """What joining two sets of parts adds: less than nothing, if that runs and they do not."""
+    """Returns the cost that joining two sets adds; negative if the join runs and the
+    sets do not.
+    """
     left, right = mask_of(one.tree), mask_of(other.tree)
     if seen.running(left | right) is not None:
         return -one.cost - other.cost
@@ -129,7 +132,7 @@ def _added_cost(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> flo
 
 
 def _order_cost(tree: Tree, seen: Seen, costs: Costs) -> float:
-    """What an order adds."""
+    """Returns the cost that an order adds."""
     if isinstance(tree, int) or seen.running(mask_of(tree)) == tree:
         return 0.0
     below = sum(_order_cost(side, seen, costs) for side in tree)
@@ -138,7 +141,7 @@ def _order_cost(tree: Tree, seen: Seen, costs: Costs) -> float:
 
 
 def _shared_subjoins(tree: Tree, seen: Seen) -> Sequence[Tree]:
-    """The largest sub-joins of an order that others have, too."""
+    """Yields the largest sub-joins of an order that other queries have, too."""
     if isinstance(tree, int):
         return []
     mask = mask_of(tree)

@@ -1,14 +1,12 @@
-"""What an order of joins costs, by what has been measured: ns of CPU for each element of the
-streams.
+"""Computes the cost of a join order from measurements: ns of CPU for each element of the streams.
 
     a join       a probe for each row of either side, and each row that it makes
-    rows         of parts and joins that run as they are counted; of a join that does not run by
-                 the *factor* of joins that do: rows made, by the product of the rows of both sides,
-                 of a join by the same variables in which most of the same parts met
-    unmeasured   parts have the mean of those that are measured, and a join as many rows as the
-                 smaller side
+    rows         counted for running parts and joins. For other joins they follow from the *factor*
+                 of a running join: rows made, divided by the product of the rows of both sides. The
+                 join with the same variables and the most common parts is used
+    unmeasured   parts have the mean of measured ones, and a join as many rows as its smaller side
 
-So if nothing has been measured all orders of n parts cost the same, and the query's own stands. The
+So without measurements all orders of n parts cost the same, and the query's own order stays. The
 constants are those of joins in either form (docs/decisions/0080-the-form-of-a-join.md).
 """
 
@@ -28,8 +26,9 @@ Cut = tuple[int, int]
 
 @dataclass(slots=True)
 class Costs:
-    """The rows of sub-joins of a conjunction for each element of the streams, by bits of parts;
-    ``cuts``: the joins that have been measured.
+    """The rows of sub-joins of a conjunction for each element of the streams, by bits of parts.
+
+    ``cuts``: the factors of measured joins.
     """
 
     keyed: Keyed
@@ -45,8 +44,9 @@ class Costs:
         rate: Callable[[int], float | None],
         cuts: Iterable[Cut],
     ) -> Costs:
-        """What is known of the parts ``within``, by the rows of each sub-join if it runs; ``cuts``:
-        the joins of two that do.
+        """Returns the costs for the parts ``within`` from the rates of running sub-joins.
+
+        ``cuts``: the running binary joins.
         """
         known: dict[int, float] = {}
 
@@ -66,11 +66,11 @@ class Costs:
 
     @property
     def is_measured(self) -> bool:
-        """Whether anything is known."""
+        """Whether anything was measured."""
         return bool(self.known)
 
     def rows(self, mask: int) -> float:
-        """The rows of a sub-join, for each element, in whichever order it is made."""
+        """Returns the rows of a sub-join for each element, in any order."""
         if mask not in self._rows:
             rows = self.known.get(mask)
             if rows is None:
@@ -79,7 +79,7 @@ class Costs:
         return self._rows[mask]
 
     def _estimate(self, mask: int) -> float:
-        """The rows of a sub-join that has not been measured: as its last part joins the others."""
+        """Estimates the rows of an unmeasured sub-join, as its last part joins the others."""
         cuts = [
             (mask & ~(1 << i), 1 << i)
             for i in places_of(mask)[::-1]
@@ -92,7 +92,7 @@ class Costs:
         return self.rows(one) * self.rows(other) * factor
 
     def _factor(self, left: int, right: int) -> float | None:
-        """The factor of the measured join by the same variables that is most like this one."""
+        """Returns the factor of the most similar measured join by the same variables."""
         by, best, best_factor = self._shared_variables(left, right), 0, None
         for (one, other), factor in self.cuts.items():
             if self._shared_variables(one, other) != by:
@@ -113,17 +113,17 @@ class Costs:
         return frozenset(one & other)
 
     def join(self, left: int, right: int) -> float:
-        """What a join of two costs."""
+        """Returns the cost of a binary join."""
         return PROBE * (self.rows(left) + self.rows(right)) + MADE * self.rows(left | right)
 
 
 def mask_of(tree: Tree) -> int:
-    """The parts of a tree, by bits."""
+    """Returns the parts of a tree, by bits."""
     return sum(1 << part for part in parts_of(tree))
 
 
 def cuts_of(tree: Tree) -> list[tuple[Tree, Cut]]:
-    """The joins in a tree, lower ones first, each with its sides by bits."""
+    """Yields the joins in a tree, lower ones first, each with its sides by bits."""
     if isinstance(tree, int):
         return []
     left, right = tree

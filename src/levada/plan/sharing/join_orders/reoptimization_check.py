@@ -1,11 +1,12 @@
-"""Whether a query that runs would add less in another order of its joins (STREAMREUSE, 5: marginal
-cost over what runs).
+"""Checks whether a running query would add less cost in another join order (STREAMREUSE, section 5:
+marginal cost over running operators).
 
-What it adds is asked as for a newcomer (``choose``), as if the query and those that go over with it
-were gone: what nobody else uses does not run. An order is better if it adds less than ``SHARE`` of
-what the query's own adds, and at least ``LEAST`` ns for each element of the streams: a switch costs
-both for as long as windows reach. Nothing is switched on a guess: all parts of the query, and the
-joins that it has now, must have been measured. Cost: as of a newcomer, up to some ms.
+The cost is computed as for a new query (``choose_order``), as if the query and those that migrate
+with it were removed: operators that no other query uses do not run. An order is better if it adds
+less than ``SHARE`` of the current cost and saves at least ``LEAST`` ns for each element of the
+streams. A migration runs both orders for as long as windows reach. There are no guesses: all parts
+of the query, and its current joins, must have been measured. Cost: as of a new query, up to some
+ms.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ SHARE, LEAST = 0.8, 20.0
 def find_better_order(
     known: RunningSubjoins, followed: RunningConjunction, doomed: Collection[At]
 ) -> Chosen | None:
-    """The order of a conjunction that adds so much less; None: there is none, or too little is
-    known. ``doomed``: the members that would be there no more.
+    """Returns the order of a conjunction that adds less cost by the required margin.
+
+    None: there is none, or too little is measured. ``doomed``: the members that would be removed.
     """
     n = len(followed.conjunction.parts)
     keyed = known.key_conjunction(followed)
@@ -47,7 +49,7 @@ def find_better_order(
         return None if at is None else known.rate(at)
 
     seen = Seen(running, lambda mask: 1)
-    if (tree := running(whole)) is not None:  # others have all of it
+    if (tree := running(whole)) is not None:  # other queries join the whole
         costs = Costs.from_rates(keyed, whole, rate, ())
         current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).current_cost
         return _require_gain(Chosen((tree,), tree, 0.0, current_cost), followed)
@@ -57,13 +59,13 @@ def find_better_order(
 
 
 def _require_gain(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
-    """An order, if it is another and adds so much less."""
+    """Returns an order if it differs and adds less cost by the required margin."""
     less = chosen.current_cost - chosen.cost >= LEAST and chosen.cost < SHARE * chosen.current_cost
     return chosen if less and chosen.units and chosen.tree != followed.conjunction.tree else None
 
 
 def _is_measured(known: RunningSubjoins, followed: RunningConjunction) -> bool:
-    """Whether all parts and the joins that run have been measured."""
+    """Whether all parts and the running joins have been measured."""
     masks = [1 << i for i in range(len(followed.conjunction.parts))]
     masks += [left | right for _, (left, right) in cuts_of(followed.conjunction.tree)]
     return all(
@@ -72,7 +74,7 @@ def _is_measured(known: RunningSubjoins, followed: RunningConjunction) -> bool:
 
 
 def _cut(known: RunningSubjoins, keyed: Keyed, mask: int) -> tuple[int, int] | None:
-    """Both sides of a sub-join, as it runs."""
+    """Returns both sides of a sub-join as it runs."""
     if not mask & (mask - 1):
         return None
     join: SubJoin = keyed.sub_join(mask)

@@ -1,14 +1,15 @@
-"""The sub-joins of the queries that there are, and the order of joins of those that come.
+"""Tracks the sub-joins of existing queries, and chooses the join orders of new ones.
 
-    follow      queries that run: their sub-joins by what they are (``keys``), each with the order
-                in which it runs and where; some are looked at later
-    choose      queries that come together: of each the order that adds least (``choose``), one
-                after the other; what one of them makes is there for the next
+    follow      running queries: their sub-joins by key (``subjoin_keys``), each with its order and
+                place; some are examined later
+    choose      queries that are added together: the order of each that adds the least cost
+                (``choose_order``), one after the other; later ones use the sub-joins of earlier
+                ones
 
-Of a query alone nothing is asked: what runs is looked at when another one comes. A sub-join whose
-member is gone is none (numbers are never used again), and forgotten when many are. Which order is
-chosen follows from the queries that there are, those that come, and what has been measured, and
-from nothing else. Results never depend on it. Cost of a query: by its own sub-joins.
+Nothing is computed for a single query: running sub-joins are examined when another query is added.
+A sub-join whose member was removed is void (numbers are never used again), and dropped when there
+are many. The choice depends only on existing queries, added ones, and measurements. Results never
+depend on it. Cost of a query: linear in its own sub-joins.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LARGE = 3
 
 @frozen
 class Running:
-    """A sub-join that runs: in which order, by places in its key; where."""
+    """A running sub-join: its order, by places in its key, and its member."""
 
     tree: Tree
     at: At
@@ -45,7 +46,7 @@ class Running:
 
 @frozen
 class Asked:
-    """A query that comes: its conjunctions in their own orders."""
+    """An added query: its conjunctions in their own orders."""
 
     name: str
     installer: Installer
@@ -54,8 +55,8 @@ class Asked:
 
 @frozen
 class RunningConjunction:
-    """What runs of a query's conjunction of this ``number``: where the rows of each part and
-    sub-join are, by bits of parts.
+    """The running operators of a query's conjunction with this ``number``: the member of each part
+    and sub-join, by bits of parts.
     """
 
     installer: Installer
@@ -66,8 +67,10 @@ class RunningConjunction:
 
 @frozen
 class _Wishes:
-    """The conjunctions of queries that come together; how many have a part, or ``wanted`` a
-    sub-join of parts that others have, too. ``running``: whether a part runs.
+    """The conjunctions of queries that are added together.
+
+    It counts the queries with each part, and (``wanted``) with each sub-join of shared parts.
+    ``running``: whether a part runs.
     """
 
     keyed: Mapping[str, Sequence[tuple[int, Keyed]]]
@@ -76,16 +79,16 @@ class _Wishes:
     wanted: Counter[Key] = field(default_factory=Counter)
 
     def is_shared(self, part: int) -> bool:
-        """Whether others have a part, too."""
+        """Whether other queries have a part, too."""
         return self.uses[part] > 1 or self.running(part)
 
     def find_subjoin(self, keyed: Keyed, mask: int) -> SubJoin | None:
-        """A sub-join, if others have all of its parts, too."""
+        """Returns a sub-join if other queries have all of its parts, too."""
         there = all(self.is_shared(keyed.parts[i].number) for i in places_of(mask))
         return keyed.sub_join(mask) if there else None
 
     def sets(self, keyed: Keyed) -> Iterator[int]:
-        """The sub-joins of parts that others have, too."""
+        """Yields the sub-joins of shared parts."""
         n = len(keyed.parts)
         within = sum(1 << i for i, part in enumerate(keyed.parts) if self.is_shared(part.number))
         most = n if n <= MOST else LARGE
@@ -94,11 +97,11 @@ class _Wishes:
 
 @dataclass(slots=True)
 class RunningSubjoins:
-    """The sub-joins of the queries of a topology. ``alive``: whether there is such a member;
-    ``rate``: how many rows it has for each element, if that is known. ``lifted``: constants are no
-    part of what they are. ``forced``: who says the units of a query's conjunction, by its number,
-    in place of all this. ``standing``: the conjunctions of more than two parts, by the last queries
-    that have come.
+    """The sub-joins of the queries of a topology.
+
+    ``alive``: whether a member exists. ``rate``: the rows of a member for each element, if known.
+    ``lifted``: keys ignore constants. ``forced``: overrides the units of a query's conjunction, by
+    its number. ``standing``: the conjunctions of more than two parts, for the last added queries.
     """
 
     alive: Callable[[At], bool]
@@ -116,57 +119,57 @@ class RunningSubjoins:
     standing: dict[str, list[RunningConjunction]] = field(default_factory=dict)
 
     def follow(self, followed: RunningConjunction) -> None:
-        """A conjunction that runs now."""
+        """Adds a running conjunction."""
         self.record_query(followed)
         self.offer(followed)
 
     def record_query(self, followed: RunningConjunction) -> None:
-        """A query joins so from now on."""
+        """Records that a query has this conjunction from now on."""
         if len(followed.conjunction.parts) > 2:
             self.standing.setdefault(followed.installer.name, []).append(followed)
             if len(self.standing) > FEW:
                 self.standing.pop(next(iter(self.standing)))
 
     def forget(self, name: str) -> None:
-        """A query has gone, or joins in another order."""
+        """Removes a query, or its conjunctions if it gets another order."""
         self.standing.pop(name, None)
 
     def offer(self, followed: RunningConjunction) -> None:
-        """A conjunction that others may join from now on."""
+        """Adds a conjunction that other queries may join from now on."""
         self._new.append(followed)
-        if len(self._new) >= FEW:  # no more operators are kept than these have
+        if len(self._new) >= FEW:  # this limits the operators that are kept
             self._learn()
 
     def expect(self, asked: Asked) -> None:
-        """A query of which the order is chosen before others that come with it, until these are."""
+        """Announces a query whose order is chosen before others that are added with it."""
         self._expected.append(asked)
         self._wishes = None
 
     def chosen_units(self, name: str) -> dict[int, tuple[Tree, ...]]:
-        """The units of the conjunctions of one that is expected."""
+        """Returns the units of the conjunctions of an announced query."""
         asked = [one for one in self._expected if one.name == name]
         return {number: each.units for number, each in self.choose(asked).get(name, {}).items()}
 
     def key_conjunction(self, followed: RunningConjunction) -> Keyed:
-        """A conjunction that runs, by what it has in common with all that do."""
+        """Returns a running conjunction with its keys."""
         self._learn()
         return self._key_parts(followed.installer, followed.conjunction)
 
     def find_running(self, join: SubJoin) -> Running | None:
-        """A sub-join, if it runs."""
+        """Returns a sub-join if it runs."""
         one = self._joins.get(join.key)
         return one if one is not None and self.alive(one.at) else None
 
     def new_conjunctions(self, name: str) -> Sequence[RunningConjunction]:
-        """The conjunctions of a query that have come to run since they were looked at last."""
+        """Returns the conjunctions of a query that have not been examined yet."""
         return [one for one in self._new if one.installer.name == name]
 
     def commit_choices(self) -> None:
-        """All that came together have their orders."""
+        """Ends the choice: all queries that were added together have their orders."""
         self._expected, self._wishes, self._coming = [], None, {}
 
     def choose(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
-        """The orders of conjunctions that were looked at, by the query and their numbers."""
+        """Returns the examined orders of conjunctions, by query and conjunction number."""
         if self.forced is not None:
             return self._choose_forced(asked)
         names = {one.name for one in self._expected}
@@ -192,7 +195,7 @@ class RunningSubjoins:
         return chosen_by_query
 
     def _collect_wishes(self, asked: Sequence[Asked]) -> _Wishes:
-        """What queries that come together join."""
+        """Returns the conjunctions of queries that are added together."""
         keyed = {
             one.name: [
                 (number, self._key_parts(one.installer, conjunction))
@@ -224,7 +227,7 @@ class RunningSubjoins:
         return Keyed.from_conjunction(conjunction, installer, self._numbers, lifted=self.lifted)
 
     def _learn(self) -> None:
-        """Looks at the conjunctions that have come to run since."""
+        """Examines the conjunctions that have started to run."""
         new, self._new = self._new, []
         for one in new:
             keyed = self._key_parts(one.installer, one.conjunction)
@@ -239,7 +242,7 @@ class RunningSubjoins:
             self._forget()
 
     def _forget(self) -> None:
-        """Forgets what is gone."""
+        """Drops removed sub-joins."""
         self._joins = {key: one for key, one in self._joins.items() if self.alive(one.at)}
         self._parts = {number: at for number, at in self._parts.items() if self.alive(at)}
         self._numbers.keep({*self._parts})
@@ -250,7 +253,7 @@ class RunningSubjoins:
         return at is not None and self.alive(at)
 
     def _choose_order(self, keyed: Keyed, wishes: _Wishes) -> Chosen | None:
-        """The order of a conjunction; None: nothing is known that could make it another."""
+        """Returns the order of a conjunction; None: nothing could change it."""
         whole = (1 << len(keyed.parts)) - 1
         shared = sum(wishes.is_shared(part.number) for part in keyed.parts)
         if len(keyed.parts) < 3 or shared < 2 or not keyed.is_connected(whole):
@@ -269,7 +272,7 @@ class RunningSubjoins:
             join = wishes.find_subjoin(keyed, mask)
             return 1 if join is None else max(wishes.wanted[join.key], 1)
 
-        if (tree := running(whole)) is not None:  # equal ones cost no search
+        if (tree := running(whole)) is not None:  # equal conjunctions need no search
             current_tree = keyed.conjunction.tree
             return Chosen((tree,) if tree != current_tree else (), tree, 0.0, 0.0)
         costs = Costs.from_rates(
@@ -289,7 +292,7 @@ class RunningSubjoins:
         return rate
 
     def _cuts(self, keyed: Keyed, wishes: _Wishes) -> Iterator[Cut]:
-        """The joins that run, among the sub-joins of a conjunction."""
+        """Yields the running joins among the sub-joins of a conjunction."""
         for mask in wishes.sets(keyed):
             join = keyed.sub_join(mask)
             one = self._joins.get(join.key)

@@ -1,14 +1,14 @@
-"""What a sub-join is, whatever its variables are called and in which order it is joined: a value by
-which those of other queries can be found.
+"""Computes keys of sub-joins, independent of variable names and join order, that find equal
+sub-joins of other queries.
 
-    part       its signature, its windows; in ``relax`` without what is lifted of it
-    sub-join   its parts, sorted; which of their variables, windows and lifted terms are the same
-               (in ``relax`` not windows that go by time alone); the conditions of several of them
+    part       its signature, its windows; with relaxation without its lifted terms
+    sub-join   its parts, sorted; the equalities of their variables, windows and lifted terms (with
+               relaxation not windows that use time alone); the conditions on several of them
 
-Parts that are alike are tried in all orders, if these are few, and the least is taken. Where they
-are many the order of the text decides: that may cost sharing, and no result. Two sub-joins of one
-key give the same rows, but for the order of their columns, and in ``relax`` for what is lifted.
-Cost of a key: some us a part.
+Equal parts are tried in all orders, if these are few, and the least key is taken. If they are many,
+the order of the text decides; this may prevent sharing, but changes no result. Two sub-joins of one
+key give the same rows, except for column order, and with relaxation for lifted terms. Cost of a
+key: some us for each part.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NAME = re.compile(r"\?([\w.]+)")
 
 @frozen
 class Part:
-    """A part of a conjunction: the number of what it is, and what it may have in common with
-    others, in its order.
+    """A part of a conjunction: its number, and the names that it may share with others,
+    in order.
     """
 
     number: int
@@ -48,13 +48,13 @@ class Part:
 
 @dataclass(slots=True)
 class Numbers:
-    """What parts are, each with a number."""
+    """The numbers of parts by their signatures."""
 
     known: dict[Key, int] = field(default_factory=dict)
     _next: int = 0
 
     def part(self, op: Op, installer: Installer, *, lifted: bool) -> Part:
-        """A part of a query's conjunction; ``lifted``: whatever its constants are."""
+        """Returns a part of a query's conjunction; ``lifted``: regardless of its constants."""
         windows = op.windows or ()
         rows = installer.timing.member_of_rows(windows)
         terms: dict[str, object] = {}
@@ -62,12 +62,12 @@ class Numbers:
         if lifted:
             lifting = Parameterizer(windows)
             op = lifting.lift(op, (0,))
-            # what a projection hides is nothing that parts have in common
+            # parts do not share variables that a projection hides
             terms = {name: object() for name in op.variables if name.startswith(".")}
             terms |= {one.name: one.terms for one in lifting.lifted if one.source}
             spans = with_widest_windows(spans)
             if all(window.kind in LOOSE for window in rows.windows):
-                windows = ()  # one here and two there are one join (``physical/shared/by_leaf``)
+                windows = ()  # joins over one window or two are equal (``per_leaf_times``)
         base, source = look_through(op)
         shown = tuple(
             [base.variables.index(source[v]) if v in source else -1 for v in op.variables]
@@ -80,26 +80,26 @@ class Numbers:
         return Part(number, (*(terms.get(v, v) for v in op.variables), *windows))
 
     def keep(self, numbers: set[int]) -> None:
-        """Forgets all parts but these."""
+        """Removes all parts except these."""
         self.known = {key: number for key, number in self.known.items() if number in numbers}
 
 
 @frozen
 class SubJoin:
-    """The key of a sub-join, and its parts by their places in the conjunction, as the key has
-    them.
+    """The key of a sub-join, and the indexes of its parts in the conjunction, in the order of the
+    key.
     """
 
     key: Key
     places: tuple[int, ...]
 
     def canonical(self, tree: Tree) -> Tree:
-        """A tree of these parts by their places in the key."""
+        """Translates a tree of parts to places in the key."""
         at = {place: i for i, place in enumerate(self.places)}
         return _rename_places(tree, at)
 
     def to_parts(self, tree: Tree) -> Tree:
-        """A tree by places in the key as one of this conjunction's parts."""
+        """Translates a tree of places in the key to this conjunction's parts."""
         return _rename_places(tree, dict(enumerate(self.places)))
 
 
@@ -122,13 +122,13 @@ class Keyed:
     def from_conjunction(
         conjunction: Conjunction, installer: Installer, numbers: Numbers, *, lifted: bool
     ) -> Keyed:
-        """A conjunction with its parts."""
+        """Returns a conjunction with its parts."""
         parts = tuple([numbers.part(op, installer, lifted=lifted) for op in conjunction.parts])
         return Keyed(conjunction, parts)
 
     @cached_property
     def adjacency(self) -> tuple[int, ...]:
-        """Of each part those with which it has a key, by bits."""
+        """For each part the bits of the parts with which it has a key."""
         ops = self.conjunction.parts
         bound = [{*op.variables} - op.maybe for op in ops]
         with_ = dict[str, int]()
@@ -144,7 +144,7 @@ class Keyed:
         return tuple(masks)
 
     def neighbours(self, mask: int) -> int:
-        """The parts that have a key with some of these."""
+        """Returns the parts that have a key with some of these."""
         neighbours = self._beside.get(mask)
         if neighbours is None:
             neighbours = 0
@@ -154,7 +154,7 @@ class Keyed:
         return neighbours
 
     def is_connected(self, mask: int) -> bool:
-        """Whether parts hang together by keys."""
+        """Whether parts are connected by keys."""
         reached, new = 0, mask & -mask
         while new:
             reached |= new
@@ -162,9 +162,7 @@ class Keyed:
         return reached == mask
 
     def connected_sets(self, within: int, most: int) -> list[int]:
-        """The sets of up to so many parts of these that hang together by keys, each once; the
-        smaller ones first.
-        """
+        """Returns the connected subsets of up to ``most`` parts, each once, smaller ones first."""
         level = [1 << i for i in places_of(within)]
         masks = list(level)
         for _ in range(most - 1):
@@ -179,7 +177,7 @@ class Keyed:
         return masks
 
     def sub_join(self, mask: int) -> SubJoin:
-        """The key of a sub-join of these parts."""
+        """Returns the key of a sub-join of these parts."""
         if mask not in self._sub_joins:
             places = places_of(mask)
             names = {v for i in places for v in self.conjunction.parts[i].variables}
@@ -189,7 +187,7 @@ class Keyed:
 
 
 def places_of(mask: int) -> list[int]:
-    """The places of the bits that are set.
+    """Returns the positions of the set bits.
 
     >>> places_of(0b1101)
     [0, 2, 3]
@@ -219,7 +217,7 @@ def _sub_join(
 
 
 def _labels(parts: Sequence[Part], order: Sequence[int]) -> list[object]:
-    """What parts may have in common, each once, in the order in which it comes."""
+    """Returns the distinct names that parts may share, in order of appearance."""
     return list(dict.fromkeys(label for i in order for label in parts[i].labels))
 
 

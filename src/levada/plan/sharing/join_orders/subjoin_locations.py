@@ -1,8 +1,8 @@
-"""Where the rows of a query's parts and sub-joins are, once it is installed.
+"""Locates the rows of a query's parts and sub-joins after it is installed.
 
-A query's tree is that of its conjunctions, but for what became of it on the way to be installed: a
-relaxed join stands below a pick, without the conditions that were lifted out of it
-(``plan/install/lift``), and static data below what keeps them. Both trees are walked side by side.
+A query's tree is that of its conjunctions, with the changes of installation: a relaxed join is
+below a pick, without the lifted conditions (``parameterize``), and static data are below their
+arrangement. Both trees are walked side by side.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 def locate_conjunctions(
     conjunctions: Sequence[Conjunction], installer: Installer, root: Op, installed: Op
 ) -> Iterator[tuple[RunningConjunction, Mapping[int, int]]]:
-    """The conjunctions below ``root`` as they were ``installed``, and the numbers of the operators
-    of their parts and sub-joins.
+    """Yields the conjunctions below ``root`` as they were ``installed``, with the numbers of
+    operators.
+
+    These are the operators of their parts and sub-joins.
     """
     became: dict[int, Op] = {}
     _walk(root, installed, became)
@@ -48,7 +50,7 @@ def with_places(
     common: CommonSubexpressions,
     index: Mapping[Shape, int],
 ) -> RunningConjunction:
-    """A conjunction with the places of its operators, of those that are installed."""
+    """Returns a conjunction with the places of its installed operators."""
     followed, numbers = numbered
     made = {
         mask: known.made[-1]
@@ -60,7 +62,7 @@ def with_places(
 
 
 def _walk(root: Op, installed: Op, became: dict[int, Op]) -> None:
-    """Finds of each operator below the first root the one below the second that has its place."""
+    """Maps each operator below the first root to the one below the second root in its place."""
     waiting = [(root, installed)]
     while waiting:
         op, other = waiting.pop()

@@ -1,18 +1,18 @@
-"""In which region a query's operators stand, and so with whom it shares them (STREAMREUSE, regions
-and locality mask; placement of an operator by what it sends).
+"""Chooses the region of a query's operators, which limits sharing (STREAMREUSE, regions and
+locality mask; placement of an operator by the data that it sends).
 
-    candidates   the query's own region, and those in reach whose operators have parts of the query
-    price        rows that come from another region, times how far it is: of streams that no query
-                 brings there yet, and of the query's results on their way to its own region
-    choice       the cheapest; what is equal goes to the query's own region, then to where more of
-                 it stands. Where nothing has been measured: where most of it stands
+    candidates   the query's own region, and reachable regions whose operators have parts of it
+    price        rows from another region times its distance: of streams that no query brings there
+                 yet, and of the query's results on their way to its own region
+    choice       the cheapest; ties go to the query's own region, then to the one with more parts of
+                 it. Without measurements: the one with the most parts
 
-All operators of a query stand in one region, its *site*: operators of two sites are never one,
-whatever they do. Which stand where is told by what they do (``Installer.signature``), so no
-operator is looked at that does another thing. A price is of rows that were counted in one run:
-results of queries that have the same, against elements of their streams since they came.
+All operators of a query are in one region, its *site*. Operators of two sites are never shared. The
+operators at a site are identified by signature (``Installer.signature``), so only equal operators
+are examined. A price is for rows that were counted in one run: results of queries with the same
+operators, against the elements of their streams since they were added.
 
-Whatever is chosen here, results are the same.
+The choice does not change results.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FEW = 16
 
 @frozen
 class Candidate:
-    """A site that was considered: how many ``parts`` of the query stand there, the price (None:
-    nothing has been measured).
+    """A considered site: the number of ``parts`` of the query there, and the price (None:
+    unmeasured).
     """
 
     site: str
@@ -46,8 +46,9 @@ class Candidate:
 
 @frozen
 class Chosen:
-    """Where a query stands: its ``region`` as it said it, its ``site``, what was considered; how
-    many of its parts stand in regions that are out of its reach.
+    """The choice for a query: its ``region`` option, its ``site``, and the candidates.
+
+    ``masked``: the number of its parts in unreachable regions.
     """
 
     region: str
@@ -61,13 +62,15 @@ class _Standing:
     site: str
     marks: tuple[int, ...]
     streams: tuple[str, ...]
-    began: Mapping[str, int]  # elements of its streams when it came
+    began: Mapping[str, int]  # elements of its streams when it was added
 
 
 @dataclass(slots=True)
 class Sites:
-    """Where the queries of a topology stand. ``of_stream``: the regions of streams; ``elements`` of
-    streams as the last manifest has them; ``had``: the solutions of a query of late, None: none.
+    """The sites of the queries of a topology.
+
+    ``of_stream``: the regions of streams. ``elements``: of streams, as in the last manifest.
+    ``had``: the recent solutions of a query; None: unknown.
     """
 
     regions: Regions = field(default_factory=Regions)
@@ -81,11 +84,11 @@ class Sites:
 
     @property
     def has_regions(self) -> bool:
-        """Whether there are regions at all."""
+        """Whether there are regions."""
         return bool(self.regions.names) or any(self.of_stream.values())
 
     def choose(self, name: str, said: str, marks: Sequence[int], streams: Sequence[str]) -> str:
-        """The site of a query that comes; ``marks``: of its parts."""
+        """Returns the site of an added query; ``marks``: hashes of its parts."""
         reach = Reach.parse(said)
         parts = Counter(site for mark in marks for site in self._there.get(mark, ()))
         candidates = [
@@ -109,7 +112,7 @@ class Sites:
         self._coming.update((site, stream) for stream in streams)
 
     def forget(self, name: str) -> None:
-        """A query that goes."""
+        """Removes a query."""
         self.chosen.pop(name, None)
         standing = self._of.pop(name, None)
         if standing is None:
@@ -126,7 +129,7 @@ class Sites:
     def _price(
         self, site: str, home: str, marks: Sequence[int], streams: Sequence[str]
     ) -> float | None:
-        """What a query costs at a site, in rows times delays; None: that is not known."""
+        """Returns the cost of a query at a site, in rows times delays; None: unknown."""
         measured = self._measure_similar(marks)
         if measured is None:
             return None
@@ -139,10 +142,11 @@ class Sites:
         return brought + out * self.regions.delay(site, home)
 
     def _measure_similar(self, marks: Sequence[int]) -> tuple[float, Mapping[str, int]] | None:
-        """The results of a query that has most of another one, wherever it stands, and the elements
-        of its streams, since it came.
+        """Returns the results of a query that has the largest part of another one, at any site.
+
+        It also returns the elements of its streams since it was added.
         """
-        for mark in marks:  # what all of the query is stands first
+        for mark in marks:  # the hash of the whole query is first
             for users in self._there.get(mark, {}).values():
                 for name in islice(users, FEW):
                     user = self._of[name]
@@ -161,9 +165,10 @@ def _order(one: Candidate, home: str, others: Sequence[Candidate]) -> tuple[floa
 
 
 def marks_of(installer: Installer, root: Op, *, alike: bool) -> list[int]:
-    """What tells the parts of a query from those of others, the whole first; ``alike``: also its
-    joins but for what can be relaxed. The last operator has the query's name, and the first ones
-    are read by all.
+    """Returns hashes that identify the parts of a query, the whole first.
+
+    ``alike``: also its joins without the parts that can be relaxed. The last operator has the
+    query's name, and leaves are read by all, so both are left out.
     """
     marks: list[int] = []
     waiting, seen = list(root.inputs), set[int]()

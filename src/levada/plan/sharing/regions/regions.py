@@ -1,13 +1,13 @@
-"""Regions of a network: which there are, how far they are from each other, which of them a query
-may share operators with (STREAMREUSE, locality mask).
+"""Regions of a network: their names, their distances, and the regions with which a query may share
+operators (STREAMREUSE, locality mask).
 
     region=east         its results go to the region east; it shares with queries of east
     region=east+west    its results go to east; it shares with queries of both
     region=east+any     its results go to east; it shares with all
-    not said            its results go anywhere; it shares with all
+    without the option  its results go anywhere; it shares with all
 
 An operator of a query without a region is in all of them. Regions are the places of a machine file
-(``engine/placing/regions``), names, or those that streams name.
+(``engine/placement``), names, or the regions of streams.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ FAR = 1.0
 
 @frozen
 class Regions:
-    """The regions of an engine; (): those that its streams name. ``delays``: from row to column;
-    (): all are equally far from each other.
+    """The regions of an engine; (): those of its streams.
+
+    ``delays``: from row to column; (): all regions are equally far apart.
     """
 
     names: tuple[str, ...] = ()
     delays: tuple[tuple[float, ...], ...] = ()
 
     def delay(self, one: str, other: str) -> float:
-        """How far it is from one region to another; "" is everywhere.
+        """Returns the distance of two regions; "" is everywhere.
 
         >>> Regions(("a", "b"), ((0.0, 3.0), (2.0, 0.0))).delay("b", "a"), Regions().delay("a", "b")
         (2.0, 1.0)
@@ -45,7 +46,7 @@ class Regions:
         return self.delays[self.names.index(one)][self.names.index(other)]
 
     def check_stream(self, stream: str, region: str) -> None:
-        """Whether there is the region of a stream. Raises ``UsageError``."""
+        """Checks that the region of a stream exists. Raises ``UsageError``."""
         if region and self.names and region not in self.names:
             raise UsageError(
                 f"The stream {stream} is in the region {region}, and there is none of that name.",
@@ -54,8 +55,9 @@ class Regions:
 
 
 class Reach(NamedTuple):
-    """Where a query's results go (``home``, "": anywhere); the other regions whose operators it may
-    share, of ``all`` any.
+    """The region of a query's results (``home``, "": anywhere), and the other regions for sharing.
+
+    ``all``: it shares with all regions.
     """
 
     home: str
@@ -64,7 +66,7 @@ class Reach(NamedTuple):
 
     @staticmethod
     def parse(said: str) -> Reach:
-        """By the text of the option, which has been read.
+        """Parses the text of the option, which has been validated.
 
         >>> Reach.parse("east+west"), Reach.parse("")
         (Reach(home='east', others=('west',), all=False), Reach(home='', others=(), all=True))
@@ -74,12 +76,12 @@ class Reach(NamedTuple):
         return Reach(home, named, not home or ANY in others)
 
     def has(self, region: str) -> bool:
-        """Whether operators of a region may be shared: those that are everywhere always."""
+        """Whether operators of a region may be shared; those without a region always may."""
         return self.all or region in ("", self.home, *self.others)
 
 
 def check_reach(query: str, said: str, regions: Regions, of_streams: Collection[str]) -> None:
-    """Whether there are the regions of a query. Raises ``UsageError``."""
+    """Checks that the regions of a query exist. Raises ``UsageError``."""
     reach = Reach.parse(said)
     known = regions.names or tuple(sorted({*filter(None, of_streams)}))
     for name in (reach.home, *reach.others):

@@ -1,8 +1,7 @@
 """The syntax tree of a CQL query: frozen values with their positions, and their printed form.
 
-Positions (``span``) do not take part in comparison: two texts that say the same have equal trees.
-Names are as written; nothing is resolved here (``language/translate/cql/translate.py`` does that).
-Cost: linear in the text.
+Positions (``span``) do not take part in comparison, so equal texts have equal trees. Names are as
+written; ``language/translate/cql/translate.py`` resolves them. Cost: linear in the text.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Constant:
 @frozen
 class Operation:
     """An operator (``or and not = <> < > <= >= + - * /``) on one or two operands, or ``in`` on a
-    value and those that it may be.
+    value and its possible values.
     """
 
     operator: str
@@ -97,10 +96,10 @@ class WindowWord(StrEnum):
 
 @frozen
 class WindowSpec:
-    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count, of each value of
-    the columns ``partition``.
+    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` for each value of
+    ``partition``.
 
-    NONE is what is not said: a stream without a window is unbounded, a relation has none.
+    NONE: the text has no window. A stream is then unbounded, and a relation has no window.
     """
 
     word: WindowWord
@@ -129,7 +128,7 @@ class WindowSpec:
 
 @frozen
 class Table:
-    """What From reads under its alias (the name, if none is given): a stream, relation or view, or
+    """A table of From under its alias (the name, if none is given): a stream, relation or view, or
     a query in brackets.
     """
 
@@ -153,7 +152,7 @@ class Select:
 
 
 class Operator(StrEnum):
-    """What puts two relations together, as bags."""
+    """An operator that combines two relations, as bags."""
 
     UNION = "Union"
     EXCEPT = "Except"
@@ -197,7 +196,7 @@ class Schema:
 
 @frozen
 class View:
-    """A named query, which others read under the columns that its schema names."""
+    """A named query, which other queries read under the columns of its schema."""
 
     schema: Schema
     query: Statement
@@ -205,8 +204,8 @@ class View:
 
 @frozen
 class Declared:
-    """A stream or relation that a script declares; ``source`` is the path that STREAM would read,
-    "" if none is said.
+    """A stream or relation that a script declares; ``source``: the path that STREAM would read, or
+    "".
     """
 
     schema: Schema
@@ -215,10 +214,10 @@ class Declared:
 
 @frozen
 class Asked:
-    """A query of a script, which sees the first ``views`` views; ``dest``: the path that STREAM
+    """A query of a script, which can use the first ``views`` views; ``dest``: the path that STREAM
     would write to, or "".
 
-    ``places``: where the statement and its dest line stand in the text, as offsets.
+    ``places``: the offsets of the statement and of its dest line in the text.
     """
 
     query: Statement
@@ -229,7 +228,7 @@ class Asked:
 
 @frozen
 class Script:
-    """Several statements: what is declared, the views in order, the queries in order."""
+    """Several statements: declarations, the views in order, the queries in order."""
 
     declared: tuple[Declared, ...]
     views: tuple[View, ...]
@@ -237,7 +236,7 @@ class Script:
 
 
 def show_expression(node: Expression) -> str:
-    """An expression as CQL, fully parenthesised.
+    """Returns an expression as CQL, fully parenthesized.
 
     >>> show_expression(Operation("<", (Column("A", "v"), Constant(LiteralType.INTEGER, "5"))))
     '(A.v < 5)'
@@ -298,8 +297,9 @@ def _select(select: Select) -> str:
 
 
 def show(statement: Statement) -> str:
-    """The stable text form of a query: CQL again, one clause per line, durations in ms; it parses
-    to an equal tree.
+    """Returns the stable text form of a query: CQL with one clause for each line, durations in ms.
+
+    It parses to an equal tree.
     """
     body = (
         _select(statement.body)
@@ -310,8 +310,9 @@ def show(statement: Statement) -> str:
 
 
 def show_script(script: Script) -> str:
-    """The stable text form of a script: declarations, views, queries; it parses to an equal one but
-    for where they stand.
+    """Returns the stable text form of a script: declarations, views, queries.
+
+    It parses to an equal script, except for positions.
     """
     parts = [_schema(declared.schema) for declared in script.declared]
     parts += [f"{_schema(view.schema)} As\n{show(view.query)}" for view in script.views]

@@ -1,9 +1,9 @@
-"""What somebody meant who wrote what CQL's grammar has no place for: a feature, a word of another
-language, a slip.
+"""Explains text that CQL's grammar rejects: an unsupported feature, a word of another language, a
+slip.
 
-Lark says where a text stops making sense and what could stand there. That is not always where the
-mistake is: ``Selct k`` is a table name up to its second word, ``Istream Select`` lacks a bracket.
-Cost: none but the text of the failure.
+Lark reports where a text stops making sense and which words could follow. The mistake may be
+elsewhere: ``Selct k`` is a table name up to its second word, ``Istream Select`` lacks a bracket.
+Cost: none, except for a text with an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _STREAMS = ("istream", "dstream", "rstream")
 
 
 def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> QueryError:
-    """The error for a text in which nothing fits from ``start`` on; ``acceptable``: the terminals
-    that fit behind a prefix.
+    """Returns the error for a text in which nothing fits from ``start`` on.
+
+    ``acceptable`` returns the terminals that fit after a prefix.
     """
     word = _WORD.match(text, start)
     token = word[0] if word else text[start : start + 1].strip()
@@ -72,7 +73,7 @@ def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]
 
 
 def _explain_first_word(text: str, word: re.Match[str]) -> QueryError:
-    """A statement whose first word begins none: so the rest was taken for a table."""
+    """Returns the error for a first word that begins no statement: the rest was read as a table."""
     name, start = word[1], word.start(1)
     if name.lower() in _STREAMS:
         hint = f"Write {name}(Select ..)."
@@ -90,7 +91,7 @@ def _explain_first_word(text: str, word: re.Match[str]) -> QueryError:
 
 
 def _hint(token: str, before: str, sign: str) -> str:
-    """What to write, where the word and that before it tell."""
+    """Returns the text to write, if the word and the one before it decide."""
     query = token in ("select", *_STREAMS)
     if query and before in _STREAMS:
         return f"Write {before.capitalize()}(Select ..)."
@@ -112,7 +113,7 @@ def _hint(token: str, before: str, sign: str) -> str:
 
 
 def _foreign_operator_hint(text: str, start: int) -> str:
-    """How CQL writes an operator of other languages."""
+    """Returns how CQL writes an operator of other languages."""
     sign = _SIGN.match(text, start)
     return FOREIGN[sign[0]] if sign else ""
 

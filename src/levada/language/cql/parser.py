@@ -1,10 +1,10 @@
-"""CQL text -> syntax tree.
+"""Parses CQL text into a syntax tree.
 
-``parse_cql`` reads one query, ``parse_script`` a text of several statements. The grammar
-(``cql.lark``) is LALR(1) and is built once, at the first query (tens of ms); a query then costs
-about a millisecond. What CQL has and Levada does not evaluate is refused here where one word tells
-(Order By, Like, sub-queries in a condition ...), by name and position (``cql_mistakes``). What
-STREAM's scripts have around their statements is put in its place by ``cql_script``.
+``parse_cql`` parses one query, ``parse_script`` a text of several statements. The grammar
+(``cql.lark``) is LALR(1) and is built once, at the first query (tens of ms). A query then costs
+about a millisecond. CQL features that Levada does not evaluate are refused here if one word decides
+(Order By, Like, sub-queries in a condition ...), with name and position (``common_mistakes``).
+``script`` assigns the lines around statements in STREAM's scripts.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from levada.language.syntax_errors import words_of
 
 
 def parse_cql(text: str) -> Statement:
-    """The tree of one CQL query.
+    """Returns the tree of one CQL query.
 
-    Raises ``QuerySyntaxError`` (with position and what was expected) and ``UnsupportedError`` (a
-    feature, by name).
+    Raises ``QuerySyntaxError`` (with position and expected words) and ``UnsupportedError`` (with
+    the name of the feature).
 
     >>> parse_cql("Istream(Select k From A [Range 1 Minute])").select.tables[0].window.range
     60000
@@ -58,7 +58,7 @@ def parse_cql(text: str) -> Statement:
 
 
 def parse_script(text: str) -> Script:
-    """The statements of a text: declarations, views, queries (``cql_script`` joins them).
+    """Returns the statements of a text: declarations, views, queries (``script`` joins them).
 
     Raises as ``parse_cql`` does.
 
@@ -71,7 +71,7 @@ def parse_script(text: str) -> Script:
 
 
 def words() -> set[str]:
-    """The keywords of CQL, in upper case.
+    """Returns the keywords of CQL, in upper case.
 
     >>> {"SELECT", "RANGE", "SLIDE"} <= words()
     True
@@ -103,7 +103,7 @@ def _parser() -> lark.Lark:
 
 
 def _refuse(error: lark.UnexpectedInput, text: str, rule: str) -> NoReturn:
-    """Turns Lark's error into ours."""
+    """Turns Lark's error into Levada's."""
     start = len(text.rstrip()) if _at_end(error) else (error.pos_in_stream or 0)
     raise explain_mistake(text, start, lambda prefix: _acceptable(prefix, rule))
 
@@ -113,7 +113,7 @@ def _at_end(error: lark.UnexpectedInput) -> bool:
 
 
 def _acceptable(prefix: str, rule: str) -> set[str]:
-    """The terminals that can follow a prefix that parses so far."""
+    """Returns the terminals that can follow a prefix that parses so far."""
     state = _parser().parse_interactive(prefix, start=rule)
     state.exhaust_lexer()
     return set(state.accepts())  # type: ignore[no-untyped-call]
@@ -121,7 +121,7 @@ def _acceptable(prefix: str, rule: str) -> set[str]:
 
 @v_args(meta=True)
 class _Build(lark.Transformer[Token, Any]):
-    """Tree of the grammar -> syntax tree, bottom up; one method per rule."""
+    """Builds the syntax tree from the grammar's tree, bottom up; one method for each rule."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -293,7 +293,7 @@ class _Build(lark.Transformer[Token, Any]):
         return self._perhaps(negated, Operation("in", (value, *others), _at(meta)), meta)
 
     def between(self, meta: Meta, parts: list[Any]) -> Operation:
-        """Two comparisons: it has no other meaning."""
+        """Builds two comparisons, which have the same meaning."""
         value, negated, _, low, _, high = parts
         least = Operation(">=", (value, low), _at(meta))
         most = Operation("<=", (value, high), _at(meta))
@@ -338,7 +338,7 @@ class _Build(lark.Transformer[Token, Any]):
 
 
 def _path(line: Token) -> str:
-    """What stands behind the colon of a line."""
+    """Returns the text after the colon of a line."""
     return line.partition(":")[2].strip()
 
 

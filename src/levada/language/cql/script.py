@@ -1,15 +1,15 @@
-"""The statements of a CQL text, put in their places: declarations, views, queries.
+"""Assigns the statements of a CQL text: declarations, views, queries.
 
-Two spellings mean the same. STREAM's scripts label what a statement is, and name the result of a
+There are two equivalent spellings. STREAM's scripts label statements, and name the result of a
 query in the statement after it:
 
     table : Register Stream S (k Integer);          source : S.dat
     vquery : Select k + 1 From S;                   vtable : Register Stream V (n Integer);
     query : Select n From V [Rows 2];               dest : out
 
-Without labels a statement is what it looks like: ``Register Stream V (n Integer) As Select k + 1
-From S;`` is a view, ``Register ..`` alone a declaration, everything else a query. A name is
-declared once; a view sees those before it, so there are no cycles.
+Without labels the form decides: ``Register Stream V (n Integer) As Select k + 1 From S;`` is a
+view, ``Register ..`` alone a declaration, everything else a query. A name is declared once. A view
+can use the views before it, so there are no cycles.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Part:
 
 
 def script_of(parts: Sequence[Part], text: str) -> Script:
-    """The script that these parts make.
+    """Returns the script of these parts.
 
-    Raises ``QuerySyntaxError`` where one lacks its other half, ``QueryError`` for a name that
-    stands twice.
+    Raises ``QuerySyntaxError`` for a part without its other half, ``QueryError`` for a repeated
+    name.
     """
     declared: list[Declared] = []
     views: list[View] = []

@@ -55,7 +55,7 @@ _CQL = re.compile(
 
 @lru_cache(maxsize=256)
 def recognise(text: str) -> Dialect:
-    """The dialect of a text. A text is asked for several times while it is registered.
+    """Returns the dialect of a text. It is cached: registration asks for a text several times.
 
     >>> recognise("SELECT ?s FROM STREAM <http://e/s> [RANGE 1h STEP 10m] { ?s ?p ?o }").title
     'C-SPARQL'
@@ -67,7 +67,7 @@ def recognise(text: str) -> Dialect:
 
 
 def evidence(text: str) -> str:
-    """The words for which a text is taken to be in its dialect; "" if there are none.
+    """Returns the words that decide the dialect of a text; "" if there are none.
 
     >>> evidence("SELECT ?s FROM STREAM <http://e/s> [RANGE 1h STEP 10m] { ?s ?p ?o }")
     'FROM STREAM'
@@ -80,14 +80,14 @@ def evidence(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words in upper case, names as ``#``, and brackets."""
+    """Returns the words in upper case, names as ``#``, and brackets."""
     matches = (m for m in _TOKEN.finditer(text) if m.lastgroup != "skip")
     return ["#" if m.lastgroup == "name" else m.group().upper() for m in matches]
 
 
 def dialect_of(text: str, name: str | None) -> Dialect:
-    """The dialect that is named, else the one that is recognised. Raises ``UsageError`` for a name
-    that none has.
+    """Returns the named dialect, else the recognized one. Raises ``UsageError`` for an unknown
+    name.
 
     >>> dialect_of("ASK { }", "cqels").output
     'ISTREAM'
@@ -100,7 +100,7 @@ def dialect_of(text: str, name: str | None) -> Dialect:
 
 
 def dialect_of_ending(suffix: str) -> str | None:
-    """The dialect that a file's ending names, or None.
+    """Returns the dialect of a file extension, or None.
 
     >>> dialect_of_ending(".cqels")
     'cqels'

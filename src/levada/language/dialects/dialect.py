@@ -1,8 +1,7 @@
-"""A dialect as a value: which clauses it adds to SPARQL's grammar, and what it means where others
-mean something else.
+"""A dialect as a value: its clauses beside SPARQL's grammar, and the differences in meaning.
 
-Invariant: all that sets a dialect apart is in these flags; the builder applies them, and nothing
-behind the tree knows of them.
+Invariant: these flags define a dialect completely. The builder applies them, and no later stage
+uses them.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from levada.core.frozen import frozen
 
 @frozen
 class Dialect:
-    """``name`` as ``dialect=`` says it, ``title`` as people do, ``endings`` of its files.
+    """A dialect: its ``name`` for ``dialect=``, its ``title``, and the ``endings`` of its files.
 
-    ``grammar``: files of clauses beside the common ones. ``output``: what REGISTER leaves open.
-    ``report``: when windows with a STEP report; None is on close. ``merged``: FROM STREAM makes a
-    part of the default graph (else STREAM patterns name it).
-    ``named_beside``: FROM NAMED alone leaves the default graph as it is (in SPARQL it empties it).
+    ``grammar``: files of clauses beside the common ones. ``output``: the default of REGISTER.
+    ``report``: the default report policy of windows with a STEP; None is on close. ``merged``: FROM
+    STREAM adds to the default graph (otherwise STREAM patterns name the stream). ``named_beside``:
+    FROM NAMED alone leaves the default graph as it is (in SPARQL it empties it).
     ``tumbling_range``: RANGE without STEP tumbles. ``tumbling_triples``: TRIPLES n without STEP
     tumbles.
     """

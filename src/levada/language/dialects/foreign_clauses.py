@@ -1,5 +1,6 @@
-"""Clauses of another dialect than that in which a text is read: whose they are, and why it was read
-so. A text of two dialects is read as one of them, and stops at a clause of the other.
+"""Explains a clause of another dialect than the one in which a text is read.
+
+A text with clauses of two dialects is read in one of them, and fails at a clause of the other.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ _CLAUSES = (
 
 
 def explain_foreign_clause(text: str, place: Span, spoken: Dialect, *, asked: bool) -> str:
-    """Whose clause stands at a place where ``spoken`` cannot go on; "" if none is there that is
-    another's. ``asked``: the dialect was asked for, not recognised.
+    """Returns the dialects of a clause at which ``spoken`` cannot go on; "": it is not a foreign
+    clause.
+
+    ``asked``: the dialect was requested, not recognized.
 
     >>> text = "SELECT ?s FROM STREAM <s> [NOW] { WINDOW <w> { ?s ?p ?o } }"
     >>> explain_foreign_clause(text, Span(1, 16), DIALECTS["rspql"], asked=False)[:48]
@@ -49,7 +52,7 @@ def explain_foreign_clause(text: str, place: Span, spoken: Dialect, *, asked: bo
 
 
 def _explain_dialect(text: str, spoken: Dialect, *, asked: bool) -> str:
-    """As which dialect a text was read, and why."""
+    """Returns the dialect in which a text was read, and the reason."""
     if asked:
         return f"the dialect that was asked for is {spoken.title}."
     why = evidence(text)

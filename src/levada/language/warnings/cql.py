@@ -1,6 +1,7 @@
-"""What is surely a slip in a CQL query: windows with gaps, and numbers that look like milliseconds.
+"""Warns about probable slips in a CQL query: windows with gaps, and numbers that look like
+milliseconds.
 
-Only a text that slides, or has a long number behind Range, is looked at: parsing it again costs a
+Only a text that slides, or has a long number after Range, is examined: parsing it again costs a
 millisecond.
 """
 
@@ -21,7 +22,7 @@ _SLIDE = re.compile(r"\bSlide\b", re.IGNORECASE)
 
 
 def warnings_of_cql(text: str) -> tuple[QueryWarning, ...]:
-    """The warnings about a script that can be parsed, in the order of their places.
+    """Returns the warnings about a script that can be parsed, in the order of their places.
 
     >>> warnings_of_cql("Select k From A [Range 90000]")[0].message
     'A number alone counts seconds: 90000 is P1DT1H.'

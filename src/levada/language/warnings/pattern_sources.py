@@ -1,4 +1,4 @@
-"""What a query's patterns read: which windows, which graphs, where the default graph; through all
+"""Collects the sources of a query's patterns: windows, graphs, and the default graph, through all
 groups, sub-queries and EXISTS. Cost: linear in the tree.
 """
 
@@ -16,9 +16,10 @@ from levada.language.warnings.unbound_variables import groups_of
 
 @dataclass(slots=True)
 class Readings:
-    """The windows and graphs by name, graphs with the first place; ``all_windows``: a variable goes
-    over them. ``default``: the place of the first pattern over the default graph. ``matchers``: the
-    calls of REGEX and REPLACE.
+    """The windows and graphs by name, graphs with their first place.
+
+    ``all_windows``: a variable ranges over them. ``default``: the place of the first pattern over
+    the default graph. ``matchers``: the calls of REGEX and REPLACE.
     """
 
     windows: set[str] = field(default_factory=set)
@@ -29,7 +30,7 @@ class Readings:
 
 
 def readings(unit: ast.QueryUnit) -> Readings:
-    """What a query reads. DESCRIBE reads all windows."""
+    """Returns the sources that a query reads. DESCRIBE reads all windows."""
     sources = Readings(all_windows=isinstance(unit.form, ast.Describe))
     if unit.where is not None:
         _group(unit.where, sources, default=True)
@@ -65,7 +66,7 @@ def _group(group: ast.Group, sources: Readings, *, default: bool) -> None:
 
 
 def _name(element: ast.Window | ast.Graph, sources: Readings) -> None:
-    """Notes what WINDOW, STREAM or GRAPH names."""
+    """Adds the source that WINDOW, STREAM or GRAPH names."""
     name = element.name
     if isinstance(element, ast.Graph):
         sources.windows.update(element.windows)

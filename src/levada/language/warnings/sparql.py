@@ -1,8 +1,8 @@
-"""What is surely a slip in a SPARQL query with windows: what is declared and not read, read and not
-there, asked for and not bound; windows with gaps, numbers that look like milliseconds, and patterns
-that are not valid.
+"""Warns about probable slips in a SPARQL query with windows.
 
-Cost: linear in the query's tree; no data are looked at.
+They are declared windows that are not read, windows and graphs that do not exist, unbound
+variables, windows with gaps, numbers that look like milliseconds, and invalid regular expressions.
+Cost: linear in the query's tree; no data are read.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def warnings_of(
     streams: Collection[str] = (),
     graphs: Collection[str | None] | None = None,
 ) -> tuple[QueryWarning, ...]:
-    """The warnings about a query, in the order of their places.
+    """Returns the warnings about a query, in the order of their places.
 
-    ``streams``: the streams that are there. ``graphs``: the static graphs, None among them the
-    default one; in place of all None, if it is not known which there are.
+    ``streams``: the existing streams. ``graphs``: the static graphs, with None for the default
+    graph; None instead of the collection if they are not known.
 
     >>> from levada.language import parse
     >>> text = "ASK FROM NAMED WINDOW <w> ON <s> [RANGE PT1S STEP PT5S] { WINDOW <w> { ?s ?p ?o } }"
@@ -72,7 +72,7 @@ def _unread_windows(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarnin
 
 
 def _invalid_patterns(read: Readings) -> Iterator[QueryWarning]:
-    """REGEX and REPLACE whose constants make them an error in each row."""
+    """Yields warnings for REGEX and REPLACE whose constants make them an error in each row."""
     if not read.matchers:
         return
     # Imported late: few queries have a pattern.
@@ -125,7 +125,7 @@ def _bare_numbers(unit: ast.QueryUnit, text: str) -> Iterator[QueryWarning]:
 
 
 def capital_minutes(text: str, lengths: Collection[int]) -> Iterator[QueryWarning]:
-    """Warnings for ``5M`` where such a duration is one of these lengths."""
+    """Yields warnings for ``5M`` where such a duration is one of these lengths."""
     for match in MINUTES.finditer(text):
         if int(match[1]) * UNITS["m"] in lengths:
             number, span = match[1], place_of(text, match.start(1))
@@ -139,7 +139,7 @@ def capital_minutes(text: str, lengths: Collection[int]) -> Iterator[QueryWarnin
 
 
 def bare_number(digits: str, span: Span) -> Iterator[QueryWarning]:
-    """A warning for a number without a unit that is more than a day of seconds."""
+    """Yields a warning for a number without a unit that exceeds a day of seconds."""
     if int(digits) * 1000 > UNITS["d"]:
         seconds, ms = shown_duration(int(digits) * 1000), shown_duration(int(digits))
         yield QueryWarning(
@@ -155,7 +155,7 @@ def _patterns_without_window(
     streams: Collection[str],
     graphs: Collection[str | None] | None,
 ) -> Iterator[QueryWarning]:
-    """A pattern over a default graph that is empty, where there are streams."""
+    """Yields a warning for a pattern over an empty default graph, if there are streams."""
     static = any(not clause.named for clause in unit.datasets) if unit.datasets else None
     if read.default is None or graphs is None or not streams:
         return
@@ -180,7 +180,7 @@ def _no_graphs(
     streams: Collection[str],
     graphs: Collection[str | None] | None,
 ) -> Iterator[QueryWarning]:
-    """FROM and GRAPH of what is no static graph."""
+    """Yields warnings for FROM and GRAPH of names that are not static graphs."""
     named = {iri(clause.graph): clause.graph.span for clause in unit.datasets}
     windows = {iri(clause.name) for clause in unit.windows}
     for name, span in {**read.graphs, **named}.items():

@@ -1,9 +1,10 @@
-"""Variables that are asked for where nothing binds them (SPARQL 1.1, section 18.2.1): they have no
-value in any solution, whatever the data are.
+"""Warns about variables that nothing binds (SPARQL 1.1, section 18.2.1): they have no value in any
+solution, whatever the data are.
 
-A FILTER sees its own group; in an OPTIONAL also what stands before it, in an EXISTS also the outer
-group. BIND sees what stands before it. A variable that SELECT computes is seen
-by what follows in SELECT and by ORDER BY, not within aggregates (18.2.4). Cost: linear in the tree.
+The scope of a FILTER is its group. In an OPTIONAL the patterns before it belong to the scope, and
+in an EXISTS the outer group. The scope of BIND is the patterns before it. A variable that SELECT
+computes is in the scope of later expressions in SELECT and of ORDER BY, not of aggregates (18.2.4).
+Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NONE: Names = frozenset()
 
 
 def unbound_variable_warnings(unit: ast.QueryUnit) -> list[QueryWarning]:
-    """A warning for each such variable, at its first place."""
+    """Yields a warning for each such variable, at its first place."""
     walk = _Walk()
     where = unit.where or ast.Group((), unit.form.span)
     scope = walk.level(unit.form, where, unit.modifiers, unit.values)
@@ -49,25 +50,27 @@ def unbound_variable_warnings(unit: ast.QueryUnit) -> list[QueryWarning]:
 
 
 class _Walk:
-    """``asked``: the variables without a value, with their places, clauses, what was there, and a
-    hint if SELECT computes the variable later.
+    """The walk through a query. ``asked``: the variables without a value.
+
+    Each has its places, its clauses, the variables in scope there, and a hint if SELECT computes
+    the variable later.
     """
 
     def __init__(self) -> None:
         self.asked: dict[str, tuple[ast.Var, str, Names, str]] = {}
-        self._bound: set[str] = set()  # anywhere in the query
-        self._aliases: dict[str, ast.Expression] = {}  # what SELECT computes at this level
-        self._rows = _NONE  # what aggregates of this level see
+        self._bound: set[str] = set()  # variables that are bound anywhere in the query
+        self._aliases: dict[
+            str, ast.Expression
+        ] = {}  # the variables that SELECT computes at this level
+        self._rows = _NONE  # the scope of this level's aggregates
 
     def place(self, name: str) -> tuple[int, int]:
-        """Where one of ``asked`` stands first."""
+        """Returns the first place of one of ``asked``."""
         span = self.asked[name][0].span
         return span.line, span.column
 
     def warning(self, name: str, *, hinted: bool) -> QueryWarning:
-        """What is to be said of one of ``asked``, when all has been seen; ``hinted``: with the near
-        misses.
-        """
+        """Returns the warning for one of ``asked`` after the walk; ``hinted``: with near misses."""
         variable, clause, scope, hint = self.asked[name]
         if not hint and name in self._bound:
             hint = f"?{name} is bound elsewhere, which is not to be seen from here."
@@ -79,13 +82,13 @@ class _Walk:
         )
 
     def ask(self, variables: Iterable[ast.Var], scope: Names, clause: str) -> None:
-        """Notes the variables that are not in scope."""
+        """Records the variables that are not in scope."""
         for variable in variables:
             if (name := variable.name) not in scope:
                 self.asked.setdefault(name, (variable, clause, scope, self._hint(name, clause)))
 
     def _hint(self, name: str, clause: str) -> str:
-        """The text to write in place of a variable that SELECT computes later."""
+        """Returns the text to write in place of a variable that SELECT computes later."""
         expression = self._aliases.get(name)
         if expression is None:
             return ""
@@ -101,7 +104,7 @@ class _Walk:
         values: ast.InlineData | None,
         outer: Names = _NONE,
     ) -> Names:
-        """A query or sub-query; what it has in scope."""
+        """Walks a query or sub-query and returns the variables in its scope."""
         items = (form.projection or ()) if isinstance(form, ast.Select) else ()
         outside = self._aliases, self._rows
         self._aliases = {i.variable.name: i.expression for i in items if i.expression is not None}
@@ -121,7 +124,7 @@ class _Walk:
         return scope
 
     def group(self, group: ast.Group, outer: Names, left: Names = _NONE) -> None:
-        """A group; ``left``: what stands before it, if it is optional."""
+        """Walks a group; ``left``: the variables before it, if it is optional."""
         inside = outer.union(visible_names(group))
         self._bound |= inside
         before = outer
@@ -154,7 +157,7 @@ class _Walk:
 
 
 def groups_of(element: ast.Element) -> Iterator[ast.Group]:
-    """The groups directly within an element of a group."""
+    """Returns the groups directly within an element of a group."""
     match element:
         case ast.Group():
             yield element

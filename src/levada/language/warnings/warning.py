@@ -1,7 +1,7 @@
-"""A warning: what is surely a slip in a query that can be run.
+"""A warning: a probable slip in a query that can run.
 
-It is a value. Who shows it decides where: ``levada check`` on standard error, an engine as a
-warning of Python's when the query is registered.
+It is a value. The caller shows it: ``levada check`` on standard error, an engine as a Python
+warning when the query is registered.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MAX_SENTENCE = 400  # characters of a message, and of a hint
 
 
 class QuerySlip(UserWarning):
-    """A warning about a query that is registered: logs keep those of queries apart."""
+    """A warning about a registered query; logs keep the warnings of queries apart."""
 
 
 @frozen
 class QueryWarning:
-    """One sentence, where in the query's text it is about something, and what to do.
+    """One sentence with its place in the query's text, and a hint.
 
-    ``of_data``: it may be gone when more streams or static data are named.
+    ``of_data``: it may disappear when more streams or static data are named.
     """
 
     message: str
@@ -32,7 +32,7 @@ class QueryWarning:
     of_data: bool = False
 
     def shown(self, text: str) -> str:
-        """For people, with the line of the text and a caret.
+        """Returns the text for people, with the line of the query and a caret.
 
         >>> print(QueryWarning("It shows nothing.", Span(1, 5)).shown("ASK {}"))
         Warning: line 1, column 5: It shows nothing.
@@ -45,7 +45,7 @@ class QueryWarning:
 
 
 def show_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:
-    """The first warnings about a text for people, and how many more there are.
+    """Returns the first warnings about a text for people, and the number of further ones.
 
     >>> show_warnings([QueryWarning("It shows nothing.", Span(1, 5))] * 12, "ASK {}")[-1]
     'Warning: 2 more warnings are not shown.'

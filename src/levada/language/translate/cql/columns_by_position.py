@@ -1,7 +1,7 @@
-"""Columns by position: those of a view under the names of its schema, those of both sides of a
-Union or Except under the names of the left one.
+"""Matches columns by position: those of a view with the names of its schema, those of both sides of
+a Union or Except with the names of the left side.
 
-An Integer beside a Float becomes a Float; other types stay apart. Cost: linear in the columns.
+An Integer beside a Float becomes a Float; other types must be equal. Cost: linear in the columns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def wider_types(
 
 
 def widen_columns(node: nodes.Node, columns: Typed, wanted: Typed) -> nodes.Node:
-    """The columns of a node under the names of ``wanted``, and of its types."""
+    """Returns the columns of a node under the names of ``wanted``, with its types."""
     pairs = enumerate(zip(columns, wanted, strict=True))
     casts = {i: kind for i, ((_, column_type), (_, kind)) in pairs if column_type != kind}
     return rename(node, [name for name, _ in columns], [name for name, _ in wanted], casts)
@@ -50,8 +50,9 @@ def rename(
     wanted: list[str],
     casts: Mapping[int, LiteralType] | None = None,
 ) -> nodes.Node:
-    """The columns ``names`` of a node, in this order, called ``wanted``; those of ``casts`` become
-    of that type.
+    """Returns the columns ``names`` of a node, in this order, renamed to ``wanted``.
+
+    ``casts``: columns that are cast to these types.
     """
     if names == wanted and not casts:
         return nodes.Project(node, tuple(names))

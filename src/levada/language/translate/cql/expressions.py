@@ -1,14 +1,14 @@
-"""CQL expressions -> the algebra's expressions, typed.
+"""Translates CQL expressions to expressions of the algebra, with types.
 
 CQL has four types: integer, double, string, boolean. They are checked here, where the position is
-known, so that a query whose comparison could never hold is refused at registration. What SQL means
-and SPARQL says otherwise is spelled out:
+known, so a query whose comparison could never hold is refused at registration. Differences between
+SQL and SPARQL are translated explicitly:
 
     integer / integer    truncates towards zero            a cast of the quotient to xsd:integer
     Avg of integers      is a double                       a cast of the average to xsd:double
     Sum, Avg of no row   is NULL, not 0 (if no Group By)   IF(COUNT > 0, .., an error: unbound)
 
-NULL is unbound: an operation on it is an error, hence NULL, and a condition that is an error drops
+NULL is unbound. An operation on it is an error, hence NULL, and a condition that is an error drops
 the row, as in SQL. Cost: linear in the expression.
 """
 
@@ -70,8 +70,8 @@ class Typed:
 class Translator:
     """Translates the expressions of one query.
 
-    ``variables`` gives each column's variable; ``grouped`` says that the query has Group By, so
-    that no group is empty.
+    ``variables``: the variable of each column. ``grouped``: the query has Group By, so no group is
+    empty.
     """
 
     scope: Scope
@@ -79,7 +79,9 @@ class Translator:
     grouped: bool
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
-        """An expression; ``aggregates``: where it stands, if none may stand there ("Where")."""
+        """Translates an expression; ``aggregates``: the clause that allows no aggregates, if any
+        ("Where").
+        """
         match node:
             case ast.Column():
                 return Typed(Var(self.variable(node)), self.scope.type_of(self.scope.resolve(node)))
@@ -94,7 +96,7 @@ class Translator:
                 return self._aggregate(node)
 
     def condition(self, node: ast.Expression, aggregates: str = "") -> Expression:
-        """An expression that must be a condition."""
+        """Translates an expression that must be a condition."""
         typed = self.value(node, aggregates)
         if typed.type is not LiteralType.BOOLEAN:
             raise self._error(
@@ -166,7 +168,7 @@ class Translator:
 
 
 def constant(kind: LiteralType, text: str) -> Literal:
-    """The term of a constant; numbers in the canonical form of their type.
+    """Returns the term of a constant; numbers in the canonical form of their type.
 
     >>> str(constant(LiteralType.INTEGER, "007")), constant(LiteralType.DOUBLE, "1.50").lexical
     ('"7"^^<http://www.w3.org/2001/XMLSchema#integer>', '1.5')
@@ -183,12 +185,12 @@ def constant(kind: LiteralType, text: str) -> Literal:
 
 
 def cast(name: str, expression: Expression) -> Call:
-    """The cast of an expression to an XSD type by its local name."""
+    """Returns the cast of an expression to an XSD type by its local name."""
     return Call(Function.CAST, (Const(Iri(XSD + name)), expression))
 
 
 def _sign(operator: str, arg: Expression) -> Expression:
-    """A sign before an operand; before a number it becomes part of it."""
+    """Applies a sign to an operand; a number includes it."""
     if operator == "+":
         return arg
     if (
@@ -201,14 +203,16 @@ def _sign(operator: str, arg: Expression) -> Expression:
 
 
 def _unless_empty(arg: Expression, result: Expression) -> Expression:
-    """``result`` if some value went into it, else an error (1/0), which leaves the column NULL."""
+    """Returns ``result`` if some value was aggregated, else an error (1/0), which makes the column
+    NULL.
+    """
     zero, one = Const(Literal("0", XSD + "integer")), Const(Literal("1", XSD + "integer"))
     some = Call(Function.GREATER, (Aggregate(AggregateFunction.COUNT, arg), zero))
     return Call(Function.IF, (some, result, Call(Function.DIVIDE, (one, zero))))
 
 
 def aggregates_in(expression: Expression) -> list[Aggregate]:
-    """The aggregates in an expression, in order, each once."""
+    """Returns the distinct aggregates in an expression, in order."""
     match expression:
         case Aggregate():
             return [expression]
@@ -221,7 +225,7 @@ def aggregates_in(expression: Expression) -> list[Aggregate]:
 def above_group(
     expression: Expression, keys: Mapping[Expression, str], aggregates: Mapping[Aggregate, str]
 ) -> Expression:
-    """An expression over a group's rows, by the group's variables: its keys and aggregates.
+    """Rewrites an expression over a group's rows by the group's keys and aggregates.
 
     Raises ``KeyError`` with the name of a variable that is neither.
     """

@@ -1,23 +1,24 @@
-"""What the tables of a CQL query are: streams in windows, relations, views, queries in brackets;
+"""Translates the tables of a CQL query: streams in windows, relations, views, queries in brackets;
 Union and Except.
 
-Every query is a *level* with windows of its own. What a query in brackets or a view gives is read
-in one of two ways:
+Every query is a *level* with windows of its own. A query in brackets or a view is read in one of
+two ways:
 
-    a plain relation of nothing but selections and joins   becomes part of the level that reads it,
+    a plain relation of selections and joins alone         becomes part of the level that reads it,
                                                            windows included
     any other, and every stream                            is ``SubQuery``: a level of its own under
                                                            a window of the reader
 
-All are read in the second way where it matters when the tables themselves hold something or change:
-by one group without keys, whose row is there while one of its level's own tables holds something
-(also of the other side of a Union or Except); by Rstream, which reports when one of them changes,
-unless each of its rows lasts an instant; and under a policy of non-empty or empty reports.
+All are read in the second way if it matters when the tables themselves are non-empty or change.
+This is the case for one group without keys, whose row exists while one of its level's own tables is
+non-empty (also of the other side of a Union or Except). It is the case for Rstream, which reports
+when one of them changes, unless each of its rows lasts an instant, and for a policy of non-empty or
+empty reports.
 
-A view is written out where it is used, so it sees its streams from the reader's start on. A view
-that is registered as a stream and is a plain relation is its Istream, as in STREAM. Union and
-Except take their columns by position, with the names of the left side and the wider types. A
-relation has no window and no event time. Cost: linear in the text with its views written out.
+A view is expanded where it is used, so it has its streams from the reader's start on. A view that
+is registered as a stream and is a plain relation is its Istream, as in STREAM. Union and Except
+combine columns by position, with the names of the left side and the wider types. A relation has no
+window and no event time. Cost: linear in the text with its views expanded.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Level:
 
     @property
     def is_relation(self) -> bool:
-        """Whether it is a relation, else a stream."""
+        """Whether it is a relation; otherwise it is a stream."""
         return self.output is Output.RELATION
 
 
@@ -96,14 +97,15 @@ class Levels:
             self._check_declared(declared.schema)
 
     def outermost(self, asked: Asked) -> Level:
-        """The query that is asked, under the report policy of the options."""
+        """Returns the requested query, under the report policy of the options."""
         return self.statement(
             asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports
         )
 
     def statement(self, statement: Statement, visible: int, *, apart: bool = False) -> Level:
-        """A query that sees the first ``visible`` views. ``apart``: its tables are levels of their
-        own, if they are queries.
+        """Translates a query that can use the first ``visible`` views.
+
+        ``apart``: its tables are levels of their own, if they are queries.
         """
         before = len(self.windows)
         apart = apart or one_group(statement.body)
@@ -120,7 +122,7 @@ class Levels:
         return level
 
     def check_report(self) -> None:
-        """With ``report=close`` some window has closes."""
+        """Checks that with ``report=close`` some window has closes."""
         if self.options.report == "close" and not any(
             on.window.kind.on_close for on in self.windows
         ):
@@ -210,7 +212,7 @@ class Levels:
         return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
 
     def _relation(self, name: str) -> Level:
-        """A relation as a level of its own: what has been inserted and not deleted."""
+        """Returns a relation as a level of its own: inserted rows that are not deleted."""
         columns = tuple(self.streams[name].items())
         at = self._add(StreamWindow(name, name, self._window(WindowSpec(WindowWord.UNBOUNDED))))
         scan = nodes.Scan(nodes.InWindow(at), tuple((c, c) for c, _ in columns), relation=True)
@@ -218,7 +220,7 @@ class Levels:
         return Level(nodes.Project(scan, names), columns, (at,), Output.RELATION)
 
     def _view(self, view: View) -> Level:
-        """A view under the columns of its schema."""
+        """Returns a view under the columns of its schema."""
         level = self.statement(view.query, self.views.index(view))
         if view.schema.relation and not level.is_relation:
             message = (
@@ -233,8 +235,9 @@ class Levels:
         )
 
     def _as_declared(self, level: Level, schema: Schema) -> nodes.Node:
-        """The query's columns by position under the declared names; integers become floats where
-        these are declared.
+        """Returns the query's columns by position under the declared names.
+
+        Integers become floats where these are declared.
         """
         if len(level.columns) != len(schema.columns):
             message = (
@@ -254,7 +257,7 @@ class Levels:
     def _derived_table(
         self, table: Table, level: Level, level_windows: set[int], apart: bool
     ) -> Leaf:
-        """What a query in brackets or a view gives, as a table."""
+        """Returns a query in brackets or a view as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.is_relation)
         if level.is_relation and Analysis().properties_of(level.node).monotone and not apart:
@@ -285,7 +288,7 @@ class Levels:
         return table.window
 
     def _partition(self, spec: WindowSpec, columns: Columns) -> tuple[str, ...]:
-        """The columns of Partition By, each once."""
+        """Returns the distinct columns of Partition By."""
         return tuple(
             dict.fromkeys(self._partition_column(column, columns) for column in spec.partition)
         )
@@ -303,7 +306,7 @@ class Levels:
         return column.name
 
     def _window(self, spec: WindowSpec) -> Window:
-        """The window that a specification means (the table is in ``language/dialects/cql.py``)."""
+        """Returns the window of a specification (the table is in ``language/dialects/cql.py``)."""
         t0, has_t0 = self.options.t0 or 0, self.options.t0 is not None
         match spec.word:
             case WindowWord.UNBOUNDED | WindowWord.NONE:
@@ -326,7 +329,7 @@ class Levels:
     # -- what cannot be --
 
     def _check_level(self, level: Level, span: Span) -> None:
-        """Above a view or a query in brackets only what follows from its changes."""
+        """Checks that operators above a view or a query in brackets follow from its changes."""
         properties = Analysis().properties_of(level.node)
         if properties.derived and properties.not_by_changes:
             message = (
@@ -336,7 +339,7 @@ class Levels:
             raise UnsupportedError(message, span=span, text=self.text)
 
     def _check_declared(self, schema: Schema) -> None:
-        """A declaration says of a stream what it is."""
+        """Checks a declaration against the stream."""
         if schema.name not in self.streams:
             hint = near(schema.name, self.streams)
             raise UnknownNameError(
@@ -361,8 +364,8 @@ class Levels:
 
 
 def _for_an_instant(body: Select | Combination) -> bool:
-    """Whether each row of a query contains one of a window [Now], so that it is there at one
-    instant and no other.
+    """Whether each row of a query contains a row of a window [Now], so it exists at one instant
+    only.
     """
     if isinstance(body, Combination):
         return all(map(_operand_for_an_instant, (body.left, body.right)))

@@ -1,14 +1,14 @@
-"""Names in a CQL query: which column a word means, what the result's columns are called, which
-variable a column is.
+"""Resolves names in a CQL query: the column of a word, the names of result columns, the variable of
+a column.
 
-Three mappings, made once per query and then only read:
+There are three mappings, computed once for each query:
 
-    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the
+    Scope     word -> ColumnRef (table number, column) and its type; an external stream has the
               column ``ts``, its event time in ms, unless its schema has one of that name
     classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are
               one variable
-    names     ColumnRef -> variable name: the output name where the column is selected as it is,
-              else ``alias.column``; so a plain select list costs no renaming in the plan
+    names     ColumnRef -> variable name: the output name if the column is selected as it is, else
+              ``alias.column``; so a plain select list costs no renaming in the plan
 
 Columns of different types (integer = double) are never one variable: variables join by identity,
 numbers compare by value.
@@ -47,8 +47,8 @@ class ColumnRef:
 
 @frozen
 class Columns:
-    """What a table of From shows: its alias, its columns with their types, whether it has the event
-    time beside them.
+    """The columns of a table of From: its alias, its columns with their types, and whether it has
+    the event time.
     """
 
     alias: str
@@ -58,7 +58,7 @@ class Columns:
 
 
 def suggest_column(name: str, columns: Iterable[str]) -> str:
-    """Names that a text could have in place of ``name``, as it can be written in CQL.
+    """Returns a hint with similar names as CQL can write them.
 
     >>> suggest_column("spora", ["spora-id", "spore"])
     'CQL cannot write the name spora-id: give it another one, or read the stream by a mapping.'
@@ -72,8 +72,8 @@ def suggest_column(name: str, columns: Iterable[str]) -> str:
 
 
 class Scope:
-    """The tables of a Select block with their columns and types; ``results`` are the names that it
-    gives its own columns.
+    """The tables of a Select block with their columns and types; ``results``: the names of its own
+    columns.
     """
 
     def __init__(self, tables: Sequence[Columns], text: str, results: Collection[str] = ()) -> None:
@@ -94,15 +94,17 @@ class Scope:
         ]
 
     def type_of(self, ref: ColumnRef) -> LiteralType:
-        """The type of a column; an undeclared ``ts`` is the event time, an integer."""
+        """Returns the type of a column; an undeclared ``ts`` is the event time, an integer."""
         return self.tables[ref.table].declared.get(ref.name, LiteralType.INTEGER)
 
     def columns(self, table: int) -> Collection[str]:
-        """All columns of a table in order, the implicit ``ts`` last."""
+        """Returns all columns of a table in order, the implicit ``ts`` last."""
         return self._columns[table].keys()
 
     def resolve(self, column: Column) -> ColumnRef:
-        """The column that a word means. Raises ``UnknownNameError``; ``QueryError`` if several."""
+        """Returns the column of a word. Raises ``UnknownNameError``; ``QueryError`` if there are
+        several.
+        """
         tables = (
             range(len(self.aliases))
             if column.table is None
@@ -130,7 +132,7 @@ class Scope:
         return matches[0]
 
     def table(self, alias: str, span: Span) -> int:
-        """The number of the table with this alias."""
+        """Returns the number of the table with this alias."""
         if alias not in self.aliases:
             message = f"There is no table {alias} in From."
             raise UnknownNameError(
@@ -139,7 +141,7 @@ class Scope:
         return self.aliases.index(alias)
 
     def expand(self, items: Iterable[Item | Every]) -> list[Item]:
-        """The select list with ``*`` and ``A.*`` written out: declared columns, not ``ts``."""
+        """Returns the select list with ``*`` and ``A.*`` expanded: declared columns, not ``ts``."""
         out: list[Item] = []
         for item in items:
             if isinstance(item, Item):
@@ -160,7 +162,7 @@ class Scope:
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
-    """The parts of a conjunction, in order.
+    """Returns the parts of a conjunction, in order.
 
     >>> conjuncts(Operation("and", (Column(None, "a"), Column(None, "b"))))
     [Column(table=None, name='a'), Column(table=None, name='b')]
@@ -173,17 +175,21 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
 
 
 class Classes:
-    """Which columns are one variable: a union-find; no class has two columns of one table."""
+    """The classes of columns that are one variable: a union-find; no class has two columns of one
+    table.
+    """
 
     def __init__(self) -> None:
         self._members: dict[ColumnRef, tuple[ColumnRef, ...]] = {}
 
     def of(self, ref: ColumnRef) -> tuple[ColumnRef, ...]:
-        """The class of a column, sorted by table; its first member represents it."""
+        """Returns the class of a column, sorted by table; its first member represents it."""
         return self._members.get(ref, (ref,))
 
     def merge(self, a: ColumnRef, b: ColumnRef) -> bool:
-        """Makes two columns one variable; False if they are of one table (then a filter must)."""
+        """Makes two columns one variable; False if they belong to one table (then a
+        filter must).
+        """
         if b in self.of(a):
             return True
         both = sorted((*self.of(a), *self.of(b)), key=lambda ref: ref.table)
@@ -194,7 +200,7 @@ class Classes:
 
 
 def equi_join(scope: Scope, condition: Expression) -> tuple[ColumnRef, ColumnRef] | None:
-    """The two columns of ``A.k = B.k``, if they are of different tables and of one type."""
+    """Returns the two columns of ``A.k = B.k``, if they are of different tables and of one type."""
     match condition:
         case Operation("=", (Column() as left, Column() as right)):
             a, b = scope.resolve(left), scope.resolve(right)
@@ -204,8 +210,9 @@ def equi_join(scope: Scope, condition: Expression) -> tuple[ColumnRef, ColumnRef
 
 
 def output_names(scope: Scope, items: list[Item]) -> list[str]:
-    """The names of the result's columns: the alias, else the column (``A.k`` if ``k`` is taken),
-    else the item's text.
+    """Returns the names of the result's columns.
+
+    They are the alias, else the column (``A.k`` if ``k`` is taken), else the item's text.
     """
     aliases: set[str] = set()
     for item in items:
@@ -243,8 +250,8 @@ def _fresh(name: str, taken: Collection[str]) -> str:
 def variable_names(
     scope: Scope, classes: Classes, items: list[Item], outputs: list[str]
 ) -> dict[ColumnRef, str]:
-    """The variable of each column: the first output name that shows it as it is, else
-    ``alias.column`` of its class.
+    """Returns the variable of each column: its first output name, else ``alias.column`` of its
+    class.
     """
     names: dict[ColumnRef, str] = {}
     for item, output in zip(items, outputs, strict=True):
@@ -259,7 +266,7 @@ def variable_names(
 
 
 def columns_in(expression: Expression) -> Iterable[Column]:
-    """Every column that an expression mentions."""
+    """Yields every column in an expression."""
     match expression:
         case Column():
             yield expression

@@ -1,4 +1,4 @@
-"""A CQL Select block -> algebra (Arasu, Babu, Widom 2006; docs/semantics.md).
+"""Translates a CQL Select block to algebra (Arasu, Babu, Widom 2006; docs/semantics.md).
 
     Select k, Sum(v) As s From A [Range 60 s], B [Now] Where A.k = B.k And A.v > 5 Group By k
 
@@ -9,12 +9,12 @@
             Scan window 0 [k -> k, v -> A.v]
             Scan window 1 [k -> k]
 
-A CQL relation is a bag: nothing is made distinct but by ``Select Distinct``. Equi-joins between
-columns of one type are shared variables; every other conjunct of Where is a Filter of its own above
-the joins. Joins are left-deep in the order of From, except that a table that shares a variable with
-those before it comes first. A row whose join column is NULL joins with nothing: operators never
-match two unbound columns of tables. Names are ``cql_scope``'s idea, types and the meaning of
-operators ``cql_expression``'s, what a table is ``cql_levels``'. Cost: linear in the text.
+A CQL relation is a bag: only ``Select Distinct`` makes rows distinct. Equi-joins between columns of
+one type are shared variables. Every other conjunct of Where is a Filter of its own above the joins.
+Joins are left-deep in the order of From, but a table that shares a variable with earlier ones comes
+first. A row whose join column is NULL joins with nothing: operators never match two unbound columns
+of tables. ``scope`` resolves names, ``expressions`` handles types and operators, and
+``from_clause`` tables. Cost: linear in the text.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ Named = tuple[tuple[str, str], ...]
 
 @frozen
 class Leaf:
-    """A table of From: what it shows, and the algebra of its used (column, variable) pairs."""
+    """A table of From: its columns, and the algebra of its used (column, variable) pairs."""
 
     columns: Columns
     node: Callable[[Named], nodes.Node]
 
 
 class SelectBlock:
-    """The translation of one Select block; ``pattern`` reads as the order of its steps, ``types``
-    are those of the outputs.
+    """The translation of one Select block; ``pattern`` shows the order of its steps, ``types`` are
+    those of the outputs.
     """
 
     def __init__(self, select: Select, tables: Sequence[Leaf], text: str) -> None:
@@ -79,7 +79,7 @@ class SelectBlock:
         self.translator = Translator(self.scope, self._variable, bool(self.select.group))
 
     def pattern(self) -> nodes.Node:
-        """The algebra of the block."""
+        """Returns the algebra of the block."""
         node = self._join_tables()
         for condition in self.conditions:
             node = nodes.Filter(node, self.translator.condition(condition, "Where"))
@@ -101,7 +101,7 @@ class SelectBlock:
         return self.names[self.scope.resolve(column)]
 
     def _split_where(self) -> tuple[Classes, list[Syntax]]:
-        """The equi-joins as classes of columns, and the conditions that stay filters."""
+        """Splits Where into classes of columns (equi-joins) and filters."""
         classes, rest = Classes(), []
         for condition in conjuncts(self.select.where):
             pair = equi_join(self.scope, condition)
@@ -110,7 +110,7 @@ class SelectBlock:
         return classes, rest
 
     def _join_tables(self) -> nodes.Node:
-        """The scans, joined left-deep."""
+        """Joins the scans, left-deep."""
         named = [
             tuple((c, self.names[ColumnRef(i, c)]) for c in used)
             for i, used in enumerate(self._used_columns())
@@ -129,7 +129,7 @@ class SelectBlock:
         return first
 
     def _used_columns(self) -> list[list[str]]:
-        """Per table the columns that the query needs, in the order of the schema."""
+        """Returns the columns of each table that the query needs, in the order of the schema."""
         select = self.select
         expressions = [*(item.expression for item in self.items), *select.group]
         expressions += [part for part in (select.where, select.having) if part is not None]
@@ -146,7 +146,9 @@ class SelectBlock:
     def _group_rows(
         self, node: nodes.Node, values: list[Expression], having: Expression | None
     ) -> tuple[nodes.Node, list[Expression]]:
-        """Group By over ``node``, Having above it, and the select list in terms of the group."""
+        """Translates Group By over ``node``, Having above it, and the select list in terms of the
+        group.
+        """
         if any(isinstance(item, Every) for item in self.select.items):
             raise QueryError(
                 "* cannot stand in a query that groups.", span=self.items[0].span, text=self.text
@@ -173,8 +175,8 @@ class SelectBlock:
     def _aggregates(
         self, values: list[Expression], having: Expression | None
     ) -> dict[Aggregate, str]:
-        """Each aggregate once, under the output name of the column that is nothing else, or
-        ``.a0``, ``.a1`` ...
+        """Names each aggregate once, by the output column that equals it, or ``.a0``,
+        ``.a1`` ...
         """
         names: dict[Aggregate, str] = {}
         for value, output in zip(values, self.outputs, strict=True):
@@ -214,7 +216,7 @@ def one_group(body: Select | Combination | Table) -> bool:
     match body:
         case Combination(_, left, right):
             return one_group(left) or one_group(right)
-        case Table(query=query):  # of a side with an output of its own only what it says is read
+        case Table(query=query):  # a side with an output of its own is read by its reports only
             return query is not None and query.output is None and one_group(query.body)
         case Select():
             items = (item.expression for item in body.items if isinstance(item, Item))

@@ -1,9 +1,8 @@
-"""CQL -> algebra: a query, and the views defined before it, over windowed tuple streams.
+"""Translates CQL to algebra: a query, and the views defined before it, over windowed tuple streams.
 
-The work is done by ``cql_levels`` (what each table is, a level of windows per query),
-``cql_select`` (a Select block), ``cql_scope`` (names) and ``cql_expression`` (types and operators).
-Cost: linear in the text with its views written out: each use of a view is translated by itself, and
-the plan shares what is equal.
+``from_clause`` translates tables, with a level of windows for each query; ``select`` a Select
+block; ``scope`` names; ``expressions`` types and operators. Cost: linear in the text with its views
+expanded. Each use of a view is translated separately, and the plan shares equal parts.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ def translate_cql(
     options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
     relations: Collection[str] = (),
 ) -> nodes.Query:
-    """The algebra of a CQL text: one query, and the views before it.
+    """Returns the algebra of a CQL text: one query, and the views before it.
 
     ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
-    string, boolean), in order; the event time is a further column ``ts`` (integer, ms) unless the
+    string, boolean), in order. The event time is a further column ``ts`` (integer, ms) unless the
     schema has one. ``relations``: those of them whose rows are inserted and deleted. Raises
     ``QueryError``.
 
@@ -68,7 +67,7 @@ def translate_query(
     *,
     relations: Collection[str] = (),
 ) -> nodes.Query:
-    """The algebra of one query of a script. Raises ``QueryError``."""
+    """Returns the algebra of one query of a script. Raises ``QueryError``."""
     levels = Levels(text, streams, relations, script, options)
     top = levels.outermost(asked)
     levels.check_report()

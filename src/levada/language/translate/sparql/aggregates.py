@@ -1,9 +1,9 @@
-"""Grouping and aggregates (SPARQL 1.1, section 18.2.4.1).
+"""Translates grouping and aggregates (SPARQL 1.1, section 18.2.4.1).
 
-``Group`` computes keys and aggregates by variables: a key that is an expression is an ``Extend``
-below it (``.g0``, or the name that AS gives), an aggregate inside an expression becomes a variable
-(``.a0``) that the expression above reads. Equal aggregates are computed once. A variable outside of
-aggregates that is no key means SAMPLE of it; in SELECT the syntax check has refused that, in HAVING
+``Group`` computes keys and aggregates by variables. A key that is an expression is an ``Extend``
+below it (``.g0``, or the name after AS). An aggregate inside an expression becomes a variable
+(``.a0``) that the expression above reads. Equal aggregates are computed once. A variable outside
+aggregates that is not a key means its SAMPLE. The syntax check refuses that in SELECT; in HAVING
 and ORDER BY it is allowed.
 """
 
@@ -24,7 +24,7 @@ from levada.plan.logical.nodes import Extend, Group, Node
 class Grouping:
     """The grouping of one query level while its clauses are translated.
 
-    ``aggregates``: what the clauses asked for so far, with the variable of each.
+    ``aggregates``: the aggregates of the clauses so far, with the variable of each.
     """
 
     context: Context
@@ -32,8 +32,10 @@ class Grouping:
     aggregates: dict[Aggregate, str] = field(default_factory=dict)
 
     def lift(self, node: Expression, known: Set[str]) -> Expression:
-        """An expression above the group: an aggregate becomes a variable of the group, and a
-        variable that is not ``known`` there (a key, or a name that SELECT has added) its SAMPLE.
+        """Returns an expression above the group: an aggregate becomes a variable of the group.
+
+        A variable that is not ``known`` there (a key, or a name that SELECT has added) becomes its
+        SAMPLE.
         """
         match node:
             case Aggregate():
@@ -46,13 +48,13 @@ class Grouping:
                 return node
 
     def counts_distinct_solutions(self) -> bool:
-        """Whether ``COUNT(DISTINCT *)`` is asked for: then the query's blank nodes must not be part
-        of the solutions below.
+        """Whether the query has ``COUNT(DISTINCT *)``: then blank nodes must not be part of
+        solutions below.
         """
         return any(aggregate.arg is None and aggregate.distinct for aggregate in self.aggregates)
 
     def group_node(self, child: Node) -> Group:
-        """The ``Group`` node, once all clauses are lifted."""
+        """Returns the ``Group`` node after all clauses are lifted."""
         return Group(
             child,
             self.keys,
@@ -68,8 +70,8 @@ class Grouping:
 def group_keys(
     child: Node, keys: Sequence[ast.GroupKey], context: Context
 ) -> tuple[Node, tuple[str, ...]]:
-    """The pattern with an ``Extend`` for each key that is an expression, and the distinct key
-    variables in order.
+    """Returns the pattern with an ``Extend`` for each key expression, and the distinct key
+    variables.
     """
     names: list[str] = []
     for key in keys:

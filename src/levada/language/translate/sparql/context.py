@@ -1,5 +1,5 @@
-"""What one translation carries through its functions: names that the query declares, fresh
-variables, errors with their place.
+"""The state of one translation: names that the query declares, fresh variables, errors with their
+place.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from levada.plan.logical.nodes import InGraph, Node, Source, Unit
 
 
 class Stamp(NamedTuple):
-    """The latest coming of a triple into one of these windows.
+    """The latest arrival of a triple in one of these windows.
 
-    The triple of the three ``terms``, or whichever of ``patterns`` that have the one variable.
+    The triple has the three ``terms``, or it matches one of ``patterns`` with the variable.
     """
 
     terms: tuple[Var | Term, ...]
@@ -29,10 +29,10 @@ class Stamp(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """An EXISTS inside an expression: the variable that is its value there, its pattern, its place.
-    Or a ``stamp`` there.
+    """An EXISTS inside an expression: the variable of its value, its pattern, its place; or a
+    ``stamp``.
 
-    ``below``: it stands in an aggregate, so its value belongs to the solutions that are grouped.
+    ``below``: it is in an aggregate, so its value belongs to the grouped solutions.
     """
 
     variable: str
@@ -50,9 +50,9 @@ class Context:
     """One query's translation.
 
     ``windows``: name to index in ``Query.windows``; ``streams``: the stream of each. ``graphs``:
-    the named graphs of the query's dataset, in order (None: not known, any can be there). ``base``:
-    the IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
-    ``groups`` translates a group within an expression, ``source`` is what it reads; None: there are
+    the named graphs of the query's dataset, in order (None: unknown, any can exist). ``base``: the
+    IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
+    ``groups`` translates a group within an expression, ``source`` is its source; None: there are
     none.
     """
 
@@ -67,20 +67,22 @@ class Context:
     _marks: list[Marked] | None = None
 
     def fresh(self, letter: str) -> str:
-        """A new variable: ``.g0``, ``.g1``, ... for keys, ``.a0``, ... for aggregates."""
+        """Returns a new variable: ``.g0``, ``.g1``, ... for keys, ``.a0``, ... for aggregates."""
         number = self._used.get(letter, 0)
         self._used[letter] = number + 1
         return f".{letter}{number}"
 
     def unsupported(self, feature: str, span: Span, *, hint: str = "") -> UnsupportedError:
-        """The refusal of what SPARQL has and Levada does not evaluate; ``feature`` in its words."""
+        """Returns the error for a SPARQL feature that Levada does not evaluate; ``feature`` is its
+        name.
+        """
         return UnsupportedError(
             f"{feature} is not supported yet.", span=span, text=self.text, hint=hint
         )
 
     @contextmanager
     def reading(self, source: Source) -> Iterator[None]:
-        """Groups within expressions read this source."""
+        """Makes groups within expressions read this source."""
         before, self.source = self.source, source
         try:
             yield
@@ -89,7 +91,7 @@ class Context:
 
     @contextmanager
     def marking(self) -> Iterator[list[Marked]]:
-        """Collects each EXISTS of the expressions that are translated meanwhile."""
+        """Collects each EXISTS of the expressions that are translated in the context."""
         before, self._marks = self._marks, []
         try:
             yield self._marks
@@ -97,7 +99,9 @@ class Context:
             self._marks = before
 
     def mark(self, exists: ast.Exists) -> str:
-        """The variable that stands for an EXISTS in expressions; who is ``marking`` sees to it."""
+        """Returns the variable for an EXISTS in expressions; the ``marking`` caller
+        adds its value.
+        """
         if self._marks is None or self.groups is None:
             raise self.unsupported(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
         marks, name = self._marks, self.fresh("e")
@@ -105,7 +109,7 @@ class Context:
         return name
 
     def stamp(self, stamp: Stamp, span: Span) -> str:
-        """The variable that stands for the time of a triple in an expression, as ``mark``."""
+        """Returns the variable for the time of a triple in an expression, as ``mark``."""
         if self._marks is None:
             raise self.unsupported("f:timestamp() here", span)
         name = self.fresh("t")
@@ -113,7 +117,7 @@ class Context:
         return name
 
     def pass_on(self, marks: Iterable[Marked]) -> None:
-        """Hands what was collected to who collects around it."""
+        """Passes collected marks to the enclosing ``marking``."""
         for mark in marks:
             assert self._marks is not None, (
                 "an aggregate stands in an expression that is translated with its marks"

@@ -1,15 +1,15 @@
-"""Outer values early: the inner pattern of an EXISTS that looks at a variable of the outer group
+"""Joins outer values early: for an EXISTS whose inner pattern reads a variable of the outer group
 before it has bound it.
 
-Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once. The same comes of
-joining the *domain*, the distinct values that the outer solutions have, where they are looked at:
-below the filter, on the left of the OPTIONAL, under the BIND, among the terms that a path of no
-step connects with themselves. A variable that some outer solution leaves unbound would not be
-substituted there, so only variables that are always bound can be joined in. Of a sub-select only
-what it shows can be an outer variable: what it hides and binds is another one by the scope of
-variables (18.2.1), as SPARQL 1.2's draft has it; of what it hides and only looks at, engines
-differ. Of a MINUS the sides meet in some variable of the inner group. LIMIT counts the rows of one
-outer solution. Where that is not so, ``TooEarlyError`` names what it is.
+Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once. Joining the
+*domain*, the distinct values of the outer solutions, is equivalent where they are read: below the
+filter, on the left of the OPTIONAL, under the BIND, among the terms that a path of no step connects
+with themselves. A variable that some outer solution leaves unbound would not be substituted, so
+only variables that are always bound can be joined. For a sub-select only shown variables can be
+outer ones: a hidden variable that it binds is another one by the scope of variables (18.2.1), as
+SPARQL 1.2's draft defines; for hidden ones that it only reads, engines differ. The sides of a MINUS
+share some variable of the inner group. LIMIT counts the rows of one outer solution. Otherwise
+``TooEarlyError`` names the construct.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _WORDS: dict[type[Node], str] = {
 
 
 class TooEarlyError(Exception):
-    """What makes substitution differ from a join: the construct's word, its variable."""
+    """A construct for which substitution differs from a join: its word, its variable."""
 
     def __init__(self, node: Node, name: str) -> None:
         super().__init__(name)
@@ -68,16 +68,16 @@ class TooEarlyError(Exception):
 
 
 def domain(left: Node, names: frozenset[str]) -> Node:
-    """The distinct values of these variables in the solutions of ``left``."""
+    """Returns the distinct values of these variables in the solutions of ``left``."""
     return Distinct(Project(left, tuple(sorted(names))))
 
 
 @frozen
 class Early:
-    """Binds what an inner pattern looks at.
+    """Binds the outer variables that an inner pattern reads.
 
     ``left`` has the outer solutions, ``every`` are their variables, ``outer`` those that the
-    pattern sees, ``known`` those of them that are always bound.
+    pattern can read, ``known`` those of them that are always bound.
     """
 
     left: Node
@@ -86,8 +86,10 @@ class Early:
     every: frozenset[str]
 
     def bind(self, node: Node) -> Node:
-        """An inner pattern whose join with the outer solutions is what substitution means. Raises
-        ``TooEarlyError``.
+        """Returns an inner pattern whose join with the outer solutions is equivalent to
+        substitution.
+
+        Raises ``TooEarlyError``.
         """
         if isinstance(node, Slice) and (unbound_names := unbound_outer_variables(node, self.outer)):
             raise TooEarlyError(node, min(unbound_names))
@@ -120,8 +122,9 @@ class Early:
                 return self._bind_early(bound)
 
     def _visible_values(self, node: Project) -> Early:
-        """The outer values as a sub-select sees them: those that it shows. What it hides must be
-        bound by its own patterns.
+        """Returns the outer values for a sub-select: those that it shows.
+
+        Hidden variables must be bound by its own patterns.
         """
         shown = frozenset(node.variables)
         if strange := self.every & mentioned_variables(node.child) - shown - _bind(node.child):
@@ -134,11 +137,10 @@ class Early:
         return node
 
     def _with_values(self, left: Node, names: frozenset[str], minus: Minus) -> Node:
-        """The left side of a MINUS with what the right one looks at: so both bind it, as both have
-        its value by substitution.
+        """Returns the left side of a MINUS joined with the outer values that the right side reads.
 
-        By substitution a variable of the outer group is none any more; so another one must make the
-        sides meet.
+        So both bind them, as substitution gives both their values. Substitution removes a variable
+        of the outer group; so another variable must connect the sides.
         """
         if not names:
             return left
@@ -150,7 +152,7 @@ class Early:
         return Join(domain(self.left, names), left)
 
     def _bind_early(self, node: Node) -> Node:
-        """A node with what it looks at, where it is joined in."""
+        """Returns a node joined with the outer values that it reads."""
         names = unbound_outer_variables(node, self.outer)
         if not names:
             return node
@@ -177,7 +179,9 @@ class Early:
                 return node
 
     def _starts(self, node: Closure, values: Node, names: frozenset[str]) -> Node:
-        """The outer values of the ends of a path, as its start: it connects each with itself."""
+        """Returns the outer values of the ends of a path, as its start: it connects each with
+        itself.
+        """
         ends = [
             Project(Extend(Project(values, (node.end,)), node.start, Var(node.end)), (node.start,))
         ]
@@ -191,8 +195,8 @@ class Early:
 
 @memoized
 def _bind(node: Node) -> frozenset[str]:
-    """The variables that some part of a pattern binds, also where nothing outside can see it, but
-    not what a sub-select hides.
+    """Returns the variables that some part of a pattern binds, hidden ones of
+    sub-selects excluded.
     """
     below = () if isinstance(node, Project) else children(node)
     return possible_variables(node).union(*map(_bind, below))
@@ -202,7 +206,7 @@ _CHILDREN = ("left", "right", "child", "zero")
 
 
 def unbound_outer_variables(node: Node, outer: frozenset[str]) -> frozenset[str]:
-    """The outer variables that a node looks at where its solutions might not bind them yet."""
+    """Returns the outer variables that a node reads and that its solutions might not bind."""
     seen = outer & {name for e in expressions(node) for name in variables(e)}
     match node:
         case LeftJoin(left, right, _) | Exists(left, right, _, _):

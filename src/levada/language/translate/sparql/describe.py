@@ -1,13 +1,12 @@
-"""DESCRIBE: the concise bounded description of resources, as the solutions of a pattern (SPARQL
-1.1, 16.4, leaves the form open).
+"""Translates DESCRIBE: the concise bounded description of resources, as the solutions of a pattern
+(SPARQL 1.1, 16.4, leaves the form open).
 
-The description of a resource is the triples of which it is the subject, and those of the blank
-nodes that they lead to, and so on. It is read from the union of the query's windows and the default
+The description of a resource is the triples with it as the subject, and those of the blank nodes
+that they lead to, and so on. It is read from the union of the query's windows and the default
 graph. In algebra:
 
     resources    the values of the variables, the given IRIs
-    subjects     what a path over objects that are blank nodes leads to from a resource, itself
-                 included
+    subjects     the ends of a path over blank node objects from a resource, itself included
     description  the distinct triples of these subjects: a CONSTRUCT of them is the answer
 
 Cost: that of the pattern, and of all triples of the windows and the default graph, by a join on the
@@ -43,7 +42,7 @@ TRIPLE = TriplePattern(Var(".s"), Var(".p"), Var(".o"))
 
 
 def describe_resources(solutions: Node, names: Sequence[Var | Term], context: Context) -> Node:
-    """The triples that describe these variables of ``solutions`` and these terms."""
+    """Returns the triples that describe these variables of ``solutions`` and these terms."""
     resources = Distinct(_union([_resource(solutions, name) for name in names]))
     step = Filter(
         _triples(TriplePattern(Var(".r"), Var(".p"), Var(".s")), context), _is_blank(".s")
@@ -55,7 +54,7 @@ def describe_resources(solutions: Node, names: Sequence[Var | Term], context: Co
 
 
 def _resource(solutions: Node, name: Var | Term) -> Node:
-    """What one name of DESCRIBE stands for, as ``.r``; an unbound variable stands for nothing."""
+    """Returns the resources of one name of DESCRIBE, as ``.r``; an unbound variable has none."""
     if not isinstance(name, Var):
         return Values((".r",), ((name,),))
     bound = Filter(Project(solutions, (name.name,)), Call(Function.BOUND, (name,)))
@@ -67,7 +66,7 @@ def _is_blank(name: str) -> Call:
 
 
 def _triples(pattern: TriplePattern, context: Context) -> Node:
-    """A pattern over the windows and the default graph."""
+    """Returns a pattern over the windows and the default graph."""
     merged = context.source.windows if isinstance(context.source, InMerge) else ()
     apart = (InWindow(index) for index in context.windows.values() if index not in merged)
     sources: list[Source] = [

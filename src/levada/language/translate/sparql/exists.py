@@ -1,13 +1,13 @@
-"""EXISTS and NOT EXISTS (SPARQL 1.1, 18.6): joins that keep the left side, where that is the same.
+"""Translates EXISTS and NOT EXISTS (SPARQL 1.1, 18.6) to joins that keep the left side, if these
+are equivalent.
 
-18.6 evaluates the inner group anew for each solution of the outer one, its variables replaced by
-their values. Evaluating the inner group once and looking for a compatible solution is the same for
-patterns, joins and unions; and for whatever looks at a variable of the outer group, only if that
-variable is bound before it is looked at. The filters at the end of the inner group become the
-condition of the join, which sees both sides; elsewhere the outer values are joined in where they
-are looked at (``translate_early``), or it is refused by name. As a whole condition of a FILTER it
-is ``Exists``; inside an expression it is a variable that ``Mark`` adds to the solutions over which
-the expression is evaluated.
+18.6 evaluates the inner group for each solution of the outer one, with its variables replaced by
+their values. Evaluating the inner group once and finding a compatible solution is equivalent for
+patterns, joins and unions. For expressions with a variable of the outer group it is equivalent only
+if that variable is bound before. The filters at the end of the inner group become the condition of
+the join, which reads both sides. Elsewhere the outer values are joined where they are read
+(``correlated_exists``), or the query is refused with the name. As a whole condition of a FILTER it
+is ``Exists``; inside an expression it is a variable that ``Mark`` adds to the solutions.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ MOST_SPLITS = 2  # each doubles what is evaluated
 
 
 def conjuncts(condition: ast.Expression) -> list[ast.Expression]:
-    """The parts of a conjunction: a filter keeps a solution iff all are true."""
+    """Returns the parts of a conjunction: a filter keeps a solution iff all are true."""
     if isinstance(condition, ast.Operation) and condition.operator == Function.AND:
         return [part for operand in condition.operands for part in conjuncts(operand)]
     return [condition]
 
 
 def as_exists(condition: ast.Expression) -> ast.Exists | None:
-    """The condition, if it is EXISTS or NOT EXISTS, or one of them below ``!``."""
+    """Returns the condition, if it is EXISTS or NOT EXISTS, or one of them below ``!``."""
     if isinstance(condition, ast.Exists):
         return condition
     if isinstance(condition, ast.Operation) and condition.operator == Function.NOT:
@@ -73,8 +73,9 @@ def as_exists(condition: ast.Expression) -> ast.Exists | None:
 
 
 def exists(left: Node, tested: Tested, context: Context) -> Node:
-    """The solutions of ``left`` that the condition keeps. Raises ``UnsupportedError`` where a join
-    is not what 18.6 says.
+    """Returns the solutions of ``left`` that the condition keeps.
+
+    Raises ``UnsupportedError`` if a join is not equivalent to 18.6.
     """
     inner, negated, span = tested
     return _apply_to_outer(
@@ -87,7 +88,9 @@ def exists(left: Node, tested: Tested, context: Context) -> Node:
 
 
 def add_marks(left: Node, marks: Sequence[Marked], context: Context) -> Node:
-    """The solutions of ``left`` with the value of each EXISTS and stamp. Raises as ``exists``."""
+    """Adds the value of each EXISTS and stamp to the solutions of ``left``. Raises as
+    ``exists``.
+    """
     for mark in marks:
         if mark.stamp is not None:
             left = stamp_solutions(left, mark, context)
@@ -101,10 +104,11 @@ def _marking(variable: str) -> Joined:
 
 
 def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> Node:
-    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left:
-    they see both (18.2.2.6).
+    """Returns the right side of OPTIONAL with the left values that an EXISTS or a stamp in its
+    filters reads.
 
-    Raises ``TooLittleError`` where only some solutions of the left bind it.
+    These read both sides (18.2.2.6). Raises ``TooLittleError`` if only some solutions of the left
+    bind it.
     """
     unseen = mentioned_variables(mark.pattern) & possible_variables(left) - certain_variables(
         right

@@ -45,7 +45,7 @@ _BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
 
 
 def expression(node: ast.Expression, context: Context) -> Expression:
-    """An expression of the algebra; aggregates stay in their place (to be lifted later)."""
+    """Translates an expression; aggregates stay in place (to be lifted later)."""
     match node:
         case ast.Var(name):
             return Var(name)
@@ -67,14 +67,14 @@ def expression(node: ast.Expression, context: Context) -> Expression:
 
 
 def with_marks(node: ast.Expression, context: Context) -> tuple[Expression, list[Marked]]:
-    """An expression, and each EXISTS in it: the variables that it needs where it is evaluated."""
+    """Translates an expression, and each EXISTS in it, which becomes a variable."""
     with context.marking() as marks:
         translated = expression(node, context)
     return translated, marks
 
 
 def operation(function: Function, operands: Sequence[Expression]) -> Expression:
-    """An operator applied to its operands; AND and OR take any number of them, one alone is itself.
+    """Applies an operator to its operands; AND and OR take any number of them.
 
     >>> from levada.core.expressions import show
     >>> show(operation(Function.AND, [Var("a"), Var("b"), Var("c")]))
@@ -105,7 +105,7 @@ def _built_in(node: ast.BuiltIn, context: Context) -> Expression:
 
 
 def _cast(node: ast.FunctionCall, context: Context) -> Expression:
-    """A function named by an IRI: of these there are the casts (section 17.5)."""
+    """Translates a function named by an IRI: only casts exist (section 17.5)."""
     known = [XSD + name for name in CASTS]
     if node.name.value == TIMESTAMP:
         return _timestamp(node, context)
@@ -125,8 +125,9 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
 
 
 def _timestamp(node: ast.FunctionCall, context: Context) -> Expression:
-    """``f:timestamp(?v)``, of one stream ``f:timestamp(?v, <stream>)``, or ``f:timestamp(s, p, o)``
-    (docs/decisions/0012-latest-coming.md).
+    """Translates ``f:timestamp(?v)``, ``f:timestamp(?v, <stream>)``, or ``f:timestamp(s, p, o)``.
+
+    See docs/decisions/0012-latest-coming.md.
     """
 
     def wrong(message: str, hint: str) -> QueryError:
@@ -166,7 +167,7 @@ def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:
 
 
 def _argument(node: ast.Expression, context: Context) -> Expression:
-    """The argument of an aggregate: an EXISTS in it sees the solutions that are grouped."""
+    """Translates the argument of an aggregate: an EXISTS in it reads the grouped solutions."""
     arg, marks = with_marks(node, context)
     context.pass_on(mark._replace(below=True) for mark in marks)
     return arg

@@ -40,7 +40,7 @@ End = Var | Term
 
 
 def path(start: End, verb: ast.Path, end: End, source: Source, context: Context) -> Node:
-    """The algebra of a path between two ends, over a source.
+    """Returns the algebra of a path between two ends, over a source.
 
     >>> from levada.errors import Span
     >>> from levada.core.rdf_terms import Iri
@@ -68,7 +68,7 @@ def path(start: End, verb: ast.Path, end: End, source: Source, context: Context)
 def _sequence(
     start: End, steps: Sequence[ast.Path], end: End, source: Source, context: Context
 ) -> Node:
-    """One step after the other; triple patterns that follow each other are one Bgp."""
+    """Translates steps one after the other; consecutive triple patterns are one Bgp."""
     between = [Var(context.fresh("p")) for _ in steps[1:]]
     parts = [
         path(a, step, b, source, context)
@@ -88,7 +88,7 @@ def _join(left: Node, right: Node) -> Node:
 
 
 def _union(branches: Sequence[Node]) -> Node:
-    """A balanced tree, so that long alternatives stay shallow."""
+    """Returns a balanced tree, so long alternatives stay shallow."""
     if len(branches) == 1:
         return branches[0]
     middle = (len(branches) + 1) // 2
@@ -98,7 +98,9 @@ def _union(branches: Sequence[Node]) -> Node:
 def _negate(
     start: End, forbidden: Sequence[ast.Path], end: End, source: Source, context: Context
 ) -> Node:
-    """A step by another predicate; with ``^`` also backwards. ``!()`` is a step forwards by any."""
+    """Translates a step by another predicate; with ``^`` also backwards. ``!()`` is a
+    step by any.
+    """
     forwards = [p.term for p in forbidden if isinstance(p, ast.Constant)]
     inverse = [p.path for p in forbidden if isinstance(p, ast.PathInverse)]
     backwards = [p.term for p in inverse if isinstance(p, ast.Constant)]
@@ -124,7 +126,9 @@ def _other(
 
 
 def _repeat(start: End, verb: ast.PathRepeat, end: End, source: Source, context: Context) -> Node:
-    """``?``, ``*`` and ``+``: a closure between distinct variables, and what the ends say."""
+    """Translates ``?``, ``*`` and ``+``: a closure between distinct variables, restricted to the
+    ends.
+    """
     first = start.name if isinstance(start, Var) else context.fresh("p")
     last = end.name if isinstance(end, Var) and end != start else context.fresh("p")
     end_terms = tuple(None if isinstance(e, Var) else e for e in (start, end))
@@ -138,8 +142,9 @@ def _repeat(start: End, verb: ast.PathRepeat, end: End, source: Source, context:
 
 
 def _may_stay(verb: ast.Path) -> bool:
-    """Whether one step from a given term may lead to itself without the graph: ``(p*)+``. A
-    sequence asks the graph in between.
+    """Whether one step from a given term may lead to itself without the graph: ``(p*)+``.
+
+    A sequence reads the graph in between.
     """
     match verb:
         case ast.PathRepeat(inner, times):
@@ -153,8 +158,9 @@ def _may_stay(verb: ast.Path) -> bool:
 
 
 def _zero(name: str, end_terms: Sequence[Term | None], source: Source, context: Context) -> Node:
-    """What a path of no step connects with itself, as a variable: the given term (two that differ:
-    none), else all of the graph.
+    """Returns the terms that a path of no step connects with themselves, as a variable.
+
+    They are the given term (none for two different ones), else all terms of the graph.
     """
     terms = {term for term in end_terms if term is not None}
     if terms:

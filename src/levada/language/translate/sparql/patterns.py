@@ -1,10 +1,10 @@
-"""Group graph patterns to algebra (SPARQL 1.1, section 18.2.2), with WINDOW and GRAPH as the source
-of the leaves.
+"""Translates group graph patterns to algebra (SPARQL 1.1, section 18.2.2), with WINDOW and GRAPH as
+the source of the leaves.
 
 A group is the join of its elements from left to right; its filters hold for the whole group and
-come last. A basic graph pattern is as large as it can be: triples that follow each other over one
-source, also across a FILTER (18.2.2.5), are one ``Bgp``. Patterns outside WINDOW and GRAPH read the
-default graph; of nested ones the innermost names the source.
+come last. A basic graph pattern is as large as possible: consecutive triples over one source, also
+across a FILTER (18.2.2.5), are one ``Bgp``. Patterns outside WINDOW and GRAPH read the default
+graph; for nested ones the innermost names the source.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NOTHING = Values((), ())
 
 
 def pattern(group: ast.Group, source: Source, context: Context) -> Node:
-    """The algebra of a group that reads ``source`` where it names no other."""
+    """Returns the algebra of a group that reads ``source`` if it names no other."""
     with context.reading(source):
         node, condition, tests, marks = _parts(group, source, context)
     if condition is not None:
@@ -67,7 +67,8 @@ def pattern(group: ast.Group, source: Source, context: Context) -> Node:
 
 
 def join(left: Node, right: Node) -> Node:
-    """All compatible pairs; the empty pattern vanishes, triples of one source become one ``Bgp``.
+    """Joins two patterns; the empty pattern is dropped, and triples of one source become one
+    ``Bgp``.
 
     >>> join(Unit(), Bgp(InGraph(None), ())).source
     InGraph(name=None)
@@ -89,10 +90,10 @@ Parts = tuple[Node, Expression | None, list[Tested], list[Marked]]
 
 
 def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
-    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes
-    them apart (18.2.2.6).
+    """Returns a group without its filters, their conjunction, and those that are EXISTS.
 
-    Last, each EXISTS that stands inside the conjunction, below another operator.
+    OPTIONAL handles them separately (18.2.2.6). The last value is each EXISTS inside the
+    conjunction, below another operator.
     """
     node: Node = Unit()
     conditions: list[Expression] = []
@@ -120,7 +121,7 @@ def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
 
 
 def _with(node: Node, element: ast.Element, source: Source, context: Context) -> Node:
-    """What stands before, extended by one more element of the group."""
+    """Extends a pattern by one more element of the group."""
     match element:
         case ast.Triples(triples):
             return reduce(join, _triples(triples, source, context), node)
@@ -185,8 +186,9 @@ def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> No
 def _test(
     left: Node, right: Node, tests: Sequence[Tested], marks: Sequence[Marked], context: Context
 ) -> Node:
-    """The right side of OPTIONAL with what its condition asks of EXISTS and of stamps. Raises as
-    ``optional_side``.
+    """Returns the right side of OPTIONAL with the EXISTS and stamps of its condition.
+
+    Raises as ``optional_side``.
     """
     for mark in marks:
         mark = resolve_stamp(mark, Join(left, right), context)
@@ -198,12 +200,14 @@ def _test(
 
 
 def inline(data: ast.InlineData) -> Values:
-    """VALUES."""
+    """Translates VALUES."""
     return Values(tuple(variable.name for variable in data.variables), data.rows)
 
 
 def _union(branches: Sequence[Node]) -> Node:
-    """The union of all branches as a balanced tree: it is associative, so it stays shallow."""
+    """Returns the union of all branches as a balanced tree: it is associative, so it
+    stays shallow.
+    """
     if len(branches) == 1:
         return branches[0]
     middle = (len(branches) + 1) // 2
@@ -213,10 +217,11 @@ def _union(branches: Sequence[Node]) -> Node:
 def _graphs(
     name: str, group: ast.Group, span: Span, windows: Sequence[str], context: Context
 ) -> Node:
-    """``GRAPH ?g`` (18.6): the group over each static graph in turn, which ?g is bound to, and over
-    the windows that are graphs.
+    """Translates ``GRAPH ?g`` (18.6): the group over each static graph and each window that is a
+    graph.
 
-    A window hides a static graph of its name, as it does where GRAPH names it.
+    Each branch binds ?g. A window hides a static graph of its name, as it does where GRAPH names
+    it.
     """
     if context.graphs is None and not windows:
         message = f"GRAPH ?{name} goes over the static graphs, and no static data are given."
@@ -231,7 +236,7 @@ def _graphs(
 
 
 def _graph(name: ast.Name, group: ast.Group, context: Context) -> Node:
-    """GRAPH (18.6): the group over one static graph.
+    """Translates GRAPH (18.6): the group over one static graph.
 
     A graph that is not in the dataset has no solutions, not even that of the empty group.
     """
@@ -249,8 +254,10 @@ def _graph(name: ast.Name, group: ast.Group, context: Context) -> Node:
 def _each(
     name: str, group: ast.Group, windows: Iterable[tuple[int, Iri]], context: Context
 ) -> Node:
-    """``WINDOW ?w``, ``STREAM ?s``: the group over each of these windows in turn, with what the
-    variable is there (as in 18.6).
+    """Translates ``WINDOW ?w``, ``STREAM ?s``: the group over each of these windows with the
+    variable.
+
+    It is as in 18.6.
     """
     branches = [
         join(pattern(group, InWindow(index), context), Values((name,), ((is_,),)))
@@ -266,7 +273,7 @@ _UNDECLARED = (
 
 
 def _window(name: ast.Name, context: Context) -> InWindow:
-    """The window of a WINDOW pattern."""
+    """Returns the window of a WINDOW pattern."""
     assert isinstance(name, ast.Constant), "a variable ranges over all windows"
     if iri(name) not in context.windows:
         declared = ", ".join(f"<{known}>" for known in context.windows)
@@ -282,7 +289,7 @@ def _window(name: ast.Name, context: Context) -> InWindow:
 
 
 def _triples(triples: Sequence[ast.Triple], source: Source, context: Context) -> Iterator[Node]:
-    """Triples that follow each other, as one Bgp each, and the paths between them."""
+    """Translates triples: consecutive ones as one Bgp each, and the paths between them."""
     for plain, run in groupby(triples, lambda t: isinstance(t.predicate, ast.Var | ast.Constant)):
         if plain:
             yield Bgp(source, tuple(triple_pattern(triple) for triple in run))
@@ -295,7 +302,7 @@ def _triples(triples: Sequence[ast.Triple], source: Source, context: Context) ->
 
 
 def triple_pattern(triple: ast.Triple) -> TriplePattern:
-    """A triple without a path."""
+    """Translates a triple without a path."""
     assert isinstance(triple.predicate, ast.Var | ast.Constant), (
         "a path is no part of a triple pattern"
     )
@@ -305,7 +312,7 @@ def triple_pattern(triple: ast.Triple) -> TriplePattern:
 
 
 def position(node: ast.Node) -> Var | Term:
-    """A position of a triple pattern; a blank node of the text is one that no ``*`` shows."""
+    """Translates a position of a triple pattern; a blank node of the text is hidden from ``*``."""
     match node:
         case ast.Var(name):
             return Var(name)

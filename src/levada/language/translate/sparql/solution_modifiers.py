@@ -1,4 +1,5 @@
-"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, 18.2.4 and 18.2.5).
+"""Translates one query level, a query or sub-select, above its pattern (SPARQL 1.1, 18.2.4 and
+18.2.5).
 
 From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDER BY, projection,
 DISTINCT, OFFSET and LIMIT.
@@ -42,10 +43,10 @@ def level(
     context: Context,
     columns: tuple[str, ...] | None = None,
 ) -> tuple[Node, tuple[str, ...]]:
-    """The algebra of a query level over its pattern ``below``, and its columns.
+    """Returns the algebra of a query level over its pattern ``below``, and its columns.
 
-    ``columns``: what is projected where the form is not SELECT; None projects nothing away.
-    ``values`` is the VALUES behind the level, as written and as translated.
+    ``columns``: the projected columns if the form is not SELECT; None projects nothing away.
+    ``values``: the VALUES after the level, as written and as translated.
     """
     clauses = _clauses(below, form, where, modifiers, context)
     node = clauses.node
@@ -82,7 +83,7 @@ class _Clause:
     marks: list[Marked]
 
     def lift(self, grouping: Grouping, known: Set[str]) -> _Clause:
-        """The clause above the group."""
+        """Returns the clause above the group."""
         here = {*known, *(mark.variable for mark in self.marks)}
         return _Clause([grouping.lift(value, here) for value in self.values], self.marks)
 

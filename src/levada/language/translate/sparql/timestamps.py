@@ -1,12 +1,11 @@
-"""f:timestamp(): when the triples of a solution came into the stream
+"""Translates f:timestamp(): the time at which the triples of a solution arrived in the stream
 (docs/decisions/0012-latest-coming.md).
 
-A triple of a window is there once, and may have come at several times; its time is the latest of
-those comings that the window holds at the report. So it is an aggregate, the MAX over the triple's
-``Came`` rows, which is joined to the solutions in which the function is evaluated: whatever asks
-for it is evaluated per report. ``f:timestamp(?v)`` is the latest time of the triples that patterns
-with ?v matched in the solution. What no window holds (static and entailed triples) has no time,
-which is an error.
+A triple exists once in a window, and may have arrived at several times. Its time is the latest
+arrival that the window has at the report. So it is an aggregate, the MAX over the triple's ``Came``
+rows, joined to the solutions in which the function is evaluated. Expressions with it are evaluated
+at each report. ``f:timestamp(?v)`` is the latest time of the triples that patterns with ?v matched
+in the solution. Static and entailed triples have no time, which is an error.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from levada.plan.logical.variables import certain_variables, possible_variables
 
 
 def stamp_solutions(left: Node, mark: Marked, context: Context) -> Node:
-    """The solutions of ``left`` with the time that the mark stands for, or unbound."""
+    """Adds the time of the mark to the solutions of ``left``, or leaves it unbound."""
     stamp = resolve_stamp(mark, left, context).stamp
     assert stamp is not None, "a stamp"
     names = [context.fresh("t") for _ in stamp.patterns]
@@ -59,7 +58,7 @@ def stamp_solutions(left: Node, mark: Marked, context: Context) -> Node:
 
 
 def resolve_stamp(mark: Marked, over: Node, context: Context) -> Marked:
-    """A stamp whose triples are known: a variable's are the patterns of ``over`` that bind it."""
+    """Returns a stamp with its triples: for a variable, the patterns of ``over`` that bind it."""
     stamp = mark.stamp
     if stamp is None or stamp.patterns:
         return mark
@@ -91,7 +90,9 @@ def resolve_stamp(mark: Marked, over: Node, context: Context) -> Marked:
 def _with_time(
     left: Node, stamp: Stamp, pattern: TriplePattern, name: str, context: Context
 ) -> Node:
-    """Each solution with the time of its triple; one that does not bind all of it stays."""
+    """Adds the time of its triple to each solution; a solution that does not bind all
+    of it stays.
+    """
     loose = sorted(_names(pattern) - certain_variables(left))
     condition: Expression | None = None
     if loose:
@@ -103,7 +104,7 @@ def _with_time(
 
 
 def _latest(windows: tuple[int, ...], pattern: TriplePattern, name: str, context: Context) -> Node:
-    """Of each triple that matches, the greatest time of its comings into the windows."""
+    """Returns the latest arrival of each matching triple in the windows."""
     came = context.fresh("t")
     comings: list[Node] = [Came(InWindow(window), pattern, came) for window in windows]
     latest = Aggregate(AggregateFunction.MAX, Var(came))
@@ -111,7 +112,7 @@ def _latest(windows: tuple[int, ...], pattern: TriplePattern, name: str, context
 
 
 def _later_time(one: Expression, other: Expression) -> Expression:
-    """The greater of two times of which any may be missing."""
+    """Returns the later of two times, of which any may be missing."""
     greater = Call(Function.IF, (Call(Function.GREATER, (one, other)), one, other))
     return Call(Function.COALESCE, (greater, one, other))
 
@@ -119,7 +120,7 @@ def _later_time(one: Expression, other: Expression) -> Expression:
 def _binding(
     node: Node, variable: Var, seen: frozenset[str], windows: frozenset[int]
 ) -> Iterator[TriplePattern]:
-    """The triple patterns over these windows that bind a variable and can be seen above."""
+    """Yields the triple patterns over these windows that bind a variable and are visible above."""
     match node:
         case Bgp(source, patterns):
             if windows.intersection(_windows(source)):

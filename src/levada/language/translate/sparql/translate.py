@@ -1,15 +1,14 @@
-"""From a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; docs/semantics.md): the
-translation as a whole.
+"""Translates a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; docs/semantics.md).
 
-    windows    FROM NAMED WINDOW and the options  translate_windows
+    windows    FROM NAMED WINDOW and the options  ``windows``
     dataset    FROM, FROM NAMED                   here
-    pattern    WHERE                              translate_patterns, with translate_expressions
-    level      SELECT and the solution modifiers  translate_levels, with translate_aggregates
-    form       SELECT, ASK, CONSTRUCT             here; DESCRIBE is a CONSTRUCT of
-                                                  translate_describe's triples
+    pattern    WHERE                              ``patterns``, with ``expressions``
+    level      SELECT and the solution modifiers  ``solution_modifiers``, with ``aggregates``
+    form       SELECT, ASK, CONSTRUCT             here; DESCRIBE is a CONSTRUCT of the triples of
+                                                  ``describe``
 
-What SPARQL has and the engine does not evaluate is refused here, by its name and place. Nothing
-behind this knows the text's language. Cost: linear in the text.
+SPARQL features that the engine does not evaluate are refused here, with name and place. Later
+stages do not depend on the text's language. Cost: linear in the text.
 """
 
 from __future__ import annotations
@@ -49,15 +48,15 @@ def translate(
     graphs: Collection[str] | None = None,
     streams: Collection[str] | None = None,
 ) -> Query:
-    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages.
+    """Returns the algebra of a query; ``text`` is the source of ``unit``, for messages.
 
-    ``graphs``: the names of all static graphs. None: not known; then any can be there, and GRAPH
-    with a variable is none.
-    ``streams``: those of all RDF streams, over which STREAM with a variable goes.
+    ``graphs``: the names of all static graphs. None: unknown; then any can exist, and GRAPH with a
+    variable matches none. ``streams``: the names of all RDF streams, over which STREAM with a
+    variable ranges.
 
-    Raises ``UnsupportedError`` for what is not evaluated yet, ``UnknownNameError`` for a window,
-    graph or function that does not exist, ``QueryError`` for windows and options that contradict
-    each other.
+    Raises ``UnsupportedError`` for features that are not evaluated, ``UnknownNameError`` for a
+    window, graph or function that does not exist, ``QueryError`` for windows and options that
+    contradict each other.
 
     >>> from levada.language import parse
     >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] "
@@ -131,8 +130,8 @@ def _query(
 
 
 def _default(unit: ast.QueryUnit) -> Source:
-    """What patterns read that name neither window nor graph: the default graph, into which a
-    dialect may merge windows.
+    """Returns the source of patterns without window or graph: the default graph, with merged
+    windows.
     """
     merged = tuple(index for index, clause in enumerate(unit.windows) if clause.merged)
     static = not unit.datasets or any(not clause.named for clause in unit.datasets)
@@ -142,7 +141,7 @@ def _default(unit: ast.QueryUnit) -> Source:
 
 
 def _describe(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
-    """What is to be described; ``*`` is all variables in scope."""
+    """Returns the resources to describe; ``*`` is all variables in scope."""
     if form.names is None:
         return [Var(name) for name in variables_in_scope(where, unit.modifiers, unit.values)]
     return [Var(name.name) if isinstance(name, ast.Var) else name.term for name in form.names]
@@ -159,7 +158,7 @@ def _form(form: ast.Form) -> Form:
 
 
 def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
-    """What the text says. Without windows there is one report: all is new, nothing ever goes."""
+    """Returns the output. Without windows there is one report: all is new, nothing is removed."""
     output = Output(unit.output)
     if windowed:
         return output
@@ -178,8 +177,10 @@ def _named_graphs(
     streams: Collection[str],
     text: str,
 ) -> Sequence[str] | None:
-    """The named graphs of the dataset (13.2): those of FROM NAMED; without FROM all there are. Each
-    must be there.
+    """Returns the named graphs of the dataset (13.2): those of FROM NAMED; without FROM all
+    existing ones.
+
+    Each must exist.
     """
     for clause in datasets:
         name = iri(clause.graph)
@@ -196,15 +197,16 @@ def _named_graphs(
 
 
 def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
-    """The graphs of FROM (13.2): with FROM NAMED alone the default graph is empty, without both it
-    is the engine's.
+    """Returns the graphs of FROM (13.2).
+
+    With FROM NAMED alone the default graph is empty; without both it is the engine's.
     """
     graphs = tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if not clause.named))
     return graphs if datasets else None
 
 
 def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
-    """A template; its blank nodes are no variables, also in the short form's pattern (16.2.4)."""
+    """Translates a template; its blank nodes are not variables, also in the short form (16.2.4)."""
     nodes = {
         Var(f"_:{node.label}"): Blank(node.label)
         for triple in triples
@@ -219,7 +221,7 @@ def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
 
 
 def _variables(template: Sequence[TriplePattern]) -> tuple[str, ...]:
-    """The variables of a template in order of appearance."""
+    """Returns the variables of a template in order of appearance."""
     return tuple(
         dict.fromkeys(p.name for triple in template for p in triple.positions if isinstance(p, Var))
     )

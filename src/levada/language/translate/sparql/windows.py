@@ -1,13 +1,13 @@
-"""FROM NAMED WINDOW to ``core.event_time.Window``: the one place where RSP-QL's clauses and the
-options meet (docs/semantics.md#windows).
+"""Translates FROM NAMED WINDOW to ``core.event_time.Window``: the only place that combines RSP-QL's
+clauses with the options (docs/semantics.md#windows).
 
-RANGE a STEP b             CLOSE_OPEN or CLOSE_CLOSED by the bounds; on content change CHANGE
-RANGE a                    RANGE: each element stays for a
-FROM NOW-a TO NOW-e ...    the same with ``to`` = e
-NOW, ALL                   NOW, ALL
-TRIPLES n                  COUNT
-ELEMENTS n STEP m          COUNT with a step
-SESSION g                  at its end ENDED, on content change or periodically SESSION
+    RANGE a STEP b             CLOSE_OPEN or CLOSE_CLOSED by the bounds; on content change CHANGE
+    RANGE a                    RANGE: each element stays for a
+    FROM NOW-a TO NOW-e ...    the same with ``to`` = e
+    NOW, ALL                   NOW, ALL
+    TRIPLES n                  COUNT
+    ELEMENTS n STEP m          COUNT with a step
+    SESSION g                  at its end ENDED, on content change or periodically SESSION
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READ_BY = (
 
 
 def stream_hint(graph: str, streams: Collection[str]) -> str:
-    """What to do instead, if what is named as a graph is one of these streams; else "".
+    """Returns a hint for a stream that is named as a graph; else "".
 
     >>> stream_hint("http://e/rooms", ["rooms"])[:30]
     'rooms is a stream. A stream is'
@@ -46,8 +46,8 @@ def stream_hint(graph: str, streams: Collection[str]) -> str:
 
 
 def merge_report_options(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
-    """The options of a query with what its text, or its dialect, says of reports and of the start;
-    what is given goes before.
+    """Adds the reports and the start of the text, or of its dialect, to the options; options have
+    precedence.
     """
     says = unit.reporting
     if says.nonempty and options.empty_reports:
@@ -66,8 +66,9 @@ def merge_report_options(unit: ast.QueryUnit, options: QueryOptions, text: str) 
 def windows(
     clauses: Sequence[ast.WindowClause], options: QueryOptions, text: str
 ) -> tuple[StreamWindow, ...]:
-    """The windows of a query in order; QueryError for a name declared twice, or ``report=close``
-    without any STEP.
+    """Returns the windows of a query in order.
+
+    Raises ``QueryError`` for a name declared twice, or for ``report=close`` without any STEP.
     """
     seen: set[str] = set()
     for clause in clauses:
@@ -90,8 +91,9 @@ def _stream(clause: ast.WindowClause) -> str:
 def spread_windows(
     unit: ast.QueryUnit, streams: Collection[str] | None, text: str
 ) -> ast.QueryUnit:
-    """The query with a window on each stream where ``STREAM ?s [..]`` goes over them; two of one
-    stream and brackets are one.
+    """Returns the query with a window on each stream over which ``STREAM ?s [..]`` ranges.
+
+    Equal brackets on a stream are one window.
     """
     clauses: list[ast.WindowClause] = []
     said = {iri(clause.name) for clause in unit.windows if isinstance(clause.stream, ast.Constant)}
@@ -117,7 +119,7 @@ def spread_windows(
 def each_stream(
     name: str, span: Span, spec: ast.WindowSpec | None, context: Context
 ) -> Iterator[tuple[int, Iri]]:
-    """The windows over which ``STREAM ?s`` goes, by number, and what ?s is there: an IRI."""
+    """Yields the windows over which ``STREAM ?s`` ranges, by number, with the IRI of ?s."""
     for index, (window, stream) in enumerate(zip(context.windows, context.streams, strict=True)):
         if spec is not None and window != call(stream, spec):
             continue
@@ -141,7 +143,7 @@ def _closes(clause: ast.WindowClause) -> bool:
 
 
 def reporting(options: QueryOptions) -> Reporting:
-    """The report policy that the options ask for beside the windows' own.
+    """Returns the report policy of the options beside the windows' own.
 
     >>> reporting(QueryOptions(period=60_000)).clock.describe()
     '[EVERY PT1M]'
@@ -155,7 +157,7 @@ def reporting(options: QueryOptions) -> Reporting:
 
 
 def window(spec: ast.WindowSpec, options: QueryOptions) -> Window:
-    """The window that a clause means under the options.
+    """Returns the window of a clause under the options.
 
     >>> window(ast.Range(4000, 2000), QueryOptions(bounds="(]")).kind.name
     'CLOSE_CLOSED'
@@ -185,6 +187,6 @@ def _sliding(options: QueryOptions) -> WindowKind:
 
 
 def iri(constant: ast.Constant) -> str:
-    """The text of a constant that the grammar has shown to be an IRI."""
+    """Returns the text of a constant, which is an IRI by the grammar."""
     assert isinstance(constant.term, Iri), "names of windows, streams and graphs are IRIs"
     return constant.term.value

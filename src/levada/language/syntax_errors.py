@@ -1,8 +1,8 @@
-"""From the parser's failure to a sentence for people: where, what stands there, what could have
-stood there, a near miss.
+"""Turns the parser's failure into a sentence for people: the place, the text there, the expected
+words, a near miss.
 
-The parser stops at a character that no token can start with or at a token that no rule wants;
-either way the words that are possible there are asked from the parser by trying each of them.
+The parser stops at a character that begins no token, or at a token that no rule accepts. In both
+cases the parser is asked for the possible words by trying each of them.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ _FUNCTION_OF_12 = re.compile(
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\s(){}\[\];,.]+|\S")
-_SIGILS = ("?", "$", ":", "@", "<", '"', "'", "^")  # a word behind one of them is a name
+_SIGILS = ("?", "$", ":", "@", "<", '"', "'", "^")  # a word after one of them is a name
 _LETTERS_BEFORE = re.compile(r"[A-Za-z_]*\Z")
 
 
 def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
-    """The error of a text that ``parser`` does not accept."""
+    """Returns the error of a text that ``parser`` does not accept."""
     text = source.decoded
     accepted, offset = _stop(parser, text)
     hint, message = _explain_unclosed(source), "The query ends too early."
@@ -132,9 +132,10 @@ def _explain_unclosed(source: Source) -> str:
 
 
 def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
-    """The terminals that the parser would have accepted where it stops, and that offset. It is fed
-    once to find where that is, and once up to there: a token that fails may have reduced the stack
-    already, and a copy of the stack a token would take time by the square of how deep a text nests.
+    """Returns the terminals that the parser would have accepted where it stops, and that offset.
+
+    It is fed once to find the place, and once up to there: a failing token may have reduced the
+    stack already. Copying the stack for each token would take quadratic time in the nesting depth.
     """
     _, count, offset = _feed(parser, text, len(text))
     good, _, _ = _feed(parser, text, count)
@@ -142,8 +143,9 @@ def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
 
 
 def _feed(parser: Lark, text: str, most: int) -> tuple[Any, int, int]:
-    """The parser after so many tokens at most; how many it has taken, and the offset behind them,
-    or where it fails.
+    """Feeds at most so many tokens; returns the parser, their number, and the offset after them.
+
+    The offset is that of the failure, if there is one.
     """
     state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
     count = 0
@@ -172,7 +174,7 @@ def _usefulness(name: str) -> tuple[int, str]:
 
 
 def words_of(terminals: Iterable[TerminalDef]) -> set[str]:
-    """The keywords and functions among terminals, in upper case."""
+    """Returns the keywords and functions among terminals, in upper case."""
     return {
         word.upper()
         for terminal in terminals
@@ -184,10 +186,10 @@ def words_of(terminals: Iterable[TerminalDef]) -> set[str]:
 def _near_miss(
     text: str, offset: int, accepted: set[str], terminals: Iterable[TerminalDef]
 ) -> tuple[int, str]:
-    """A hint for a misspelt word at ``offset``, and where that word starts.
+    """Returns a hint for a misspelt word at ``offset``, and the start of that word.
 
-    Of SELECTT the lexer has taken SELECT: a word that goes on where it stopped is compared whole,
-    with all words.
+    The lexer reads SELECT from SELECTT: a word that continues where it stopped is compared as a
+    whole with all words.
     """
     glued = _LETTERS_BEFORE.search(text, 0, offset)
     before = offset - len(glued.group()) if glued else offset
@@ -208,9 +210,7 @@ def _near_miss(
 
 
 def _explain_unclosed_literal(text: str, offset: int, accepted: set[str]) -> str:
-    """The complaint about a string or an IRI that starts and does not end, and about a window of
-    which nothing is said.
-    """
+    """Returns the message for an unclosed string or IRI, or for an empty window specification."""
     sign = text[offset]
     if what := _rdf_12_feature(text, offset):
         return f"{what} is not supported."
@@ -229,7 +229,7 @@ def _explain_unclosed_literal(text: str, offset: int, accepted: set[str]) -> str
 
 
 def _rdf_12_feature(text: str, offset: int) -> str:
-    """The part of RDF 1.2 or SPARQL 1.2 at an offset; "" if it is something else."""
+    """Returns the RDF 1.2 or SPARQL 1.2 feature at an offset; "" if there is none."""
     if text.startswith("<<", offset) and text[offset:].find(">>") > 0:
         return "A triple as a term (RDF 1.2, << s p o >>)"
     if _DIRECTED.search(text, 0, offset) or _DIRECTED.search(text, 0, offset + 2):
@@ -243,7 +243,7 @@ def _rdf_12_feature(text: str, offset: int) -> str:
 
 
 def _word(text: str, offset: int) -> str:
-    """What stands at ``offset``, as it is shown: a word as it is, other signs in quotes."""
+    """Returns the text at ``offset`` for a message: a word as it is, other signs in quotes."""
     match = _TOKEN.match(text, offset)
     shown = match.group()[:40] if match else repr(text[offset])
     return shown if shown[0].isalnum() else f'"{shown}"'

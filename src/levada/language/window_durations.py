@@ -1,9 +1,9 @@
-"""Durations of windows, exactly, in milliseconds: ISO 8601 (``PT10S``), units behind numbers
+"""Parses durations of windows, exactly, in milliseconds: ISO 8601 (``PT10S``), numbers with units
 (``1h30m``, ``10 minutes``), seconds.
 
-Weeks, days, hours, minutes and seconds have one length. Years and months have none, so they are
-refused, as is what is not positive or finer than a millisecond: event times are whole milliseconds.
-A number alone counts seconds, as in CQL.
+Weeks, days, hours, minutes and seconds have a fixed length. Years and months do not, so they are
+refused. So are lengths that are not positive or finer than a millisecond: event times are whole
+milliseconds. A number alone counts seconds, as in CQL.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _LENGTHS = {4: 604_800_000, 5: 86_400_000, 6: 3_600_000, 7: 60_000, 8: 1_000}
 
 
 def milliseconds(text: str, least: int = 1) -> int:
-    """The length of a duration in ms; ValueError with a sentence for people if a window cannot have
-    it, or it is below ``least``.
+    """Returns the length of a duration in ms.
+
+    Raises ``ValueError`` with a sentence for people if a window cannot have the length, or if it is
+    below ``least``.
 
     >>> [milliseconds(text) for text in ("P1DT2H", "PT0.5S", "1h30m", "10 minutes", "3")]
     [93600000, 500, 5400000, 600000, 3000]

@@ -1,9 +1,9 @@
-"""The abstract syntax tree of SPARQL 1.1 Query with RSP-QL's clauses: what a text says, not yet
-what it means.
+"""The abstract syntax tree of SPARQL 1.1 Query with RSP-QL's clauses: the content of a text, before
+its meaning is resolved.
 
 Names are resolved (prefixes and BASE), literals have their datatype, lists and blank node property
-lists are spelled out as triples, in the text's order. A ``span``, where a node starts, takes no
-part in equality. (SPARQL 1.1, section 19.8.)
+lists are expanded to triples, in the text's order. A ``span``, the start of a node, takes no part
+in equality. (SPARQL 1.1, section 19.8.)
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class Minus:
 
 @frozen
 class Graph:
-    """``GRAPH name {}``; with a variable it goes over these ``windows``, too, which FROM NAMED
-    STREAM makes graphs.
+    """``GRAPH name {}``; a variable also ranges over these ``windows``, which FROM NAMED STREAM
+    makes graphs.
     """
 
     name: Name
@@ -176,8 +176,9 @@ class Graph:
 
 @frozen
 class Window:
-    """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` goes over ``streams``; without
-    a spec those of the windows.
+    """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` ranges over ``streams``.
+
+    Without a spec it ranges over the streams of the windows.
     """
 
     name: Name
@@ -251,7 +252,7 @@ Element = (
 
 # --- clauses of a query (sections 11, 15, 16)
 class Duplicates(StrEnum):
-    """What SELECT does with equal solutions."""
+    """The treatment of equal solutions by SELECT."""
 
     ALL = "ALL"
     DISTINCT = "DISTINCT"
@@ -303,7 +304,7 @@ Form = Select | Construct | Ask | Describe
 
 @frozen
 class GroupKey:
-    """A key of GROUP BY; ``variable`` is what AS names it, or None."""
+    """A key of GROUP BY; ``variable`` is the name after AS, or None."""
 
     expression: Expression
     variable: Var | None
@@ -330,10 +331,10 @@ class Modifiers:
 
 @frozen
 class WindowClause:
-    """``FROM NAMED WINDOW name ON stream [spec]``, or what means the same in another dialect.
+    """``FROM NAMED WINDOW name ON stream [spec]``, or its equivalent in another dialect.
 
     ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default
-    graph. A variable stands for each stream in turn; then ``name`` is of no window.
+    graph. A variable represents each stream in turn; then ``name`` belongs to no window.
     """
 
     name: Constant
@@ -354,8 +355,9 @@ class From:
 
 @frozen
 class Register:
-    """``REGISTER RSTREAM name AS``; ``operator`` in upper case, of ``REGISTER QUERY`` and
-    ``STREAM`` the dialect's.
+    """``REGISTER RSTREAM name AS``; ``operator`` in upper case.
+
+    For ``REGISTER QUERY`` and ``STREAM`` it is the dialect's.
     """
 
     operator: str
@@ -368,8 +370,8 @@ class QueryUnit:
     """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the
     last BASE in force.
 
-    ``output`` is RSTREAM, ISTREAM or DSTREAM: of REGISTER, or the dialect's. ``reporting`` is what
-    the text says of its reports, and of its start; what it does not say is its dialect's.
+    ``output`` is RSTREAM, ISTREAM or DSTREAM, from REGISTER or from the dialect. ``reporting``: the
+    reports and the start that the text defines; the dialect defines the rest.
     """
 
     register: Register | None

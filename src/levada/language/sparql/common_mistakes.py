@@ -1,8 +1,8 @@
-"""What people write where SPARQL has another word or sign: signs of other languages, commas in
-SELECT, clauses in another order; and brackets that they leave open.
+"""Explains text that SPARQL rejects: signs of other languages, commas in SELECT, clauses in another
+order, and unclosed brackets.
 
-A slip is told by what stands where the parser stopped, what stands before it, and what could have
-stood there. Its hint says what to write, which the list of what was expected does not.
+A slip is recognized by the text where the parser stopped, the text before it, and the expected
+words. Its hint contains the text to write, which the list of expected words does not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PARTS = re.compile(
 
 
 def find_unclosed_bracket(text: str) -> int | None:
-    """The place of the last bracket that is opened and not closed.
+    """Returns the place of the last unclosed bracket.
 
     >>> find_unclosed_bracket("ASK { ?s <p(> '(' ")
     4
@@ -60,8 +60,7 @@ def find_unclosed_bracket(text: str) -> int | None:
 
 
 def explain_slip(text: str, offset: int, accepted: Set[str]) -> str:
-    """A sentence that says what to write in place of what stands at ``offset``, where that is
-    known; else "".
+    """Returns a sentence with the text to write in place of that at ``offset``; "" if unknown.
 
     >>> explain_slip("SELECT ?s, ?o {}", 9, {"VAR", "LBRACE"})
     'Variables stand one after the other, without commas.'

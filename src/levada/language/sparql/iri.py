@@ -1,7 +1,7 @@
-"""IRI references against a base (RFC 3986, section 5.2; the letters are the RFC's).
+"""Resolves IRI references against a base (RFC 3986, section 5.2; the letters are the RFC's).
 
-Without a base a relative reference stays as it is written: the names of windows and queries often
-are relative (``<w1>``).
+Without a base a relative reference stays as written: the names of windows and queries often are
+relative (``<w1>``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PARTS = re.compile(
 
 
 def resolve(reference: str, base: str | None) -> str:
-    """The IRI that ``reference`` means where ``base`` is in force.
+    """Returns the IRI of ``reference`` with ``base`` in force.
 
     >>> resolve("../c?x", "http://e/a/b/d")
     'http://e/a/c?x'
@@ -66,7 +66,7 @@ def _merge(base_path: str, path: str, has_authority: bool) -> str:
 
 
 def _remove_dots(path: str) -> str:
-    """Section 5.2.4. Only paths with a dot segment change."""
+    """Removes dot segments (section 5.2.4). Paths without one do not change."""
     if "/." not in path and not path.startswith("."):
         return path
     segments = path.split("/")

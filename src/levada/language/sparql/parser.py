@@ -1,9 +1,9 @@
-"""From the text of a query to its tree: decode, parse, build, check.
+"""Parses the text of a query into its tree: decode, parse, build, check.
 
-The grammar is ``sparql.lark`` with what its dialect adds (``dialects``); Lark makes an LALR(1)
-parser of it at the dialect's first query (some 0.4 s, or 30 ms from Levada's cache folder), and a
-query of CityBench's size then takes about 2 ms. The parser has no state between texts, so threads
-may share it.
+The grammar is ``sparql.lark`` with the clauses of the dialect (``dialects``). Lark makes an LALR(1)
+parser of it at the dialect's first query (some 0.4 s, or 30 ms from Levada's cache folder). A query
+of CityBench's size then takes about 2 ms. The parser has no state between texts, so threads may
+share it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from levada.language.syntax_errors import syntax_error, words_of
 
 
 def parse(text: str, dialect: str | None = None) -> ast.QueryUnit:
-    """The tree of a SPARQL query with windows, in the dialect that is named or else recognised.
+    """Returns the tree of a SPARQL query with windows, in the named or else the recognized dialect.
 
-    Raises ``QuerySyntaxError`` (with the place, and what was expected there) or, for an undeclared
-    prefix, ``UnknownNameError``; ``UsageError`` for a dialect that there is not.
+    Raises ``QuerySyntaxError`` (with the place and the expected words) or, for an undeclared
+    prefix, ``UnknownNameError``; ``UsageError`` for an unknown dialect.
 
     >>> text = "REGISTER ISTREAM <o> AS SELECT ?s FROM NAMED WINDOW <w> ON <s> [NOW] "
     >>> parse(text + "{ WINDOW <w> { ?s ?p 1 } }").output
@@ -52,7 +52,7 @@ def parse(text: str, dialect: str | None = None) -> ast.QueryUnit:
 
 
 def words(dialect: str) -> set[str]:
-    """The keywords and functions of a dialect of SPARQL, in upper case.
+    """Returns the keywords and functions of a dialect of SPARQL, in upper case.
 
     >>> {"SELECT", "WINDOW", "STRLEN"} <= words("rspql"), "WINDOW" in words("csparql")
     (True, False)
@@ -61,7 +61,7 @@ def words(dialect: str) -> set[str]:
 
 
 def _in_dialect(error: QuerySyntaxError, spoken: Dialect, *, asked: bool) -> QuerySyntaxError:
-    """The error with what has to be said of dialects."""
+    """Adds an explanation of dialects to an error."""
     assert error.span is not None, "where a parser stops is a place"
     if other := explain_foreign_clause(error.text, error.span, spoken, asked=asked):
         error.hint = other
@@ -72,7 +72,7 @@ def _in_dialect(error: QuerySyntaxError, spoken: Dialect, *, asked: bool) -> Que
 
 @cache
 def _parser(clauses: tuple[str, ...]) -> Lark:
-    """The parser of SPARQL with windows and these files of clauses."""
+    """Returns the parser of SPARQL with windows and these files of clauses."""
     folder = files("levada.language")
     places = [
         "sparql/sparql.lark",

@@ -1,8 +1,9 @@
-"""The stable text form of the syntax tree, for ``explain --stage ast``: an indented s-expression.
+"""Prints the stable text form of the syntax tree, for ``explain --stage ast``: an indented
+s-expression.
 
 Each node is ``(name part ...)``: its class in kebab case, then its fields in order, without
-positions and without what is empty. Terms stand in N-Triples, variables as ``?x``, operators by
-their spelling. A node that fits a line stays on one.
+positions and empty fields. Terms are in N-Triples, variables are ``?x``, operators have their
+spelling. A node that fits a line stays on one.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def _sexpr(value: Any) -> Sexpr:
 
 
 def _node(node: Any) -> Sexpr:
-    """A node by class and fields; a tuple of children is spliced in unless its name is needed."""
+    """Prints a node by class and fields; a tuple of children is spliced in unless its name is
+    needed.
+    """
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)

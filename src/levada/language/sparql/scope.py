@@ -11,7 +11,7 @@ from levada.language.sparql import ast
 
 
 def visible_names(element: ast.Element) -> Iterator[str]:
-    """The names of the variables that an element of a group brings into scope, with repetitions."""
+    """Yields the variables that an element of a group brings into scope, with repetitions."""
     match element:
         case ast.Triples(triples):
             for triple in triples:
@@ -44,7 +44,9 @@ def _names(*nodes: object) -> Iterator[str]:
 def variables_in_scope(
     where: ast.Group | None, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
-    """The distinct variables of a query level before SELECT adds any, in order of appearance."""
+    """Returns the distinct variables of a query level before SELECT adds any, in order of
+    appearance.
+    """
     names = [] if where is None else list(visible_names(where))
     names += [key.variable.name for key in modifiers.group_by if key.variable is not None]
     if values is not None:
@@ -55,14 +57,14 @@ def variables_in_scope(
 def projected_variables(
     select: ast.Select, where: ast.Group, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
-    """The variables that a SELECT shows."""
+    """Returns the variables that a SELECT shows."""
     if select.projection is None:
         return variables_in_scope(where, modifiers, values)
     return list(dict.fromkeys(item.variable.name for item in select.projection))
 
 
 def operands(expression: ast.Expression) -> tuple[ast.Expression, ...]:
-    """The direct parts of an expression."""
+    """Returns the direct parts of an expression."""
     match expression:
         case ast.Operation(_, parts) | ast.BuiltIn(_, parts) | ast.FunctionCall(_, parts):
             return parts
@@ -73,7 +75,7 @@ def operands(expression: ast.Expression) -> tuple[ast.Expression, ...]:
 
 
 def aggregates(expressions: Iterable[ast.Expression]) -> Iterator[ast.Aggregate]:
-    """The outermost aggregates in expressions."""
+    """Yields the outermost aggregates in expressions."""
     for expression in expressions:
         if isinstance(expression, ast.Aggregate):
             yield expression
@@ -82,7 +84,7 @@ def aggregates(expressions: Iterable[ast.Expression]) -> Iterator[ast.Aggregate]
 
 
 def outside_aggregates(expression: ast.Expression) -> Iterator[ast.Var]:
-    """The variables of an expression that are not within an aggregate."""
+    """Yields the variables of an expression outside aggregates."""
     if isinstance(expression, ast.Var):
         yield expression
     elif not isinstance(expression, ast.Aggregate):

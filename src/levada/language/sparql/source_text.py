@@ -28,7 +28,7 @@ class Source:
     shifts: tuple[tuple[int, int], ...] = ()
 
     def span(self, offset: int) -> Span:
-        """Line and column in the original text of an offset in the decoded one."""
+        """Returns the line and column in the original text of an offset in the decoded one."""
         place = bisect_right(self.shifts, (offset, len(self.text)))
         return place_of(self.text, offset + (self.shifts[place - 1][1] if place else 0))
 
@@ -67,8 +67,8 @@ def decode(text: str) -> Source:
 
 
 def check_characters(text: str) -> None:
-    """Raises ``QuerySyntaxError`` for half of a character (a surrogate): a text of Python may hold
-    one, no stream can.
+    """Raises ``QuerySyntaxError`` for half of a character (a surrogate): a Python text may contain
+    one, a stream cannot.
     """
     if (half := _HALF.search(text)) is not None:
         raise QuerySyntaxError(

@@ -1,13 +1,13 @@
-"""What SPARQL forbids beyond its grammar: the notes of section 19.8 and the rules of sections 10,
-11, 16 and 19.6.
+"""Checks the rules of SPARQL beyond its grammar: the notes of section 19.8 and the rules of
+sections 10, 11, 16 and 19.6.
 
 - BIND and AS introduce a variable that is not in scope yet.
-- A query with groups shows only its keys and aggregates; ``*`` does not go with groups.
-- Aggregates stand in SELECT, HAVING and ORDER BY only, and not in each other.
+- A query with groups shows only its keys and aggregates, and no ``*``.
+- Aggregates are allowed in SELECT, HAVING and ORDER BY only, and not in each other.
 - A blank node's label belongs to one basic graph pattern.
 - The template of CONSTRUCT has no property paths.
 
-Each broken rule is a ``QuerySyntaxError`` at the place of what breaks it.
+Each broken rule is a ``QuerySyntaxError`` at the place of the violation.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Checker:
         modifiers: ast.Modifiers,
         values: ast.InlineData | None,
     ) -> None:
-        """A query or sub-query: its pattern, then its clauses."""
+        """Checks a query or sub-query: its pattern, then its clauses."""
         if where is not None:
             self._group(where)
         taken = set(() if where is None else visible_names(where))
@@ -170,7 +170,7 @@ class _Checker:
                     self._fail(message, node.span)
 
     def template(self, triples: Iterable[ast.Triple]) -> None:
-        """The template of CONSTRUCT."""
+        """Checks the template of CONSTRUCT."""
         for triple in triples:
             if not isinstance(triple.predicate, ast.Var | ast.Constant):
                 self._fail("A property path cannot stand in a template.", triple.predicate.span)
@@ -190,7 +190,7 @@ class _Checker:
             self._expression(expression)
 
     def _expression(self, expression: ast.Expression) -> None:
-        """Aggregates in aggregates, and the patterns of EXISTS."""
+        """Checks aggregates in aggregates, and the patterns of EXISTS."""
         match expression:
             case ast.Exists(pattern):
                 self._group(pattern)

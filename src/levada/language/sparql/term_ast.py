@@ -1,5 +1,5 @@
-"""What stands at a position of a triple pattern: variables, terms, blank nodes, property paths
-(SPARQL 1.1, sections 4 and 9). ``ast`` shows these names as its own.
+"""The positions of a triple pattern: variables, terms, blank nodes, property paths (SPARQL 1.1,
+sections 4 and 9). ``ast`` exports these names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Constant:
 @frozen
 class BlankNode:
     """A blank node of the text. ``label`` of ``[]`` and of lists starts with a dot, which no
-    written label does.
+    written label has.
     """
 
     label: str

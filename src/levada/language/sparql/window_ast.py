@@ -1,9 +1,9 @@
-"""What stands in a window's brackets, and what a text says of its reports, in every dialect's words
-but one meaning.
+"""The content of a window's brackets, and the report clauses of a text, in one form for all
+dialects.
 
-The builder has put each dialect's spelling into this form (``TUMBLING`` is a step of the range's
-length, and so on; the table is in ``language/dialects``), so nothing behind it knows the dialect.
-Lengths are milliseconds. ``ast`` shows these names as its own.
+The builder translates each dialect's spelling into this form (``TUMBLING`` is a step of the range's
+length, and so on; the table is in ``language/dialects``), so later stages do not depend on the
+dialect. Lengths are milliseconds. ``ast`` exports these names.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WindowSpec = Range | LastTriples | Session | Instant
 
 
 def call(stream: str, spec: WindowSpec) -> str:
-    """The name of a window that the text does not name: its stream and brackets.
+    """Returns the name of a window that the text does not name: its stream and brackets.
 
     >>> call("http://e/s", Range(4000, 2000))
     'http://e/s[RANGE PT4S STEP PT2S]'
@@ -74,10 +74,10 @@ def call(stream: str, spec: WindowSpec) -> str:
 
 @frozen
 class Reporting:
-    """When a text is evaluated, as far as it or its dialect says; an option goes before.
+    """The report policy of a text, from the text or its dialect; an option has precedence.
 
     ``policy``: on close or on content change. ``every``: COMPUTED EVERY, PERIODIC (ms).
-    ``nonempty``: only where a window holds something. ``t0``: where windows start (ms since 1970).
+    ``nonempty``: only if a window is not empty. ``t0``: the start of windows (ms since 1970).
     """
 
     policy: Literal["close", "change"] | None = None

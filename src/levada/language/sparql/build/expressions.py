@@ -1,4 +1,4 @@
-"""The builder's expressions (SPARQL 1.1, section 17, and the aggregates of section 11)."""
+"""Builds expressions (SPARQL 1.1, section 17, and the aggregates of section 11)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNARY = {"!": "!", "+": "unary +", "-": "unary -"}
 
 
 def _without_tokens(children: tuple[Any, ...]) -> tuple[ast.Expression, ...]:
-    """What was built, without the tokens that were kept (NIL, DISTINCT) and places left empty."""
+    """Returns the built children, without kept tokens (NIL, DISTINCT) and empty places."""
     return tuple(child for child in children if child is not None and not isinstance(child, Token))
 
 

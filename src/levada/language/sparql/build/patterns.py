@@ -1,5 +1,5 @@
-"""The builder's graph patterns: triples with their abbreviations, paths, groups (SPARQL 1.1,
-sections 4.2, 5 to 10).
+"""Builds graph patterns: triples with their abbreviations, paths, groups (SPARQL 1.1, sections 4.2,
+5 to 10).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from levada.language.sparql.build.expressions import Expressions
 
 
 class Nested(NamedTuple):
-    """A list or a blank node property list: the node for it, and the triples that it brings."""
+    """A list or a blank node property list: its node, and its triples."""
 
     node: ast.Node
     triples: tuple[ast.Triple, ...]
@@ -29,7 +29,9 @@ def _node(item: ast.Node | Nested) -> ast.Node:
 
 
 def _triples_about(subject: ast.Node, properties: tuple[Objects, ...]) -> tuple[ast.Triple, ...]:
-    """Each triple in the text's order, those of a nested object behind the one that mentions it."""
+    """Yields each triple in the text's order, those of a nested object after the one that mentions
+    it.
+    """
     out: list[ast.Triple] = []
     for verb, objects in properties:
         for item in objects:
@@ -45,7 +47,7 @@ class Patterns(Expressions):
     # --- triples
 
     def triples(self, *parts: tuple[ast.Triple, ...]) -> ast.Triples:
-        """Triples with their abbreviations spelled out."""
+        """Builds triples with their abbreviations expanded."""
         return ast.Triples(tuple(triple for part in parts for triple in part))
 
     def node_triples(
@@ -129,7 +131,7 @@ class Patterns(Expressions):
         return ast.Optional(group, self._span(token))
 
     def union(self, *branches: ast.Group) -> ast.Union:
-        """UNION; a single group is no union and does not come here."""
+        """Builds UNION; a single group is not a union and does not come here."""
         return ast.Union(branches)
 
     def minus(self, token: Token, group: ast.Group) -> ast.Minus:
@@ -179,7 +181,7 @@ class Patterns(Expressions):
         return (variable,), tuple(self.data_row(value) for value in values)
 
     def many_variables(self, names: Any, *rows: Any) -> tuple[Any, ...]:
-        """``(?x ?y) { (1 2) }``; no variables and empty rows come as NIL tokens."""
+        """Builds ``(?x ?y) { (1 2) }``; no variables and empty rows are NIL tokens."""
         variables = () if isinstance(names, Token) else names
         return variables, rows
 

@@ -1,4 +1,4 @@
-"""The builder's whole: from the parse tree of a text to its ``QueryUnit``."""
+"""Builds a query's ``QueryUnit`` from the parse tree of its text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class Builder(Windows):
     """Builds a query; one builder per text."""
 
     def unit(self, *parts: Any) -> ast.QueryUnit:
-        """The query from its clauses, which come flat and in any order that the grammar allows."""
+        """Builds the query from its clauses, which come flat and in any order that the grammar
+        allows.
+        """
         clauses: dict[str, Any] = {"register": None, "values": None, "where": None}
         datasets: list[ast.From] = []
         windows: list[ast.WindowClause] = []
@@ -59,15 +61,15 @@ class Builder(Windows):
         windows: Sequence[ast.WindowClause],
         datasets: Sequence[ast.From],
     ) -> ast.Group | None:
-        """CQELS-QL 2: with one FROM STREAM, no graph, and no pattern that names a window, all
-        patterns read it.
+        """Applies CQELS-QL 2: with one FROM STREAM, no graph, and no window name, all patterns read
+        it.
         """
         if where is None or self._named or datasets or len(windows) != 1:
             return where
         return ast.Group((ast.Window(windows[0].name, where, where.span),), where.span)
 
     def sub_select(self, select: ast.Select, where: ast.Group, *rest: Any) -> ast.SubSelect:
-        """A query in braces: its modifiers are pairs, its VALUES comes last."""
+        """Builds a query in braces: its modifiers are pairs, its VALUES comes last."""
         *modifiers, values = rest
         return ast.SubSelect(select, where, ast.Modifiers(**dict(modifiers)), values)
 
@@ -76,7 +78,7 @@ class Builder(Windows):
     def select(
         self, token: Token, duplicates: Token | None, *projected: ast.Projected
     ) -> ast.Select:
-        """SELECT; no item is left of ``*``."""
+        """Builds SELECT; ``*`` has no items."""
         kind = ast.Duplicates.ALL if duplicates is None else ast.Duplicates(duplicates.upper())
         return ast.Select(kind, projected or None, self._span(token))
 
@@ -114,7 +116,7 @@ class Builder(Windows):
         return triples
 
     def describe(self, token: Token, *names: ast.Name) -> ast.Describe:
-        """DESCRIBE; no name is left of ``*``."""
+        """Builds DESCRIBE; ``*`` has no names."""
         return ast.Describe(names or None, self._span(token))
 
     def ask(self, token: Token) -> ast.Ask:
@@ -169,7 +171,7 @@ class Builder(Windows):
 
 
 def _flat(parts: tuple[Any, ...]) -> list[Any]:
-    """The clauses without empty places, those of CONSTRUCT WHERE unpacked."""
+    """Yields the clauses without empty places, those of CONSTRUCT WHERE unpacked."""
     out: list[Any] = []
     for part in parts:
         if isinstance(part, tuple) and part and isinstance(part[0], ast.Construct):

@@ -1,8 +1,8 @@
-"""The builder's terms: names by prefixes and BASE, literals, blank nodes (SPARQL 1.1, section 4.1).
+"""Builds terms: names by prefixes and BASE, literals, blank nodes (SPARQL 1.1, section 4.1).
 
-The builder is one class in four files, from terms to the whole query; each method is named after
-the grammar's rule whose children it gets, already built, in the order of the text. So a declaration
-takes effect before what follows it is built.
+The builder is one class in four files, from terms to the whole query. Each method has the name of
+the grammar rule whose children it gets, already built, in the order of the text. So a declaration
+takes effect before later text is built.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NUMBERS = {"INTEGER": "integer", "DECIMAL": "decimal", "DOUBLE": "double"}
 
 
 class Terms:
-    """Builds terms; holds what one parse needs: the source, the declarations so far, a count of
+    """Builds terms; keeps the source of one parse, the declarations so far, and the number of
     nameless blank nodes.
     """
 
@@ -51,18 +51,18 @@ class Terms:
         self._nameless = 0
 
     def build(self, tree: Tree[Token]) -> Any:
-        """The node of a parse tree: its children first, then itself by its rule's method."""
+        """Builds the node of a parse tree: its children first, then itself by its rule's method."""
         children = [
             self.build(child) if isinstance(child, Tree) else child for child in tree.children
         ]
         return getattr(self, tree.data)(*children)
 
     def base_declaration(self, iri: Token) -> None:
-        """BASE: relative to the base before it."""
+        """Sets BASE, relative to the base before it."""
         self._base = resolve(iri[1:-1], self._base)
 
     def prefix_declaration(self, name: Token, iri: Token) -> None:
-        """PREFIX: a later one of the same name replaces an earlier one."""
+        """Sets PREFIX: a later one of the same name replaces an earlier one."""
         self._check_name(name)
         self._prefixes[name[:-1]] = resolve(iri[1:-1], self._base)
 
@@ -154,7 +154,7 @@ class Terms:
         )
 
     def _check_name(self, token: Token) -> None:
-        """Exactly PN_CHARS for a name that is not ASCII: the grammar lets more pass."""
+        """Checks PN_CHARS exactly for a name that is not ASCII: the grammar accepts more."""
         if token.isascii():
             return
         wrong = _NO_NAME_CHARACTER.search(token) or _NOT_FIRST.search(token)

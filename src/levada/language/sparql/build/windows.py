@@ -1,9 +1,9 @@
-"""The builder's windows: each dialect's clauses on streams and reports, in the one form of the tree
+"""Builds windows: each dialect's clauses on streams and reports, in the one form of the tree
 (``window_ast``).
 
-What a spelling means where dialects differ is in ``dialects``: the builder asks the dialect's
-flags. A window that the text does not name (FROM STREAM, STREAM {}) is called after its stream and
-brackets; two of the same stream and brackets are one.
+The dialect's flags (``dialects``) define the meaning of a spelling where dialects differ. A window
+that the text does not name (FROM STREAM, STREAM {}) has the name of its stream and brackets; two
+with the same stream and brackets are one.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _TUMBLES = "tumbles"
 
 
 class Moment(NamedTuple):
-    """So many milliseconds before now, and where the text says so."""
+    """A number of milliseconds before now, and its place in the text."""
 
     before: int
     span: Span
 
 
 class Windows(Patterns):
-    """Builds windows; holds those of patterns, and what was said of output and reports."""
+    """Builds windows; keeps the windows of patterns, and the output and reports of the text."""
 
     def __init__(self, source: Source, dialect: Dialect) -> None:
         super().__init__(source)
         self._dialect = dialect
         self._windows: list[ast.WindowClause] = []
-        self._seen: set[str] = set()  # the windows without a name of their own
+        self._seen: set[str] = set()  # the names of unnamed windows
         self._graphs: dict[str, None] = {}  # the streams that GRAPH reads, in order
         self._named = False  # some pattern names its window
         self._output: str = dialect.output
-        self._said: str | None = None  # the output in the text's own words
+        self._said: str | None = None  # the output as written in the text
         self._reporting = ast.Reporting(policy=dialect.report)
 
     # --- register
@@ -56,7 +56,7 @@ class Windows(Patterns):
         return ast.Register(self._output, name, self._span(token))
 
     def _say_output(self, operator: Token) -> None:
-        """The output, which a text says once: in REGISTER, or beside the query's form."""
+        """Sets the output, which a text has once: in REGISTER, or beside the query's form."""
         if self._said not in (None, operator.upper()):
             raise self._error(f"REGISTER says {self._said}.", self._span(operator))
         self._output = self._said = operator.upper()
@@ -72,7 +72,7 @@ class Windows(Patterns):
         self._reporting = replace(self._reporting, every=length)
 
     def word(self, token: Token) -> ast.Constant:
-        """The name of a stream or query that is a word alone."""
+        """Returns the name of a stream or query that is a word alone."""
         return ast.Constant(Iri(str(token)), self._span(token))
 
     # --- windows beside FROM, and in patterns
@@ -130,7 +130,7 @@ class Windows(Patterns):
     def _unnamed(
         self, token: Token, stream: ast.Name, spec: ast.WindowSpec, *, merged: bool
     ) -> ast.WindowClause | None:
-        """The window that a stream and brackets stand for; None if there is one."""
+        """Returns the window of a stream and brackets; None if there is one already."""
         name = _call(stream, spec)
         if _name(name) in self._seen:
             return None
@@ -225,7 +225,7 @@ class Windows(Patterns):
             raise self._error(error.message, self._span(value)) from None
 
     def report(self, token: Token, *policies: None) -> None:
-        """REPORT; its policies have been noted."""
+        """Ends REPORT; its policies have been recorded."""
 
     def on_close(self, token: Token) -> None:
         """ON_WINDOW_CLOSE."""
@@ -244,7 +244,7 @@ class Windows(Patterns):
         self._reporting = replace(self._reporting, every=length)
 
     def tick(self, token: Token, ticking: Token) -> None:
-        """TICK: when an engine looks shows in no result, unless it looks at each element apart."""
+        """Ignores TICK, since results do not depend on it; refuses a tick for each element."""
         if ticking.upper().startswith("TUPLE"):
             hint = "Elements of one instant are seen together: TIME_DRIVEN or BATCH_DRIVEN."
             raise self._unsupported("TICK TUPLE_DRIVEN", self._span(token), hint)
@@ -275,6 +275,6 @@ def _name(constant: ast.Constant) -> str:
 
 
 def _call(stream: ast.Name, spec: ast.WindowSpec) -> ast.Constant:
-    """The name of a window that the text does not name."""
+    """Returns the name of a window that the text does not name."""
     name = "?" if isinstance(stream, ast.Var) else _name(stream)
     return ast.Constant(Iri(call(name, spec)), stream.span)

@@ -52,7 +52,7 @@ Tested = tuple[Node, bool, Span]
 Joined = Callable[[Node, Node, Expression | None], Node]
 """The join that an EXISTS is: of outer solutions, an inner pattern and a condition."""
 
-MOST_SPLITS = 2  # each doubles what is evaluated
+MOST_SPLITS = 2  # each doubles the evaluated patterns
 
 
 def conjuncts(condition: ast.Expression) -> list[ast.Expression]:
@@ -135,18 +135,17 @@ class TooLittleError(Exception):
 
 
 def split_by_binding(left: Node, name: str) -> tuple[Node, Node]:
-    """The solutions that bind a variable, and those that do not."""
+    """Returns the solutions that bind a variable, and those that do not."""
     bound = Call(Function.BOUND, (Var(name),))
     return Filter(left, bound), Filter(left, Call(Function.NOT, (bound,)))
 
 
 def _apply_to_outer(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
-    """``join`` of the outer solutions, the inner pattern as the right side of a join with them, and
-    the join's condition.
+    """Applies ``join`` to the outer solutions, the inner pattern joined with them, and the
+    condition.
 
-    Where the inner pattern looks early at a variable that only some outer solutions bind, those
-    that bind it and those that do not are joined apart: for these it is a variable of the inner
-    group alone.
+    If the inner pattern reads a variable early that only some outer solutions bind, solutions with
+    and without it are joined separately. For the latter it is a variable of the inner group alone.
     """
     parts = [(left, 0)]
     joined: list[Node] = []
@@ -175,7 +174,7 @@ def _refuse(error: TooEarlyError, span: Span, context: Context) -> UnsupportedEr
 
 
 def _reduce_to_existence(node: Node) -> Node:
-    """A pattern that has a solution iff this one has, without what says how many and how sorted."""
+    """Returns a pattern that has a solution iff this one has, without counts and order."""
     while True:
         match node:
             case Slice(child, 0, limit) if limit != 0:
@@ -187,7 +186,7 @@ def _reduce_to_existence(node: Node) -> Node:
 
 
 def _split_correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
-    """The inner pattern without those of its own filters that need the outer one, and these."""
+    """Splits off the filters of the inner pattern that need the outer one."""
     kept: list[Expression] = []
     lifted: list[Expression] = []
     while isinstance(node, Filter):

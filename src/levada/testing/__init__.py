@@ -1,15 +1,15 @@
-"""For testing queries: streams as plain values, what the engine says of them, and what is right.
+"""Tools for testing queries: streams as plain values, reports, and a reference.
 
-- ``Element`` and ``Row`` are what streams are made of; ``run_stepped`` runs queries over them, in
-  epochs that are stepped in this process; ``MemorySink`` keeps what any engine publishes. Both give
-  ``Report``.
+- ``Element`` and ``Row`` are the elements of streams. ``run_stepped`` runs queries over them, in
+  epochs that are stepped in this process. ``MemorySink`` keeps the published results of any engine.
+  Both return ``Report``.
 - ``evaluate`` is the naive reference: it answers a ``ReferenceQuery`` (SPARQL) or ``ReferenceSql``
-  (CQL) over the same streams by collecting each ``Window`` and asking pyoxigraph or SQLite, and
-  shares nothing with the engine but ``levada.core``. ``same`` tells the first difference of what
-  two of them report.
+  (CQL) over the same streams by collecting each ``Window`` and evaluating the query in pyoxigraph
+  or SQLite. It shares nothing with the engine but ``levada.core``. ``same`` returns the first
+  difference between two lists of reports.
 
-What ``__all__`` lists is public; the modules below it serve Levada's own tests. Hypothesis is not
-needed: random cases are in the tests of the project.
+``__all__`` lists the public names; the modules serve Levada's own tests. Hypothesis is not needed:
+random cases are in the tests of the project.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Each is imported when it is first asked for: the reference alone loads no engine."""
+    """Imports each name at its first use: the reference alone loads no engine."""
     if name in _HOMES:
-        from levada.core.code_loading import load_module  # here: importing the package loads little
+        from levada.core.code_loading import load_module  # imported here: the package loads little
 
         return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada.testing' has no attribute {name!r}")

@@ -1,17 +1,17 @@
-"""Whether two lists of reports say the same, and reading the engine's NDJSON into reports
+"""Compares two lists of reports, and reads the engine's NDJSON into reports
 (docs/architecture.md#judges).
 
 Reports agree if they have the same times and, at each time, the same bags of solutions, where
 
-- numbers are equal by value if their datatypes are: whatever the lexical form; integers exactly,
+- numbers are equal by value if their datatypes are, whatever the lexical form: integers exactly,
   decimals to one unit in the eighteenth place (the precision of a division), doubles to 1e-9 and
   floats to 1e-6 of their magnitude (so also when they were summed in another order);
 - a reference's SAMPLE is equal to each of its members;
-- where a report has a ``size`` (LIMIT without a total order), any part of that size is right;
+- if a report has a ``size`` (LIMIT without a total order), any part of that size is right;
 - CONSTRUCT's graphs are equal up to the names of their blank nodes.
 
-Equal solutions are paired by their texts first; only what is left is matched pair by pair (Kuhn's
-algorithm).
+Equal solutions are paired by their texts first; only the remaining ones are matched pair by pair
+(Kuhn's algorithm).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LAST_PLACE = Decimal(1).scaleb(-18)
 
 
 def same(expected: Sequence[Report], got: Sequence[Report]) -> str | None:
-    """None if the reports say the same; else the first difference, for people to read.
+    """Returns None if the reports agree; else the first difference as a text.
 
     The reports of ``got`` must come in time order.
 
@@ -71,7 +71,7 @@ def same(expected: Sequence[Report], got: Sequence[Report]) -> str | None:
 def same_queries(
     expected: Mapping[str, Sequence[Report]], got: Mapping[str, Sequence[Report]]
 ) -> str | None:
-    """``same`` for each query by its name; a query without reports may be absent."""
+    """Compares the reports of each query by ``same``; a query without reports may be absent."""
     for name in sorted(expected.keys() | got.keys()):
         difference = same(expected.get(name, ()), got.get(name, ()))
         if difference:
@@ -109,7 +109,9 @@ def _difference(mine: Report, other: Report) -> str | None:
 
 
 def _bag_difference(expected: Bag, got: Bag, size: int | None = None) -> str | None:
-    """The difference of two bags; with ``size``, ``got`` must be that many of ``expected``."""
+    """Returns the difference of two bags; with ``size``, ``got`` must be that many of
+    ``expected``.
+    """
     missing, surplus = list((expected - got).elements()), list((got - expected).elements())
     left_over, unmatched = _match(missing, surplus)
     if size is not None:
@@ -125,7 +127,7 @@ def _bag_difference(expected: Bag, got: Bag, size: int | None = None) -> str | N
 
 
 def _match(left: list[Solution], right: list[Solution]) -> tuple[list[Solution], list[Solution]]:
-    """What remains of both sides under a largest pairing of equal solutions."""
+    """Returns the unmatched solutions of both sides under a largest pairing of equal solutions."""
     partner: dict[int, int] = {}
 
     def pair(i: int, tried: set[int]) -> bool:
@@ -151,7 +153,7 @@ def equal_solutions(expected: Solution, got: Solution) -> bool:
 
 
 def equal_terms(expected: str, got: str) -> bool:
-    """Whether two terms, as canonical texts, are equal as the module head says.
+    """Whether two terms, as canonical texts, are equal by the rules of the module head.
 
     >>> equal_terms(f'"2.50"^^<{XSD}decimal>', f'"2.5"^^<{XSD}decimal>')
     True
@@ -190,7 +192,7 @@ def _equal_values(datatype: str, mine: str, other: str) -> bool:
 
 
 def _triples(graph: Iterable[str]) -> Bag:
-    """A graph as a bag of solutions s, p, o, its blank nodes under canonical names."""
+    """Returns a graph as a bag of solutions s, p, o, its blank nodes under canonical names."""
     text = "".join(f"{t} .\n" for t in graph)
     dataset = ox.Dataset(ox.parse(text.encode(), ox.RdfFormat.N_TRIPLES))
     dataset.canonicalize(ox.CanonicalizationAlgorithm.RDFC_1_0)
@@ -216,7 +218,7 @@ def _show_report(report: Report) -> str:
 
 
 def read_ndjson(lines: Iterable[str | bytes]) -> dict[str, list[Report]]:
-    """The engine's result lines as reports by query, in their order.
+    """Returns the engine's result lines as reports by query, in order.
 
     >>> read_ndjson(['{"query": "q", "report": 7, "head": {}, "boolean": true}'])["q"][0].boolean
     True
@@ -251,6 +253,6 @@ _READ: Mapping[str, Callable[[Mapping[str, str]], str]] = {
 
 
 def _term(term: Mapping[str, str]) -> str:
-    """A term of SPARQL 1.1 Query Results JSON as canonical text."""
+    """Returns a term of SPARQL 1.1 Query Results JSON as canonical text."""
     assert term["type"] in _READ, f"a term's type is uri, bnode or literal, not {term['type']}"
     return _READ[term["type"]](term)

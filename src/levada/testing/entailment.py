@@ -1,17 +1,17 @@
-"""What a graph entails, rule by rule to a fixpoint: the reference's own reading of RDFS and of OWL
-2 RL's property rules.
+"""Computes the triples that a graph entails, rule by rule to a fixpoint: the reference's
+independent definition of RDFS and of OWL 2 RL's property rules.
 
-Triples are texts apart by blanks. A rule looks at all pairs of triples, so this is for graphs of
-dozens. It shares nothing with the engine, which rewrites patterns. Names of rules are those of RDF
-1.1 Semantics, 9.2.1, and of OWL 2 Profiles, 4.3:
+Triples are texts separated by blanks. A rule examines all pairs of triples, so this is for graphs
+of dozens. It shares nothing with the engine, which rewrites patterns. Names of rules are those of
+RDF 1.1 Semantics, 9.2.1, and of OWL 2 Profiles, 4.3:
 
     schema   rdfs5, rdfs11; OWL: scm-eqc1, scm-eqp1, eq-sym, eq-trans, eq-rep-s/p/o, prp-inv as a
              symmetric statement
     graph    rdfs2, rdfs3, rdfs7, rdfs9 with the schema; OWL: prp-inv1/2, prp-symp, prp-trp,
              eq-rep-s/p/o
-    static   a graph of static data also by its own schema triples: rdfs5, rdfs11, rdfs6, rdfs10
-             (what is below something or above, and what something is an instance of, is below
-             itself); OWL: eq-sym, eq-trans
+    static   a graph of static data also by its own schema triples: rdfs5, rdfs11, rdfs6, rdfs10 (a
+             term that is below or above another one, or has instances, is below itself); OWL:
+             eq-sym, eq-trans
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ def _schema(ontology: frozenset[str], regime: str) -> frozenset[Triple]:
 
 
 def _close_under_rules(graph: Triples, schema: Triples, rules: Iterable[Rule]) -> Triples:
-    """The least superset that the rules add nothing to; a triple has no literal for a subject and
-    an IRI for a predicate.
+    """Returns the least superset to which the rules add nothing.
+
+    A triple has no literal as subject and an IRI as predicate.
     """
     while True:
         entailed = {

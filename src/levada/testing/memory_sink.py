@@ -1,4 +1,4 @@
-"""A sink in memory: what an engine publishes, as the lines that files would have and as reports."""
+"""A sink in memory: the published results as the lines of files, and as reports."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from levada.testing.reference_model import Report
 
 
 class MemorySink:
-    """Keeps what is published, as NDJSON: the ``sink`` of an engine in a test.
+    """Keeps published results as NDJSON: the ``sink`` of an engine in a test.
 
-    ``lines`` are in the order in which they were published. An engine that goes on from a
-    checkpoint publishes its last epoch again, here as anywhere; files overwrite it, a list has it
-    twice.
+    ``lines`` are in the order of publication. An engine that continues from a checkpoint publishes
+    its last epoch again; files overwrite it, a list has it twice.
 
     >>> import numpy as np
     >>> import polars as pl
@@ -30,11 +29,11 @@ class MemorySink:
         self.lines: list[bytes] = []
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Keeps a batch; nothing of it has a name."""
+        """Keeps a batch; returns no file names."""
         self.lines += ndjson(query, variables, batch).splitlines()
         return []
 
     @property
     def reports(self) -> dict[str, list[Report]]:
-        """What has been published, by query; one that has said nothing is absent."""
+        """The published reports by query; a query without reports is absent."""
         return read_ndjson(self.lines)

@@ -49,7 +49,9 @@ _UNBOUND = "urn:levada:unbound"
 
 
 def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
-    """A query's result over windows at an instant: a bag of solutions, or an ASK's boolean."""
+    """Returns a query's result over windows at an instant: a bag of solutions, or an
+    ASK's boolean.
+    """
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
     texts = {
@@ -81,7 +83,7 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
 
 
 def _latest(contents: Contents) -> Callable[..., Any]:
-    """C-SPARQL's f:timestamp(s, p, o): the last of a triple's comings that a window holds."""
+    """Returns C-SPARQL's f:timestamp(s, p, o): the last occurrence of a triple in the windows."""
     latest: dict[str, int] = {}
     for items in contents.values():
         for item, ts in items:
@@ -96,8 +98,7 @@ def _latest(contents: Contents) -> Callable[..., Any]:
 
 
 def ordering_text(term: Any) -> str:
-    """The canonical text of a term; the parts of a simple literal between bars are put in the order
-    of their characters.
+    """Returns the canonical text of a term; parts of a simple literal between bars are sorted.
 
     >>> ordering_text(ox.Literal("b|a|b"))
     '"a|b|b"'
@@ -120,7 +121,9 @@ def _entail_graphs(
     static: Graphs,
     default: Sequence[str | None],
 ) -> tuple[ox.Store, list[Any]]:
-    """What each graph entails, and the default graph: of a merge, what the merge entails."""
+    """Adds the triples that each graph entails; the default graph of a merge entails those of the
+    merge.
+    """
 
     def all_of(triples: Iterable[str], static: bool) -> set[str]:
         return entailed_triples(triples, query.ontology, query.entailment, static=static)
@@ -144,8 +147,9 @@ def _entail_graphs(
 def _merge_default_graph(
     store: ox.Store, graphs: Sequence[str | None], windows: Sequence[str]
 ) -> list[Any]:
-    """The default graph of a query: these graphs and windows as one set; pyoxigraph would match
-    each of them by itself.
+    """Returns the default graph of a query: these graphs and windows as one set.
+
+    pyoxigraph would match each of them separately.
     """
     parts = [ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*graphs, *windows)]
     if len(parts) < 2:
@@ -166,7 +170,7 @@ def _add(store: ox.Store, name: str | None, triples: Iterable[str]) -> None:
 
 
 def date_time(ms: int) -> str:
-    """An instant as an xsd:dateTime literal in UTC.
+    """Returns an instant as an xsd:dateTime literal in UTC.
 
     >>> date_time(1500)
     '"1970-01-01T00:00:01.5Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
@@ -177,7 +181,7 @@ def date_time(ms: int) -> str:
 
 
 class _Members:
-    """An aggregate whose value is all that SAMPLE may return; of no solution it has none."""
+    """An aggregate with all possible values of SAMPLE; without solutions it has none."""
 
     def __init__(self) -> None:
         self.terms: set[str] = set()
@@ -193,7 +197,7 @@ class _Members:
 
 
 def parse_members(text: str) -> list[str] | None:
-    """The terms that a reference's SAMPLE stands for; None for any other term."""
+    """Returns the possible terms of a reference's SAMPLE; None for any other term."""
     if not text.endswith(f"^^<{MEMBERS}>"):
         return None
     term = next(iter(ox.parse(f"<a:s> <a:p> {text} .".encode(), ox.RdfFormat.N_TRIPLES))).object
@@ -231,7 +235,9 @@ def _table(
     *,
     timed: bool,
 ) -> None:
-    """A window's rows; a stream from outside has the event time beside its schema's columns."""
+    """Creates a table with a window's rows; an external stream also has the event time
+    as a column.
+    """
     columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
     timed = timed and "ts" not in schema
     columns += ['"ts" INTEGER'] * timed

@@ -1,5 +1,5 @@
-"""Published files of any format but csv and tsv (which say less than terms) back into reports, by
-libraries that others wrote.
+"""Reads published files of any format except csv and tsv (which contain less than terms) into
+reports, with independent libraries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from levada.testing.reference_model import Report, Solution
 
 
 def read_published(folder: Path, form: Format) -> list[Report]:
-    """The reports in a query's folder, by their times; tables are those with ``terms``."""
+    """Returns the reports in a query's folder, by their times; tables are those with ``terms``."""
     files = sorted(folder.glob(f"*.{form}"), key=lambda p: (len(p.name), p.name))
     reports_by_key: dict[tuple[int, str | None], Report] = {}
     for report in (report for file in files for report in _reports(file, form)):
@@ -37,7 +37,7 @@ def read_published(folder: Path, form: Format) -> list[Report]:
 
 
 def _merge_reports(a: Report, b: Report) -> Report:
-    """A report whose rows two files share."""
+    """Merges the rows of a report that two files share."""
     graph = None if a.graph is None or b.graph is None else a.graph | b.graph
     return Report(a.time, a.solutions + b.solutions, graph=graph, change=a.change)
 
@@ -69,7 +69,7 @@ def _results(file: Path, form: Format) -> Report:
 
 
 def _graphs(file: Path, form: Format) -> Iterator[Report]:
-    """Each named graph is a report."""
+    """Yields each named graph as a report."""
     text = b"".join(document_chunks(lambda: io.BytesIO(file.read_bytes()), str(form), ""))
     graphs: dict[int, set[str]] = {}
     for quad in ox.parse(text, ox.RdfFormat.N_QUADS):
@@ -78,14 +78,14 @@ def _graphs(file: Path, form: Format) -> Iterator[Report]:
 
 
 def _time(graph: Any) -> int:
-    """The report time in a graph's name."""
+    """Returns the report time in a graph's name."""
     word = re.fullmatch(r"urn:levada:[^:]+:(.+)", graph.value)
     assert word is not None, "a report's graph has the query and the time in its name"
     return parse_time(word[1]) if "T" in word[1] else _time_in_name(word[1])
 
 
 def _time_in_name(word: str) -> int:
-    """The report time in a name; a query without windows has none."""
+    """Returns the report time in a name; a query without windows has none."""
     return MIN if word == "static" else int(word)
 
 

@@ -1,21 +1,20 @@
 """The naive reference: the meaning of a continuous query, recomputed at every report
 (docs/semantics.md).
 
-It is the judge of the engine, so it is short and slow, and shares nothing with it but
-``core.event_time``:
+It judges the engine, so it is short and slow, and shares nothing with it but ``core.event_time``:
 
 1. every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a
    ``Stay``;
 2. the report times of a query follow from its windows' stays (``report_times``);
-3. at each of them the windows' contents are collected, and the query is evaluated over them by
-   another engine: SPARQL by pyoxigraph, with the windows as named graphs, SQL by SQLite
-   (``answers``);
+3. at each of them the windows' contents are collected, and another engine evaluates the query over
+   them: SPARQL by pyoxigraph, with the windows as named graphs, SQL by SQLite
+   (``oracle_engines``);
 4. consecutive results are subtracted as bags (IStream, DStream, a relation's changes).
 
-Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element. Late
-elements are not the reference's business: its caller leaves them out. Times are milliseconds. Cost:
-reports x (occurrences + an evaluation); a window that never empties beside one that reports on
-close costs a report per close, also in a gap of a year.
+Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element. The
+caller leaves out late elements. Times are milliseconds. Cost: reports x (occurrences + an
+evaluation). A window that never empties beside one that reports on close costs a report for each
+close, also in a gap of a year.
 """
 
 from __future__ import annotations
@@ -70,10 +69,10 @@ def evaluate(
     static: Graphs | None = None,
     replaced: Sequence[tuple[int, Graphs]] = (),
 ) -> list[Report]:
-    """The reports of a query, in time order: those that say something; all, if ``empty_reports``.
+    """Returns the reports of a query, in time order: non-empty ones, or all with ``empty_reports``.
 
-    ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time
-    (ms) they are others after it: a query without windows is asked over all of them in turn.
+    ``static``: the initial static graphs. ``replaced``: pairs of a time (ms) and the graphs after
+    it, in order: a query without windows is evaluated over all of them in turn.
 
     >>> from levada.core.event_time import WindowKind
     >>> window = Window(WindowKind.RANGE, range=4000)
@@ -123,7 +122,7 @@ def evaluate(
 
 
 def _source_streams(query: Question, views: Mapping[str, ReferenceSql]) -> set[str]:
-    """The streams from outside that a query reads, itself or by views."""
+    """Returns the external streams that a query reads, itself or by views."""
     streams: set[str] = set()
     for on, _ in query.windows.values():
         streams |= _source_streams(views[on], {**views, **views[on].views}) if on in views else {on}
@@ -131,12 +130,12 @@ def _source_streams(query: Question, views: Mapping[str, ReferenceSql]) -> set[s
 
 
 def _graphs_at(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) -> Graphs:
-    """The static graphs at an instant."""
+    """Returns the static graphs at an instant."""
     return ([static] + [graphs for after, graphs in replaced if after < time])[-1]
 
 
 def _timeless_report(query: Question, static: Graphs) -> Report:
-    """The one report of a query without windows, also where it is empty."""
+    """Returns the one report of a query without windows, also if it is empty."""
     result = answer(query, {}, static, 0)
     if isinstance(result, bool):
         return Report(TIMELESS, boolean=result)
@@ -150,7 +149,7 @@ def _window_stays(
     seen: Mapping[str, list[tuple[int, Item]]],
     relations: Collection[str],
 ) -> list[Stay]:
-    """The stays of a window."""
+    """Returns the stays of a window."""
     on, window = query.windows[name]
     if on in relations:
         rows = [
@@ -171,7 +170,7 @@ def _window_stays(
 
 
 def rows_of(reports: Iterable[Report], columns: Sequence[str]) -> list[Row]:
-    """What a view reports, as the rows of a stream or relation."""
+    """Returns the reports of a view as the rows of a stream or relation."""
     rows = []
     for report in reports:
         for solution in report.solutions.elements():
@@ -188,15 +187,15 @@ def report_times(
     clock: Window | None = None,
     latest: int = MIN,
 ) -> list[int]:
-    """The times at which a query is evaluated: the union over its windows.
+    """Returns the times at which a query is evaluated: the union over its windows.
 
     These are the closes of the windows that report on close, and the enters and leaves of the
-    others; of the times at which all windows are empty, only the first after content. With a window
-    that never empties they end with the last change of any window's content, or at ``latest`` (the
-    last event time of any element) where that is later: they may have been made before the streams
-    ended. With ``counted`` (the event times of all elements, for ``empty_reports``) every close
-    after the first element counts, up to the last report or element. With a ``clock`` its closes
-    stand in place of all these, up to the first at or after the last change, or the last up to
+    others. Of the times at which all windows are empty, only the first after content counts. With a
+    window that never empties they end with the last change of any window's content, or at
+    ``latest`` (the last event time of any element) if that is later: they may have been made before
+    the streams ended. With ``counted`` (the event times of all elements, for ``empty_reports``)
+    every close after the first element counts, up to the last report or element. With a ``clock``
+    its closes replace all these, up to the first at or after the last change, or the last up to
     ``latest``.
     """
     occupied = _spans(s for name in held for s in held[name])
@@ -220,12 +219,14 @@ def report_times(
 
 
 def _changes(held: Iterable[Stay]) -> set[int]:
-    """The instants at which something enters or leaves."""
+    """Returns the instants at which an occurrence enters or leaves."""
     return {t for s in held for t in (s.enter, s.leave) if t < MAX}
 
 
 def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
-    """The times at which a window holds something, as disjoint intervals [start, end) in order."""
+    """Returns the times at which a window is not empty, as disjoint intervals [start, end) in
+    order.
+    """
     merged: list[tuple[int, int]] = []
     for enter, leave in sorted((s.enter, s.leave) for s in every):
         if merged and enter <= merged[-1][1]:
@@ -236,7 +237,7 @@ def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
 
 
 def _closes(window: Window, first: int, last: int) -> Iterator[int]:
-    """The closes in [first, last]."""
+    """Returns the closes in [first, last]."""
     close = window.next_close(first - 1)
     while close <= last:
         yield close
@@ -244,7 +245,7 @@ def _closes(window: Window, first: int, last: int) -> Iterator[int]:
 
 
 def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) -> list[int]:
-    """Without the times at which all is empty and was so at the time before."""
+    """Removes the times at which all windows are empty and were so at the time before."""
     starts = [start for start, _ in occupied]
     kept = []
     before = False
@@ -258,7 +259,7 @@ def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) ->
 
 
 def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterator[Report]:
-    """What the query says at this time. An ASK not asked the time before counts as changed."""
+    """Yields the reports at this time. The first ASK counts as changed."""
     if isinstance(now, bool) or isinstance(before, bool):
         if now is not None and (query.output == "RSTREAM" or now is not before):
             yield Report(time, boolean=bool(now))
@@ -271,7 +272,7 @@ def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterato
 
 
 def differences(output: str, before: Bag, now: Bag) -> list[tuple[str | None, Bag]]:
-    """What a relation-to-stream operator says of two consecutive results, as bags.
+    """Returns the output of a relation-to-stream operator for two consecutive results, as bags.
 
     >>> a, b = frozenset({("x", "1")}), frozenset({("x", "2")})
     >>> told = differences("ISTREAM", Counter({a: 1}), Counter({a: 2, b: 1}))
@@ -301,9 +302,9 @@ def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
 
 
 def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> tuple[Element, ...]:
-    """What a CONSTRUCT has reported, as a stream; a graph without a triple is no element.
+    """Returns the reports of a CONSTRUCT as a stream; an empty graph is not an element.
 
-    A node of the template is another in each report; other blank nodes are what they were.
+    A node of the template differs in each report; other blank nodes stay the same.
     """
     labels = "|".join(
         {re.escape(t[2:]) for triple in query.template for t in triple if t.startswith("_:")}
@@ -322,7 +323,8 @@ def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> 
 
 
 def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:
-    """The graph of a CONSTRUCT: the template by each solution, without what is no triple (16.2).
+    """Returns the graph of a CONSTRUCT: the template for each solution, without invalid triples
+    (16.2).
 
     >>> sorted(construct([("?s", "<a:p>", '"x"')], Counter({frozenset({("s", "<a:s>")}): 2})))
     ['<a:s> <a:p> "x"']

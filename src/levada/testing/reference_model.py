@@ -1,4 +1,4 @@
-"""What the naive reference is asked and says: elements, queries over windows, reports."""
+"""The input and output of the naive reference: elements, queries over windows, reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Element:
 class Row:
     """An element of a tuple stream: time (ms) and the values of its schema's columns, in order.
 
-    Of a relation the row is inserted (``sign`` 1) or deleted (-1). None is NULL.
+    In a relation the row is inserted (``sign`` 1) or deleted (-1). None is NULL.
     """
 
     ts: int
@@ -57,13 +57,13 @@ Graphs = Mapping[str | None, Sequence[str]]
 class ReferenceQuery:
     """A SPARQL query over windows.
 
-    ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause; ``windows``
-    maps the windows' IRIs to stream and window (none: asked once), ``graphs`` names the static
-    graphs of FROM (None: the default one). Of a CONSTRUCT, ``sparql`` selects the template's
+    ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause. ``windows``
+    maps the windows' IRIs to stream and window (none: evaluated once). ``graphs`` names the static
+    graphs of FROM (None: the default one). For a CONSTRUCT, ``sparql`` selects the template's
     variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with ts <= ``after``
-    do not count (the time of registration). ``merged`` are windows that are part of the default
-    graph, beside the static one. With a ``clock`` only its closes are reports, ``nonempty`` reports
-    are only those at which some window holds something. Each graph stands for what it entails under
+    do not count (the time of registration). ``merged``: windows that are part of the default graph,
+    beside the static one. With a ``clock`` only its closes are reports; ``nonempty`` reports are
+    only those at which some window is not empty. Each graph has its entailed triples under
     ``entailment`` (none, rdfs, owl) with the triples of ``ontology`` as its schema. ``limit`` and
     ``offset`` are those of a LIMIT without a total order, left out of ``sparql``.
     """
@@ -92,14 +92,14 @@ class ReferenceQuery:
 
 @frozen
 class ReferenceSql:
-    """A CQL query: ``sql`` is evaluated by SQLite over one table per alias of ``windows``.
+    """A CQL query: SQLite evaluates ``sql`` over one table for each alias of ``windows``.
 
     ``schemas`` has each stream's columns with their types (integer, double, string, boolean); the
-    tables have a further column ``ts`` unless the schema has one. ``types`` are the result's
-    columns with their types. ``partitions`` has the columns by whose values a count window is kept,
-    by alias. ``relations`` are the streams whose rows come and go. ``views`` are queries by name,
-    in order: what one reports is a relation if its output is RELATION, else a stream, for those
-    after it and this query.
+    tables have a further column ``ts`` unless the schema has one. ``types``: the result's columns
+    with their types. ``partitions``: the partition columns of count windows, by alias.
+    ``relations``: the streams whose rows are inserted and deleted. ``views``: queries by name, in
+    order. The reports of a view are a relation if its output is RELATION, else a stream, for later
+    views and this query.
     """
 
     sql: str
@@ -124,8 +124,8 @@ Question = ReferenceQuery | ReferenceSql
 
 @dataclass(frozen=True)
 class Report:
-    """What a query reports at one time: ``solutions``, or ``boolean`` (ASK), or ``graph``
-    (CONSTRUCT: its triples).
+    """The report of a query at one time: ``solutions``, or ``boolean`` (ASK), or ``graph`` (the
+    triples of a CONSTRUCT).
 
     The time of a query without windows is ``core.event_time.TIMELESS``. ``change`` is "insert" or
     "delete" for a relation's changes. With ``size``, any so many of the solutions are right.
@@ -140,7 +140,7 @@ class Report:
 
 
 def literal(value: Value) -> str:
-    """A column's value as canonical N-Triples text.
+    """Returns a column's value as canonical N-Triples text.
 
     >>> literal(2.5)
     '"2.5"^^<http://www.w3.org/2001/XMLSchema#double>'
@@ -149,7 +149,7 @@ def literal(value: Value) -> str:
 
 
 def value_of(text: str) -> Value:
-    """The value of a column's canonical N-Triples text.
+    """Returns the value of a column's canonical N-Triples text.
 
     >>> value_of('"2.5"^^<http://www.w3.org/2001/XMLSchema#double>'), value_of('"a"')
     (2.5, 'a')
@@ -165,8 +165,9 @@ def value_of(text: str) -> Value:
 
 
 def canonical(item: Item) -> str:
-    """The text that orders the occurrences of one ts: a triple's own; of a row, its values as
-    terms, spaces between.
+    """Returns the text that orders the occurrences of one ts: a triple's own text.
+
+    For a row it is its values as terms with spaces between.
     """
     return (
         item if isinstance(item, str) else " ".join("" if v is None else literal(v) for v in item)

@@ -1,8 +1,8 @@
-"""Queries over written-down streams, on an engine whose epochs are stepped in this process.
+"""Runs queries over given streams, on an engine whose epochs are stepped in this process.
 
-The streams become files in a temporary folder and take the way of all input: so what a query
-answers here it answers on Spark, whatever the epochs and partitions. Cost: tens of milliseconds for
-an engine, once its kernels are compiled.
+The streams become files in a temporary folder and are read like all input. So a query has the same
+answer as on Spark, whatever the epochs and partitions. Cost: tens of milliseconds for an engine,
+once its kernels are compiled.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def run_stepped(
     epoch_rows: int = 1000,
     **engine: Any,
 ) -> dict[str, list[Report]]:
-    """What queries report over streams that end after their last elements, by query.
+    """Returns the reports of queries over streams that end after their last elements, by query.
 
     ``queries``: texts by name, or ``levada.QueryRequest`` with dialect and options. ``streams``
-    have elements in the order in which they arrive, disordered by at most ``lateness`` (ms);
-    ``schemas`` the columns of tuple streams (name to type). ``static`` has triples by graph, None
-    is the default graph. ``epoch_rows``: the most elements in an epoch; ``engine``: what
-    ``levada.Engine`` takes beside. Raises what the engine raises.
+    have elements in the order of arrival, disordered by at most ``lateness`` (ms). ``schemas``: the
+    columns of tuple streams (name to type). ``static``: triples by graph; None is the default
+    graph. ``epoch_rows``: the most elements in an epoch. ``engine``: further arguments of
+    ``levada.Engine``. Raises the errors of the engine.
 
     >>> streams = {"http://e/s": [Element(500, ("<http://e/a> <http://e/p> <http://e/b>",))]}
     >>> text = '''SELECT ?x FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT1S STEP PT1S]

@@ -1,10 +1,10 @@
 """Builders for tests: elements as files that Levada reads, and a clock that a test moves.
 
 RDF elements become N-Triples lines with the event time as a further term before the dot
-(``time=column``): one line a triple, so with ``element=line`` each triple is an element of its own.
-Rows become CSV with a column for the time. A directory's files are named in order; names that end
-in ``.gz`` or ``.zst`` are packed, with no time in the head: equal input makes equal bytes. Other
-RDF formats are written by pyoxigraph and pyjelly.
+(``time=column``). Each triple is a line, so with ``element=line`` each triple is an element. Rows
+become CSV with a column for the time. A directory's files are named in order. Names that end in
+``.gz`` or ``.zst`` are compressed, without a time in the head: equal input makes equal bytes.
+pyoxigraph and pyjelly write other RDF formats.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TimeForm = Literal["bare", "quoted", "typed", "dateTime"]
 
 
 def time_term(ts: int, form: TimeForm = "bare") -> str:
-    """An event time (ms) as one of the terms that ``time=column`` reads.
+    """Returns an event time (ms) as one of the terms that ``time=column`` reads.
 
     >>> time_term(1500), time_term(1500, "quoted")
     ('1500', '"1500"')
@@ -45,7 +45,7 @@ def time_term(ts: int, form: TimeForm = "bare") -> str:
 
 
 def lines(elements: Iterable[Element], form: TimeForm = "bare") -> Iterator[str]:
-    """The lines of elements, without ends of line.
+    """Yields the lines of elements, without ends of line.
 
     >>> list(lines([Element(7, ("<a:s> <a:p> <a:o>",))]))
     ['<a:s> <a:p> <a:o> 7 .']
@@ -67,7 +67,7 @@ def write_directory(
     form: TimeForm = "bare",
     ending: str = ".nt",
 ) -> Path:
-    """Cuts a stream into files, ``0000.nt`` and so on, of consecutive elements; the folder.
+    """Cuts a stream into files of consecutive elements, ``0000.nt`` and so on; returns the folder.
 
     ``ending`` may be ``.nt.gz``. Files may be empty if there are fewer elements.
     """
@@ -85,8 +85,9 @@ def write_graph(path: Path, triples: Iterable[str]) -> Path:
 
 
 def write_rdf(path: Path, quads: Iterable[str]) -> Path:
-    """Writes statements, N-Quads without the dot, in the RDF format and packing of the path's
-    ending; returns the path.
+    """Writes statements, N-Quads without the dot, in the format and packing of the path's ending.
+
+    Returns the path.
     """
     statements = list(ox.parse("".join(f"{q} .\n" for q in quads), ox.RdfFormat.N_QUADS))
     form = format_of(path.name)
@@ -103,8 +104,9 @@ def write_rdf(path: Path, quads: Iterable[str]) -> Path:
 
 
 def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".ttl") -> Path:
-    """Each element as a document ``0000_TS.ttl`` of its own, for ``time=filename:_(-?[0-9]+)``;
-    returns the folder.
+    """Writes each element as a document ``0000_TS.ttl``, for ``time=filename:_(-?[0-9]+)``.
+
+    Returns the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for i, element in enumerate(elements):
@@ -113,7 +115,8 @@ def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".t
 
 
 def write_graphs(path: Path, elements: Sequence[Element]) -> Path:
-    """All elements in one quad document, each in the graph ``<http://e/t/TS>``; returns the path.
+    """Writes all elements in one quad document, each in the graph ``<http://e/t/TS>``; returns the
+    path.
 
     A time before 1970 is a dateTime: in an IRI a minus may be any hyphen.
     """
@@ -129,7 +132,7 @@ def write_graphs(path: Path, elements: Sequence[Element]) -> Path:
 
 
 def write_packed(path: Path, data: bytes) -> Path:
-    """Writes bytes as a file, packed by its ending; returns the path."""
+    """Writes bytes as a file, compressed by its ending; returns the path."""
     if path.suffix == ".zst":
         data = pa.compress(data, codec="zstd", asbytes=True)
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
@@ -141,7 +144,7 @@ def write_csv(
 ) -> Path:
     """Writes a tuple stream as CSV with a header and event times in ``time``; returns the path.
 
-    Of a relation ``sign`` is the column that holds + or -.
+    For a relation ``sign`` is the column with + or -.
     """
     records = [[*columns, time, *([sign] if sign else [])]]
     for row in rows:
@@ -151,7 +154,7 @@ def write_csv(
 
 
 def _cell(value: Value | None) -> str:
-    """A field of CSV: nothing for NULL, which an empty text, quoted, is not."""
+    """Returns a field of CSV: empty for NULL; an empty text is quoted."""
     if value is None:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -176,10 +179,10 @@ class ManualClock:
         self.now = now
 
     def __call__(self) -> int:
-        """The time now."""
+        """Returns the current time."""
         return self.now
 
     def advance(self, ms: int) -> None:
-        """Lets time pass: never backwards."""
+        """Advances the time, never backwards."""
         assert ms >= 0, "time does not run backwards"
         self.now += ms

@@ -1,7 +1,8 @@
-"""When occurrences are in windows: the reference's own reading of every kind of window.
+"""Computes when occurrences are in windows: the reference's independent definition of every kind of
+window.
 
 Every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a
-``Stay``. Cost: by the occurrences, and for count windows and sessions by their square.
+``Stay``. Cost: linear in the occurrences; for count windows and sessions quadratic.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ class Stay:
 
 
 def relation_stays(rows: Iterable[Row]) -> list[Stay]:
-    """When each row of a relation is held: from insertion to the next deletion, oldest first.
+    """Returns when each row of a relation exists: from insertion to the next deletion, oldest
+    first.
 
-    Those of one instant are added up first; a deletion of what is not held is passed over.
+    Changes of one instant are added first; a deletion of a missing row is ignored.
     """
     changes: dict[tuple[int, Item], int] = Counter()
     for row in rows:
@@ -42,7 +44,7 @@ def relation_stays(rows: Iterable[Row]) -> list[Stay]:
 
 
 def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tuple[int, Item]]:
-    """(ts, item) of all elements with ts > after, by (ts, canonical text).
+    """Returns (ts, item) of all elements with ts > after, by (ts, canonical text).
 
     Equal triples of one ts are one occurrence; equal rows stay.
     """
@@ -57,7 +59,9 @@ def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tup
 
 
 def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """When each of these occurrences is in the window; those that never are, are left out."""
+    """Returns when each of these occurrences is in the window; those that never are,
+    are left out.
+    """
     counted = [(ts, item) for ts, item in ordered if ts >= window.start]
     match window.kind:
         case WindowKind.COUNT:
@@ -70,8 +74,10 @@ def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
 
 
 def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """After each step-th occurrence the content is the last ``count`` of those so far, until the
-    next such one.
+    """Returns the stays in a count window.
+
+    After each step-th occurrence the content is the last ``count`` of those so far, until the next
+    such one.
     """
     stays = []
     for i, (ts, item) in enumerate(counted):
@@ -88,7 +94,9 @@ def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay
 
 
 def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """Elements less than the gap apart are one session, which ends a gap after its last one."""
+    """Returns the stays in sessions: elements less than the gap apart, ended a gap after the last
+    one.
+    """
     stays = []
     for i, (ts, item) in enumerate(counted):
         last = i
@@ -104,5 +112,7 @@ def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]
 
 
 def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
-    """The items in a window at an instant, each with its ts: a bag of rows; a graph is a set."""
+    """Returns the items in a window at an instant, each with its ts: a bag of rows; a graph is a
+    set.
+    """
     return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]

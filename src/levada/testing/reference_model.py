@@ -17,14 +17,14 @@ Value = int | float | str | bool
 """A column's value in a tuple stream."""
 
 Item = str | tuple[Value | None, ...]
-"""What a window holds: a triple's N-Triples text, or a row."""
+"""An item in a window: a triple's N-Triples text, or a row."""
 
 Solution = frozenset[tuple[str, str]]
 """One solution: (variable, canonical N-Triples text) pairs; an unbound variable is absent."""
 
 Bag = Counter[Solution]
 Answer = Bag | bool | None
-"""What a query says at one instant: solutions, an ASK's boolean, None where nothing was asked."""
+"""The answer of a query at one instant: solutions, an ASK's boolean, or None if not evaluated."""
 
 TripleTemplate = tuple[str, str, str]
 

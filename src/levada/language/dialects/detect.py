@@ -1,4 +1,4 @@
-"""Which dialect a text is written in, by words that only one of them has, or a file's ending.
+"""Detects the dialect of a text by words that only one dialect has, or by the file extension.
 
     STREAM <s> [..] {          CQELS-QL
     STREAM <s> {               CQELS-QL 2

@@ -21,10 +21,10 @@ from levada.language.warnings.unbound_variables import unbound_variable_warnings
 from levada.language.warnings.warning import QueryWarning
 
 MAX_PATTERN = 1000
-"""Characters of a regular expression up to which it is looked at for warnings."""
+"""The maximum length of a regular expression that is checked for warnings."""
 _BARE = re.compile(r"\b(?:RANGE|SESSION)\s+(\d+)\s*(?:STEP|SLIDE|TUMBLING|\])", re.IGNORECASE)
 MINUTES = re.compile(r"\b(?i:RANGE|STEP|SLIDE|SESSION)\s+(\d+)\s*M\b")
-"""A capital M behind a number: minutes in all dialects, months to who thinks of ISO 8601."""
+"""A capital M after a number: minutes in all dialects, but months in ISO 8601."""
 
 
 def warnings_of(

@@ -19,7 +19,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import At, Plan, PlanNode
 
 Terms = Mapping[At, Mapping[tuple[Term, ...], None]]
-"""What patterns stand for: the terms at their lifted positions, once for each triple of these."""
+"""The terms at the lifted positions of patterns, once for each triple of these."""
 
 
 class DemandedTerms(NamedTuple):

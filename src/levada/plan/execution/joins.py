@@ -21,14 +21,12 @@ from levada.plan.execution.step_traits import Ending, OwnWindows, Places, Sides,
 
 T = TypeVar("T")
 GIVEN, MADE, WANTED, PICKED = range(4)
-"""What is counted of a relaxed join: rows that it was given, pairs that it has made, those of them
-that some pick wants, rows that picks have.
-"""
+"""The counts of a relaxed join: input rows, pairs, pairs that some pick wants, rows of picks."""
 
 PARTITIONS, PAIRWISE, CHANGED, AT_ONCE, IN_TURN = range(5)
-"""What is told of a join whose form is chosen: in how many partitions, in how many of these it is
-two at a time, how often that has changed; what it costs in one step, and two at a time (CPU us of
-an epoch, estimated).
+"""The figures of a join whose form is chosen: its partitions, those in which it joins two at a
+time, and the changes of form; its cost in one step, and two at a time (CPU us of an epoch,
+estimated).
 """
 
 

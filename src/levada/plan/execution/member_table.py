@@ -28,7 +28,7 @@ from levada.plan.execution.shapes import Member
 
 INPUTS, CONSTANTS = Member._fields.index("inputs"), Member._fields.index("constants")
 OTHERS = tuple([i for i in range(len(Member._fields)) if i not in (INPUTS, CONSTANTS)])
-"""The fields that are a column as they are."""
+"""The fields with a column of their own."""
 
 
 @dataclass(frozen=True, eq=False)

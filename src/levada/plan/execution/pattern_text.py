@@ -41,7 +41,7 @@ def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[in
 
 
 Given = Mapping[tuple[int, int], tuple[tuple[Term, ...], ...]]
-"""The terms that relaxed patterns stand for, by node and member."""
+"""The terms of relaxed patterns, by node and member."""
 _NONE: Given = {}
 
 

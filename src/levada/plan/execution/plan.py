@@ -48,7 +48,7 @@ At = tuple[int, int]
 Charges = dict[int, Doubles]
 """An amount for each member, by node."""
 FULL = register(f"{__name__}.FULL", 2048)
-"""Places of a node that takes no new members in a version to come."""
+"""The number of places from which a node takes no new members in later versions."""
 _STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
 _FORMERS = attrgetter("manner.formers")
 

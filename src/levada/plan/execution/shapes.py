@@ -17,7 +17,7 @@ from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.steps import Step
 
 TO_ALL = (-1,)
-"""As ``Edge.exchange``: all rows go to all partitions."""
+"""A value of ``Edge.exchange``: all rows go to all partitions."""
 
 
 class Edge(NamedTuple):

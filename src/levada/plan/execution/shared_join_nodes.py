@@ -23,7 +23,7 @@ from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Plan, PlanNode
 
 Slots = Mapping[int, int]
-"""Where slots of a pick's input stand further down."""
+"""Slots of a pick's input to slots of an operator below."""
 
 
 class Side(NamedTuple):

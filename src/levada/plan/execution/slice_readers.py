@@ -25,8 +25,8 @@ from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.window_table import WindowTable
 
 _WINDOWS = register(f"{__name__}._WINDOWS", 8)
-"""So many windows at most where slices are kept by conditions: their cells are added up for each
-window, and beyond that each member's panes cost less.
+"""The maximum number of windows with slices by conditions: their cells are added for each window,
+and beyond that each member's panes cost less.
 """
 _CLOSING = (int(WindowKind.CLOSE_OPEN), int(WindowKind.CLOSE_CLOSED))
 

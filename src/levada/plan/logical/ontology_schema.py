@@ -41,10 +41,10 @@ _RESERVED = (TYPE, *_RDFS_SCHEMA, *_OWL_SCHEMA)
 
 Statement = tuple[Term, Term, Term]
 Turned = tuple[Term, bool]
-"""A property, and whether its subject and object change places."""
+"""A property, and whether its subject and object are exchanged."""
 Reached = tuple[Term, bool, bool]
-"""The same, and whether they do so anywhere on the way: then it is said of triples whose object is
-no literal alone."""
+"""A turned property, and whether any step on its way is turned: such steps exclude triples whose
+object is a literal."""
 
 
 class Regime(StrEnum):

@@ -31,7 +31,7 @@ _ADD_UP = frozenset(
 _LEFT_DECIDES = (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except)
 _COMPARES = (*_LEFT_DECIDES, a.Group, a.Distinct, a.OrderBy, a.Slice, a.Top)
 HOISTED = (*(kind for kind in _COMPARES if kind is not a.Except), a.Closure)
-"""What compares whole results or follows paths: over static data alone it is evaluated once."""
+"""Nodes that compare whole results or follow paths: over static data alone they run once."""
 _KEPT_BY_REPORTS = (a.LeftJoin, a.Minus, a.Exists, a.OrderBy, a.Slice, a.Top)
 
 

@@ -116,7 +116,7 @@ def report_policy(text: str) -> dict[str, Any]:
 
 
 WORDS = tuple(f.name for f in fields(QueryOptions) if f.name not in ("period", "nonempty"))
-"""The words by which a user says options; ``report`` also says ``period`` and ``nonempty``."""
+"""The words for options; ``report`` also sets ``period`` and ``nonempty``."""
 
 
 def options_of(words: Mapping[str, Any]) -> QueryOptions:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]
-"""In which order parts are joined: a part by its place, or two such trees, left and right."""
+"""A join order: the index of a part, or two such trees, left and right."""
 
 MANY = register(f"{__name__}.MANY", 24, least=2)
-"""Parts, of which the order is chosen; of more it is that of the query by itself."""
+"""The maximum number of parts whose order is chosen; more parts keep the query's own order."""
 
 
 @frozen

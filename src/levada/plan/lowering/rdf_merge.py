@@ -25,7 +25,7 @@ from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import place
 
 PLACES = (Iri("..0"), Iri("..1"), Iri("..2"))
-"""The terms of a form, in order: what stands for them is said where the form is applied."""
+"""The placeholders for the terms of a form, in order; ``Applied`` replaces them."""
 
 
 def parts_of(source: InMerge) -> list[Source]:

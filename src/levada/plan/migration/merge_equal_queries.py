@@ -28,7 +28,7 @@ from levada.plan.migration.switch_point import switch_instant
 from levada.plan.topology.topology import Topology
 
 AT_ONCE = register(f"{__name__}.AT_ONCE", 64)
-"""Queries that are looked at between two epochs."""
+"""The maximum number of queries that are compared between two epochs."""
 KNOWN = register(f"{__name__}.KNOWN", 4096)
 
 _Alike = tuple[int, Member, tuple["_Alike", ...]]

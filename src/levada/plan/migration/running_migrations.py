@@ -33,7 +33,7 @@ from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunction
 from levada.plan.topology.topology import Topology
 
 MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)
-"""Switches that one query may have: each is told to who reads results of long ago."""
+"""The maximum number of migrations of a query: readers of old results need each of them."""
 
 
 @frozen

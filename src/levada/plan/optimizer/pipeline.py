@@ -65,7 +65,7 @@ class Step:
 
 @frozen
 class _Mode:
-    """How queries are optimized in this context."""
+    """The settings of the optimizer in this context."""
 
     off: frozenset[str] = frozenset()
     clock: Callable[[], float] | None = None
@@ -80,7 +80,7 @@ _NOTHING = Context()
 
 
 def optimize(query: Query, context: Context = _NOTHING) -> Query:
-    """The query after all rules that are not switched off."""
+    """Applies all rules that are not switched off."""
     mode = _MODE.get(_PLAIN)
     for rule in RULES:
         if rule.name not in mode.off:
@@ -89,7 +89,7 @@ def optimize(query: Query, context: Context = _NOTHING) -> Query:
 
 
 def _run(rule: Rule, query: Query, context: Context, mode: _Mode) -> Query:
-    """The one wrapper: runs a rule, checks what it gives, and keeps what is asked for."""
+    """Runs a rule, verifies its output, and records the step on request."""
     began = mode.clock() if mode.clock else 0.0
     after = rule.run(query, context)
     if mode.clock:
@@ -100,7 +100,7 @@ def _run(rule: Rule, query: Query, context: Context, mode: _Mode) -> Query:
 
 @contextmanager
 def disable_rules(*names: str) -> Iterator[None]:
-    """Here these rules are switched off.
+    """Switches these rules off within the context.
 
     >>> with disable_rules("push_filters"):
     ...     pass
@@ -116,7 +116,7 @@ def disable_rules(*names: str) -> Iterator[None]:
 
 @contextmanager
 def trace_rules(clock: Callable[[], float]) -> Iterator[list[Step]]:
-    """Here each step is kept, in the list that this gives; ``clock`` tells seconds."""
+    """Records each step within the context, in the returned list; ``clock`` returns seconds."""
     steps: list[Step] = []
     token = _MODE.set(replace(_MODE.get(_PLAIN), clock=clock, steps=steps))
     try:

@@ -23,7 +23,7 @@ _JOINS = (p.Join, p.MultiwayJoin)
 
 
 MOST = register(f"{__name__}.MOST", 6, least=2)
-"""Inputs of a join whose form is chosen while it runs: figures are kept of their sets."""
+"""The maximum number of inputs of an adaptive join: figures are kept for their subsets."""
 
 
 def multiway(root: Op, *, adaptive: bool = False) -> Op:

@@ -23,7 +23,7 @@ from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL, Exchange, connected_groups, place
 
 MOST = register(f"{__name__}.MOST", 6, least=2)
-"""Parts of one step."""
+"""The maximum number of parts of one step."""
 
 
 def link_parts(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:

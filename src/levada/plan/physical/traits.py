@@ -1,8 +1,8 @@
-"""What a physical operator says of itself: whatever is asked of all kinds of operators alike.
+"""Traits: the properties that all kinds of physical operators define.
 
-Installing asks which slots pass and what must be known of them; it names a kind only where
-expressions, keys or members of that kind decide (``plan/install/facets`` has an exhaustive match of
-those). An operator that differs from ``Traits`` says so in its class.
+The installer uses traits for the slots that pass and for their facets. It depends on the kind of an
+operator only for expressions, keys or members of that kind (``binding/required_facets`` has an
+exhaustive match of these). An operator that differs from ``Traits`` overrides it in its class.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from levada.plan.execution.row_layout import NOTHING, Facet
 
 
 class Traits:
-    """What holds of most operators."""
+    """The properties of most operators."""
 
     __slots__ = ()
 
     passes_slots: ClassVar[bool] = False
-    """Whether rows go through with the slots of the first input, as they come."""
+    """Whether rows pass unchanged with the slots of the first input."""
 
     side_by_side: ClassVar[bool] = False
     """Whether all inputs must have the same columns."""
@@ -38,61 +38,62 @@ class Traits:
         return False
 
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
-        """The variable of the inputs whose value this one of the output's ``variables`` has; None:
-        it is computed.
+        """Returns the input variable with the value of this output variable; None: it is computed.
+
+        ``variables``: the variables of the output.
         """
         return name
 
 
 class Plain(Traits):
-    """Of every variable of the inputs it reads the same, beside what is read above."""
+    """Operators that read the same facets of every input variable, beside the facets read above."""
 
     __slots__ = ()
 
     def reads(self, weighted: bool) -> Facet:
-        """That; ``weighted``: rows have weights where they come or where they go."""
+        """Returns these facets; ``weighted``: input or output rows have weights."""
         return NOTHING
 
 
 class Passing(Plain):
-    """Rows go through as they come."""
+    """Operators whose rows pass unchanged."""
 
     __slots__ = ()
     passes_slots: ClassVar[bool] = True
 
 
 class WholeRows(Passing):
-    """Whole rows are told apart: by all identities."""
+    """Operators that compare whole rows, by all identities."""
 
     __slots__ = ()
 
     def reads(self, weighted: bool) -> Facet:
-        """Identities."""
+        """Returns identities."""
         return Facet.ID
 
 
 class Netting(Passing):
-    """Rows with weights are told apart, since equal ones cancel each other."""
+    """Operators that compare rows with weights, since equal ones cancel each other."""
 
     __slots__ = ()
 
     def reads(self, weighted: bool) -> Facet:
-        """Identities, if there are weights."""
+        """Returns identities if there are weights."""
         return Facet.ID if weighted else NOTHING
 
 
 class Counting(Passing):
-    """Count windows: rows are told apart, and of one time are in the order of their texts."""
+    """Count windows: they compare rows, and order rows of one time by their texts."""
 
     __slots__ = ()
 
     @property
     def has_instants(self) -> bool:
-        """Rows leave with later ones."""
+        """Whether rows leave when later ones arrive."""
         return True
 
     def reads(self, weighted: bool) -> Facet:
-        """Identities and texts."""
+        """Returns identities and texts."""
         return Facet.ID | Facet.TEXT
 
 
@@ -112,7 +113,7 @@ class Pairing(Traits):
 
 
 class Argument(Protocol):
-    """An aggregate, as far as it says of what."""
+    """An aggregate with its argument."""
 
     @property
     def arg(self) -> str | None:
@@ -127,7 +128,7 @@ class Grouping(Traits):
     aggregates: tuple[Argument, ...]
 
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
-        """Of an aggregate its argument."""
+        """Returns the argument of an aggregate, and a key itself."""
         if name in self.keys:
             return name
         return self.aggregates[variables.index(name) - len(self.keys)].arg

@@ -27,7 +27,7 @@ from levada.plan.sharing.relaxation import WHOLE, Block
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
 MOST = 3
-"""So many candidates are told."""
+"""The maximum number of shown candidates."""
 NOTHING = "it has no join"
 INSIDE = "its join is in a path, a sub-select or an aggregate below others"
 STATIC = "its join is of static data, which are read once"

@@ -60,7 +60,7 @@ EQUAL = "its join is that of {}, with nothing different"
 MODE = "sharing is {}"
 UNCONTAINED = "no other query's join surely has the rows of its own, nor the other way round"
 _INDEXED = {1: "term", 2: "range"}
-"""What indexes tell."""
+"""The kinds of differences that an index evaluates."""
 _RANGES = {
     Order.VALUE: "",
     Order.STRING: " of strings",
@@ -225,8 +225,8 @@ def _relaxed_joins(topology: Topology) -> Iterator[Relaxed]:
 
 
 _Kind = tuple[int, int, str]
-"""A pattern, a column's terms, its ranges, conditions that are asked, times; which column; the
-pattern's text, or of what ranges are.
+"""The kind of a difference: a pattern, terms of a column, ranges of a column, a condition, times;
+the column; and the text of the pattern or of the range.
 """
 
 

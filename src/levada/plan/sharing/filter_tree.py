@@ -46,7 +46,7 @@ from levada.plan.sharing.relaxation import Block, BlockDemand
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
 MOST = register(f"{__name__}.MOST", 5)
-"""So many of what stands below one are shown as text."""
+"""The maximum number of entries shown below one."""
 ALL, EACH = "all rows", "each in its own windows"
 
 

@@ -30,13 +30,13 @@ TURNED = {
     Function.EQUAL: Function.EQUAL,
     Function.SAME_TERM: Function.SAME_TERM,
 }
-"""A comparison the other way round."""
+"""Comparisons with exchanged sides."""
 _COMPARE = TURNED.keys() - {Function.SAME_TERM}
 _VALUES = {
     XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
 }
 _BEGINS = re.compile(r"\^([\w:/#@, ;=~%&-]+)(?![*?+{])")
-"""The last letter before a number of times may come no time."""
+"""Plain letters at the start of a regular expression, without one before a quantifier."""
 _ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
 
 

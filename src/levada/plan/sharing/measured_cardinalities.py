@@ -11,7 +11,7 @@ from levada.core.size_thresholds import register
 from levada.plan.execution.plan import At
 
 LEAST = register(f"{__name__}.LEAST", 1000)
-"""Elements, below which nothing is said."""
+"""The minimum number of elements for a rate."""
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ from levada.plan.sharing.static_arrangements import static_side, with_relaxed_st
 
 _ENDS = (0, 2)  # subject and object
 _PLACED = PER_REPORT | {Function.EVENT_TIME}
-"""What these say follows from where they stand."""
+"""Functions whose value depends on their place in the query."""
 _ALWAYS = {Function.BOUND}
 _KEY = "key"
 

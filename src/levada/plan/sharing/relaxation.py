@@ -67,7 +67,7 @@ WHOLE = (
     | p.Session
     | p.Applied
 )
-"""What is below these is as it is."""
+"""Operators below which nothing is lifted."""
 
 
 @frozen

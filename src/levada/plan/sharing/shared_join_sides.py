@@ -59,7 +59,7 @@ class _Side(NamedTuple):
 
 
 _Both = tuple[_Side, _Side, tuple[int, ...]]
-"""A join: its sides, and which of them can be kept elsewhere."""
+"""A join: its sides, and the indexes of those that can be arranged."""
 
 
 @dataclass(eq=False, slots=True)

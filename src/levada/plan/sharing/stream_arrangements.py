@@ -23,7 +23,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 
 _APART = (p.Applied, p.SubqueryWindow, p.StaticSubplan)
-"""What is below these is of another level, or is planned otherwise."""
+"""Operators whose inputs belong to another level, or are planned in another way."""
 
 
 def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:

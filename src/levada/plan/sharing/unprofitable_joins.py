@@ -24,7 +24,7 @@ from levada.plan.topology.catalog_members import CatalogNode
 HIGH, LOW = 2.0, 1.5
 DEAR = "more would meet in vain in the join of others than sharing saves, as measured"
 LEAST = register(f"{__name__}.LEAST", 1000)
-"""Pairs, below which nothing is said."""
+"""The minimum number of pairs for a decision."""
 
 
 def wasted_work_ratio(counts: Sequence[int]) -> float:

@@ -23,7 +23,7 @@ GAIN = 1.1  # the first choice needs this gain over binary joins
 AGAIN = 2.0  # a later choice needs this gain over the running form
 SAME = 1.005  # a smaller ratio is printed as no difference
 TWO = ""
-"""The form of joins of two; others are by a variable."""
+"""The form of binary joins; other forms have a hub variable."""
 
 
 @frozen

@@ -118,7 +118,7 @@ class RowStatistics(NamedTuple):
 
 
 Run = tuple[int, int]
-"""Of a stream: how many triples or rows have been read, up to which event time (ms)."""
+"""The number of triples or rows read of a stream, and their last event time (ms)."""
 
 
 class Measures(Protocol):

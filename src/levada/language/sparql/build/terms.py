@@ -30,7 +30,7 @@ _STANDARD = {
     "owl": "http://www.w3.org/2002/07/owl#",
     "xsd": XSD,
 }
-"""The prefixes that everybody declares alike."""
+"""Well-known prefixes."""
 _NO_NAME_CHARACTER = re.compile(f"[^\\x00-\\x7f\u00b7{_BEYOND_LATIN_1}]")
 _NOT_FIRST = re.compile("(?:^|[:?$])[\u0300-\u036f\u203f-\u2040]")
 _STRING_ESCAPE = re.compile(r"\\([tbnrf\\\"'])")

@@ -38,7 +38,7 @@ from levada.plan.logical.nodes import (
 )
 
 TRIPLE = TriplePattern(Var(".s"), Var(".p"), Var(".o"))
-"""What a description's solutions bind, and its template."""
+"""The variables of a description's solutions, and its template."""
 
 
 def describe_resources(solutions: Node, names: Sequence[Var | Term], context: Context) -> Node:

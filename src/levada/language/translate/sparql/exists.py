@@ -50,7 +50,7 @@ Tested = tuple[Node, bool, Span]
 """The inner pattern of an EXISTS, whether it is NOT EXISTS, and its place."""
 
 Joined = Callable[[Node, Node, Expression | None], Node]
-"""The join that an EXISTS is: of outer solutions, an inner pattern and a condition."""
+"""Builds the join of an EXISTS from outer solutions, an inner pattern and a condition."""
 
 MOST_SPLITS = 2  # each doubles the evaluated patterns
 

@@ -39,7 +39,7 @@ CASTS = (
     ),
     *("dayTimeDuration", "yearMonthDuration", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
 )
-"""SPARQL's own (17.5), and those to the other types of its dates and times, as other engines do."""
+"""The casts of SPARQL (17.5), and to the other types of its dates and times, as other engines."""
 _BUILT_INS = {function.value.upper(): function for function in Function}
 _BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
 

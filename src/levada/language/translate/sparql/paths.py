@@ -34,7 +34,7 @@ from levada.plan.logical.nodes import (
 )
 
 MAX_TESTS = 64
-"""Forbidden predicates that are compared one by one; more are looked up in a list."""
+"""The maximum number of forbidden predicates that are compared one by one; more use a list."""
 
 End = Var | Term
 

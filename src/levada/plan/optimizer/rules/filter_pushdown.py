@@ -41,8 +41,8 @@ from levada.plan.optimizer.rule import Context
 from levada.plan.optimizer.traversal import rewrite_query
 
 MOST_PARTS = 200
-"""A filter of more conditions stays as it is: each would be a node above the last one, and what
-comes after walks them by recursion.
+"""A filter of more conditions stays unchanged: each would be a node above the last one, and later
+stages walk nodes recursively.
 """
 
 

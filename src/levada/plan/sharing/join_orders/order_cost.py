@@ -19,7 +19,7 @@ from levada.plan.lowering.join_order import Tree, parts_of
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, places_of
 
 PROBE, MADE = 100.0, 560.0
-"""ns a row."""
+"""ns for each row."""
 Cut = tuple[int, int]
 """Both sides of a join, by bits of parts."""
 

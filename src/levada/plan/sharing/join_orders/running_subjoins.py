@@ -29,11 +29,11 @@ from levada.plan.sharing.join_orders.order_cost import Costs, Cut, cuts_of
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, Numbers, SubJoin, places_of
 
 Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
-"""The units of a query's conjunction, by its number."""
+"""Returns the units of a query's conjunction, by its number."""
 FEW = register(f"{__name__}.FEW", 256)
-"""Sub-joins that are kept unasked; conjunctions that are looked at together."""
+"""The number of sub-joins that are always kept, and of conjunctions examined together."""
 LARGE = 3
-"""Parts of the sub-joins that are looked for in conjunctions of more than ``MOST`` parts."""
+"""The maximum number of parts of sub-joins in conjunctions of more than ``MOST`` parts."""
 
 
 @frozen

@@ -32,7 +32,7 @@ from levada.plan.sharing.common_subexpressions import Key
 from levada.plan.sharing.parameterize import Parameterizer
 
 ORDERS = register(f"{__name__}.ORDERS", 24)
-"""So many orders of parts that are alike are tried."""
+"""The maximum number of orders of equal parts that are tried."""
 _NAME = re.compile(r"\?([\w.]+)")
 
 

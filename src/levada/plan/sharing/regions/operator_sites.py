@@ -30,7 +30,7 @@ from levada.plan.sharing.regions.regions import Reach, Regions
 from levada.plan.sharing.relaxation import WHOLE, blocks
 
 FEW = 16
-"""Queries that are asked for what they have measured."""
+"""The maximum number of queries whose measurements are examined."""
 
 
 @frozen

@@ -20,7 +20,7 @@ from levada.errors import UsageError, near
 
 ANY = "any"
 FAR = 1.0
-"""What is between two regions where nothing says how far they are from each other."""
+"""The distance of two regions without a configured delay."""
 
 
 @frozen

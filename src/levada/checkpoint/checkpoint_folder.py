@@ -195,12 +195,12 @@ class Checkpoint:
             self.names = LiveFiles(self.root, self.last, before)
         except CheckpointError as error:
             raise self.reign.overtaken() or error from error
-        found = leavings(self.root, self.last, before, self.names.of_last_two)
+        orphans = leavings(self.root, self.last, before, self.names.of_last_two)
         oldest = 0 if self.last is None else self.last.epoch - 1
         old = (e for e in epochs_there(self.root) if e < oldest and not self._is_kept(e))
-        found += [self.root / "manifests" / str(epoch) for epoch in old]
+        orphans += [self.root / "manifests" / str(epoch) for epoch in old]
         self.reign.check()
-        for path in found:
+        for path in orphans:
             delete(path)
 
     def commit(self, manifest: Manifest) -> None:

@@ -63,9 +63,9 @@ def note_loss(root: Path, epoch: int, why: str, *, again: bool) -> Losses:
     """Notes that an epoch has lost tasks; how often that makes. Raises ``CheckpointError``."""
     known = read_losses(root)
     times = known.times + 1 if known is not None and known.epoch == epoch else 1
-    found = Losses(epoch, times, why, again)
-    replace_file(root / LOST, seal(msgspec.json.encode(found)))
-    return found
+    losses = Losses(epoch, times, why, again)
+    replace_file(root / LOST, seal(msgspec.json.encode(losses)))
+    return losses
 
 
 def read_losses(root: Path) -> Losses | None:

@@ -53,9 +53,9 @@ def read_deliveries(root: Path) -> list[Delivered]:
         raise unreadable(path, str(error)) from error
 
 
-def write_deliveries(root: Path, found: list[Delivered]) -> None:
+def write_deliveries(root: Path, deliveries: list[Delivered]) -> None:
     """Keeps them. Raises ``CheckpointError``."""
-    replace_file(root / DELIVERIES, seal(msgspec.json.encode(found)))
+    replace_file(root / DELIVERIES, seal(msgspec.json.encode(deliveries)))
 
 
 def forget_deliveries(root: Path) -> None:

@@ -181,16 +181,16 @@ def heads_of(controls: Sequence[SourceReport], *, whole: bool) -> list[list[Any]
 
 
 def _head(control: SourceReport, *, whole: bool) -> list[Any]:
-    told = control if whole else msgspec.structs.replace(control, **_FOUND)
-    found: list[Any] = msgspec.to_builtins(told)
-    return found
+    shortened = control if whole else msgspec.structs.replace(control, **_FOUND)
+    head: list[Any] = msgspec.to_builtins(shortened)
+    return head
 
 
-def _cut(told: list[Any]) -> list[Any]:
-    last = len(told)
-    while told[last - 1] == _USUAL[last - 1] and last > 3:
+def _cut(head: list[Any]) -> list[Any]:
+    last = len(head)
+    while head[last - 1] == _USUAL[last - 1] and last > 3:
         last -= 1
-    return told[:last]
+    return head[:last]
 
 
 class Counted(msgspec.Struct, array_like=True):
@@ -274,8 +274,8 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
         if len(marks := sorted(filter(None, before))) == 1:
             self.heard = marks[0]
             return
-        told = [msgspec.structs.replace(c, **_FOUND) for c in controls]
-        self.heard = xxh3_64_hexdigest(msgspec.json.encode([told, marks]))
+        shortened = [msgspec.structs.replace(c, **_FOUND) for c in controls]
+        self.heard = xxh3_64_hexdigest(msgspec.json.encode([shortened, marks]))
 
 
 def encode(value: msgspec.Struct) -> bytes:

@@ -64,16 +64,22 @@ class ExecutorAffinity:
         """
         self._jobs, self._one = self._jobs + 1, one
         partitions = 1 if one else partitions
-        found = assigned(partitions, self._homes, cores)
-        self._homes = found + self._homes[partitions:]
-        self._asked = tuple("" if self._busy.get(e, (0, 0))[0] > self._jobs else e for e in found)
+        executors = assigned(partitions, self._homes, cores)
+        self._homes = executors + self._homes[partitions:]
+        self._asked = tuple(
+            "" if self._busy.get(e, (0, 0))[0] > self._jobs else e for e in executors
+        )
         self.told.executors, self.told.cores = len(cores), sum(cores.values())
         return self._asked
 
     def ran(self, tasks: Iterable[Task]) -> None:
         """By which executors the stage tasks of the job ran; none says so if it ran elsewhere."""
-        told = [task for task in tasks if task[2]]
-        now = {(0, 0): told[0][2]} if told and self._one else {(s, p): at for s, p, at in told}
+        located = [task for task in tasks if task[2]]
+        now = (
+            {(0, 0): located[0][2]}
+            if located and self._one
+            else {(s, p): at for s, p, at in located}
+        )
         before = self._at[self._one]
         self.told.tasks += sum(key in before for key in now)
         self.told.stayed += sum(before.get(key) == at for key, at in now.items())
@@ -102,7 +108,7 @@ def assigned(partitions: int, before: Sequence[str], cores: Mapping[str, int]) -
     total = sum(cores.values())
     if not total:
         return ("",) * partitions
-    room = {name: -(-partitions * own // total) for name, own in cores.items()}
+    room = {name: -(-partitions * core_count // total) for name, core_count in cores.items()}
     out = [""] * partitions
     for p, name in enumerate(before[:partitions]):
         if room.get(name, 0) > 0:

@@ -189,30 +189,30 @@ def check(path: Path, data: bytes, mark: Mark) -> None:
 
 def logs_of(positions: Mapping[str, Position]) -> dict[str, Mark]:
     """The logs that positions name, by their names in the checkpoint."""
-    found = {}
+    marks = {}
     for stream, position in positions.items():
         if MARK in position:
             mark = msgspec.convert(position[MARK], Mark)
-            found[path_of(stem_of(Path(), stream), mark.number).as_posix()] = mark
-    return found
+            marks[path_of(stem_of(Path(), stream), mark.number).as_posix()] = mark
+    return marks
 
 
 def _entries_of(position: Position) -> dict[str, Entry]:
     """What a position says of each file, by file; of one that nothing is known of any more,
     nothing.
     """
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for key in KEYS:
         for name, value in position.get(key, {}).items():
-            entry = found.setdefault(name, {})
+            entry = entries.setdefault(name, {})
             if value is not None:
                 entry[key] = value
-    return found
+    return entries
 
 
 def _position_of(entries: Mapping[str, Entry]) -> Position:
-    found: Position = {}
+    position: Position = {}
     for name, entry in entries.items():
         for key, value in entry.items():
-            found.setdefault(key, {})[name] = value
-    return found
+            position.setdefault(key, {})[name] = value
+    return position

@@ -161,8 +161,8 @@ class LiveFiles:
     def _change(self, done: Sequence[TaskOutcome], beside: Set[str]) -> Change:
         lists = dict[str, tuple[Set[str], Set[str]]]()
         state = dict[str, str | None]()
-        told = [d for d in done if d.stage]
-        for d in told:
+        stage_outcomes = [d for d in done if d.stage]
+        for d in stage_outcomes:
             if not (d.whole or d.files or d.gone or d.state):
                 continue
             key = key_of(d)
@@ -173,7 +173,7 @@ class LiveFiles:
                 lists[key] = {*d.files}, {*d.gone}
             if d.state != self.state.get(key) and (d.whole or d.state):
                 state[key] = d.state
-        lost = self._lost(told, lists)
+        lost = self._lost(stage_outcomes, lists)
         lists[BESIDE] = self._other(BESIDE, beside)
         state |= {key: None for key in lost if key in self.state}
         lists |= {key: (NOTHING, self._lists[key]) for key in lost if key in self._lists}
@@ -183,12 +183,14 @@ class LiveFiles:
         had = self._lists.get(key, NOTHING)
         return files - had, had - files
 
-    def _lost(self, told: Sequence[TaskOutcome], lists: Mapping[str, object]) -> list[str]:
+    def _lost(
+        self, stage_outcomes: Sequence[TaskOutcome], lists: Mapping[str, object]
+    ) -> list[str]:
         """Who needed files, and is not there any more."""
         known = len(self._lists) - (BESIDE in self._lists)
-        if len(told) - sum(key not in self._lists for key in lists) == known:
+        if len(stage_outcomes) - sum(key not in self._lists for key in lists) == known:
             return []
-        there = {BESIDE, *(key_of(d) for d in told)}
+        there = {BESIDE, *(key_of(d) for d in stage_outcomes)}
         return [key for key in {**self._lists, **self.state} if key not in there]
 
     def _counted(
@@ -234,9 +236,9 @@ class LiveFiles:
         _, change, self._since = self._ahead
         self._ahead = None
         for key, (new, old) in change.lists.items():
-            own = self._lists.setdefault(key, set())
-            own -= old
-            own |= new
+            names = self._lists.setdefault(key, set())
+            names -= old
+            names |= new
         for key in change.lost:
             self._lists.pop(key, None)
         for name, by in change.more.items():

@@ -132,45 +132,47 @@ class StreamRecord(msgspec.Struct):
     lead: Lead | None = None
     costly: Lead | None = None  # of those before, the one that made most elements late
 
-    def add(self, own: Sequence[SourceReport], finished: Sequence[str], wall: int) -> StreamRecord:
+    def add(
+        self, reports: Sequence[SourceReport], finished: Sequence[str], wall: int
+    ) -> StreamRecord:
         """The record with an epoch's controls of the stream added, without these partitions."""
         partitions = dict(self.partitions)
-        for c in own:
+        for c in reports:
             partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts, c.reaches)
         for name in finished:
             partitions.pop(name, None)
-        lead, costly = self._leads(own, partitions, wall)
-        read = [c for c in own if c.elements + c.late + c.dead]
-        new = [reason for c in own for reason in c.reasons]
+        lead, costly = self._leads(reports, partitions, wall)
+        read = [c for c in reports if c.elements + c.late + c.dead]
+        new = [reason for c in reports for reason in c.reasons]
         return StreamRecord(
             self.watermark,
-            max([self.max_ts, *(c.max_ts for c in own)]),
+            max([self.max_ts, *(c.max_ts for c in reports)]),
             partitions,
             self.ended,
             self.ahead,
-            self.elements + sum(c.elements for c in own),
-            self.triples + sum(c.triples for c in own),
-            self.late + sum(c.late for c in own),
-            self.dead + sum(c.dead for c in own),
-            self.cut + sum(c.cut for c in own),
+            self.elements + sum(c.elements for c in reports),
+            self.triples + sum(c.triples for c in reports),
+            self.late + sum(c.late for c in reports),
+            self.dead + sum(c.dead for c in reports),
+            self.cut + sum(c.cut for c in reports),
             unit=read[-1].unit if read else self.unit,
             reasons=[*self.reasons, *new][:TOLD],
-            nulls=self.nulls + sum(c.nulls for c in own),
+            nulls=self.nulls + sum(c.nulls for c in reports),
             lead=lead,
             costly=costly,
         )
 
     def _leads(
-        self, own: Sequence[SourceReport], partitions: dict[str, int], wall: int
+        self, reports: Sequence[SourceReport], partitions: dict[str, int], wall: int
     ) -> tuple[Lead | None, Lead | None]:
         """The element that the watermark follows after an epoch (of the partition that is least
         far), and which of the former made most late.
         """
         old, costly = self.lead, self.costly
-        if old is not None and (late := sum(c.late for c in own)):
+        if old is not None and (late := sum(c.late for c in reports)):
             old = msgspec.structs.replace(old, late=old.late + late)
         slowest = min(partitions, key=lambda name: partitions[name], default="")
-        of_it = [c for c in own if c.partition == slowest and c.lead and not c.reports]
+        of_it = [c for c in reports if c.partition == slowest and c.lead and not c.reports]
         new = max(of_it, key=lambda c: c.max_ts, default=None)
         if new is None or (old is not None and new.max_ts <= old.ts):
             return old, costly

@@ -35,9 +35,9 @@ def open_state(context: EpochContext, stage: int, partition: int, opener: Opener
         alike, parts = moved
         head = take_over(alike, parts) if alike or parts else None
         return State(head, "", opener, _bounded(context, stage, partition))
-    own = had(partition)
+    part = had(partition)
     bounded = _bounded(context, stage, partition)
-    return State(own and own.head, own.file if own else "", opener, bounded)
+    return State(part and part.head, part.file if part else "", opener, bounded)
 
 
 def _bounded(context: EpochContext, stage: int, partition: int) -> Bounded | None:

@@ -47,7 +47,7 @@ def keep(
     recent, gone = last.totals, plan.version != last.plan
     if not len(counts) and not gone:
         return recent, last.totalled
-    parts = [_totals(told) for told in (recent, counts) if len(told)]
+    parts = [_totals(totals) for totals in (recent, counts) if len(totals)]
     rows = together(parts)[0] if parts else _totals(NONE)
     files = last.totalled
     if gone:
@@ -63,8 +63,8 @@ def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]
     ``CheckpointError``.
     """
     parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
-    found = [_total(rows, one) for rows in parts for one in query.with_former_emits]
-    return sum(n for n, _ in found), sum(reports for _, reports in found)
+    sums = [_total(rows, one) for rows in parts for one in query.with_former_emits]
+    return sum(n for n, _ in sums), sum(reports for _, reports in sums)
 
 
 def _total(rows: Frame, query: QueryPlan) -> tuple[int, int]:
@@ -80,12 +80,12 @@ def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
     """The solutions of each query of the manifest's plan that has had some. Raises
     ``CheckpointError``.
     """
-    found = Counter[str]()
+    solutions = Counter[str]()
     for rows in (_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)):
         there = rows.where(living(plan, rows))
         for name, n in zip(names_of(plan, there), there["n"].tolist(), strict=True):
-            found[name] += n
-    return dict(found)
+            solutions[name] += n
+    return dict(solutions)
 
 
 def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
@@ -110,19 +110,19 @@ def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, F
     ):
         return rows, last.totalled
     parts = [_read(root, name) for name, _ in last.totalled]
-    found = [moved(plan, last.plan, part) for part in parts]
+    moved_parts = [moved(plan, last.plan, part) for part in parts]
     same = all(
-        np.array_equal(part[column], own[column])
-        for part, own in zip(parts, found, strict=True)
+        np.array_equal(part[column], moved_part[column])
+        for part, moved_part in zip(parts, moved_parts, strict=True)
         for column in ("node", "op")
     )
     rows = moved(plan, last.plan, rows)
-    return (rows, last.totalled) if same else (together([*found, rows])[0], [])
+    return (rows, last.totalled) if same else (together([*moved_parts, rows])[0], [])
 
 
-def _totals(told: ResultCounts) -> Frame:
+def _totals(result_counts: ResultCounts) -> Frame:
     """Of what is told what is added up; the reports that came first and last are not."""
-    rows, none = told.frame(), np.broadcast_to(np.int64(0), len(told))
+    rows, none = result_counts.frame(), np.broadcast_to(np.int64(0), len(result_counts))
     return rows.with_(least=none, most=none)
 
 
@@ -131,9 +131,9 @@ def _written(root: str, plan: Plan, files: Files, epoch: int, rows: Frame) -> Fi
     files = list(files)
     parts, size = [rows], rows.n
     while files and files[-1][1] <= 2 * size:
-        name, own = files.pop()
+        name, row_count = files.pop()
         parts.append(_read(root, name))
-        size += own
+        size += row_count
     whole = together(parts)[0]
     whole = whole.where(living(plan, whole))
     if not whole.n:

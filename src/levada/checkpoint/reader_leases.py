@@ -100,11 +100,11 @@ class RetainedEpochs:
         now = self.clock()
         if not self._folder.may_have_changed(now) and not self._signs:
             return None
-        found = readers(self.root)
-        if not found and not self._signs:
+        signs = readers(self.root)
+        if not signs and not self._signs:
             return None
         before, self._signs = self._signs, {}
-        for name, sign in found.items():
+        for name, sign in signs.items():
             last, since = before.get(name, (sign, now))
             since = now if last != sign else since
             if now - since > ALIVE:
@@ -117,7 +117,7 @@ class RetainedEpochs:
 
 def readers(root: Path) -> dict[str, tuple[int, str]]:
     """The readers of a checkpoint: when each last gave a sign, and the epoch that it needs."""
-    found = {}
+    signs = {}
     try:
         names = os.listdir(root / FOLDER)
     except OSError:
@@ -127,8 +127,8 @@ def readers(root: Path) -> dict[str, tuple[int, str]]:
         if not name.startswith("."):
             with suppress(OSError):
                 said = unseal(path.read_bytes()) or b""  # one that is damaged says nothing
-                found[name] = path.stat().st_mtime_ns, said.decode()
-    return found
+                signs[name] = path.stat().st_mtime_ns, said.decode()
+    return signs
 
 
 def needed_from(root: Path) -> int | None:

@@ -69,11 +69,13 @@ STAYS_WHOLE = "and a group stays whole."
 """How a remark ends of a group that no move helps with."""
 
 
-def remarked(told: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
+def remarked(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
     """What is told, with why joins do not divide a group that no move helps with."""
-    if not whole or not told.remark.endswith(STAYS_WHOLE):
-        return told
-    return msgspec.structs.replace(told, remark=f"{told.remark} A join is not divided: {whole[0]}.")
+    if not whole or not report.remark.endswith(STAYS_WHOLE):
+        return report
+    return msgspec.structs.replace(
+        report, remark=f"{report.remark} A join is not divided: {whole[0]}."
+    )
 
 
 def after(before: RebalanceReport | None, now: RebalanceReport) -> RebalanceReport:

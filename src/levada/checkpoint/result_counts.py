@@ -52,9 +52,9 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         """These columns, one row for each member, ascending."""
         if not rows.n:
             return NONE
-        own = {name: _packed(rows[name]) for name in _COLUMNS if name in rows.columns}
+        columns = {name: _packed(rows[name]) for name in _COLUMNS if name in rows.columns}
         op = rows["op"].astype(np.int32).tobytes()
-        return ResultCounts(op, _packed(rows["node"].astype(np.int32)), **own)
+        return ResultCounts(op, _packed(rows["node"].astype(np.int32)), **columns)
 
     def __len__(self) -> int:
         return len(self.op) // 4
@@ -90,17 +90,17 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         return dict(zip(names_of(plan, self.frame()), zip(*lists, strict=True), strict=True))
 
     def _nodes(self) -> Ints:
-        found: Ints = _spread(np.frombuffer(self.node, np.int32), len(self.op) // 4)
-        return found
+        nodes: Ints = _spread(np.frombuffer(self.node, np.int32), len(self.op) // 4)
+        return nodes
 
     def _ops(self) -> Ints:
-        found: Ints = np.frombuffer(self.op, np.int32)
-        return found
+        ops: Ints = np.frombuffer(self.op, np.int32)
+        return ops
 
     def _longs(self, name: str) -> Longs:
         held: bytes = getattr(self, name) or bytes(8)
-        found: Longs = _spread(np.frombuffer(held, np.int64), len(self.op) // 4)
-        return found
+        values: Longs = _spread(np.frombuffer(held, np.int64), len(self.op) // 4)
+        return values
 
 
 NONE = ResultCounts()
@@ -143,12 +143,12 @@ def together(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
 def living(plan: Plan, rows: Frame) -> Bools:
     """Which rows are of queries of the plan."""
     node, op = rows["node"], rows["op"]
-    found = np.zeros(rows.n, np.bool_)
+    alive = np.zeros(rows.n, np.bool_)
     for number in np.unique(node).tolist():
         if number in plan.nodes:
-            own = np.flatnonzero(node == number)
-            found[own] = plan.nodes[number].alive[op[own]]
-    return found
+            places = np.flatnonzero(node == number)
+            alive[places] = plan.nodes[number].alive[op[places]]
+    return alive
 
 
 def moved(plan: Plan, since: int, rows: Frame) -> Frame:
@@ -164,9 +164,9 @@ def moved(plan: Plan, since: int, rows: Frame) -> Frame:
     if not now:
         return rows
     node, op = rows["node"].copy(), rows["op"].copy()
-    for (old, member), (number, own) in now.items():
+    for (old, member), (number, new_member) in now.items():
         at = (rows["node"] == old) & (rows["op"] == member)
-        node[at], op[at] = number, own
+        node[at], op[at] = number, new_member
     return together([rows.with_(node=node, op=op)])[0]
 
 
@@ -179,14 +179,14 @@ class ResultTotals:
         self._of: dict[int, Longs] = {}
         self.solutions = self.reports = 0
 
-    def add(self, told: ResultCounts) -> None:
+    def add(self, result_counts: ResultCounts) -> None:
         """Of one more epoch."""
-        if not told.op:
+        if not result_counts.op:
             return
-        for node, rows in by_node(told.frame()):
-            own = self._reaching(node, int(rows["op"][-1]))
-            own[0, rows["op"]] += rows["n"]
-            own[1, rows["op"]] += rows["reports"]
+        for node, rows in by_node(result_counts.frame()):
+            sums = self._reaching(node, int(rows["op"][-1]))
+            sums[0, rows["op"]] += rows["n"]
+            sums[1, rows["op"]] += rows["reports"]
             self.solutions += int(rows["n"].sum())
             self.reports += int(rows["reports"].sum())
 
@@ -194,40 +194,43 @@ class ResultTotals:
         """The solutions and reports of a query, by all Emits that it has had."""
         if query is None:
             return 0, 0
-        found = [self._of_emit(one) for one in query.with_former_emits]
-        return sum(n for n, _ in found), sum(reports for _, reports in found)
+        sums = [self._of_emit(one) for one in query.with_former_emits]
+        return sum(n for n, _ in sums), sum(reports for _, reports in sums)
 
     def _of_emit(self, query: QueryPlan) -> tuple[int, int]:
-        own = self._of.get(query.node)
-        if own is None or query.member >= own.shape[1]:
+        sums = self._of.get(query.node)
+        if sums is None or query.member >= sums.shape[1]:
             return 0, 0
-        n, reports = own[:, query.member].tolist()
+        n, reports = sums[:, query.member].tolist()
         return n, reports
 
     def above(self, reports: int) -> Frame:
         """Those with more reports: ``node``, ``op`` and ``reports``."""
-        found = [(node, np.flatnonzero(own[1] > reports)) for node, own in sorted(self._of.items())]
+        busy_members = [
+            (node, np.flatnonzero(sums[1] > reports)) for node, sums in sorted(self._of.items())
+        ]
         columns: dict[str, Column] = {
             "node": np.repeat(
-                np.array([node for node, _ in found], np.int64), [len(op) for _, op in found]
+                np.array([node for node, _ in busy_members], np.int64),
+                [len(op) for _, op in busy_members],
             ),
-            "op": np.concatenate([np.zeros(0, np.int64), *(op for _, op in found)]),
+            "op": np.concatenate([np.zeros(0, np.int64), *(op for _, op in busy_members)]),
             "reports": np.concatenate(
-                [np.zeros(0, np.int64), *(self._of[node][1, op] for node, op in found)]
+                [np.zeros(0, np.int64), *(self._of[node][1, op] for node, op in busy_members)]
             ),
         }
         return Frame(columns, len(columns["op"]))
 
     def _reaching(self, node: int, member: int) -> Longs:
         """The sums of a node, as far as this member."""
-        own = self._of.get(node)
-        if own is None or member >= own.shape[1]:
-            size = 0 if own is None else own.shape[1]
+        sums = self._of.get(node)
+        if sums is None or member >= sums.shape[1]:
+            size = 0 if sums is None else sums.shape[1]
             wider = np.zeros((2, max(member + 1, size + size // 2)), np.int64)
-            if own is not None:
-                wider[:, :size] = own
-            self._of[node] = own = wider
-        return own
+            if sums is not None:
+                wider[:, :size] = sums
+            self._of[node] = sums = wider
+        return sums
 
 
 def _packed(values: npt.NDArray[np.integer[Any]]) -> bytes:

@@ -92,18 +92,18 @@ class Keep:
         >>> Keep.of("1h,256MB,5k")
         Keep(age=3600000, size=256000000, reports=5000)
         """
-        found: dict[str, int] = {}
+        limits: dict[str, int] = {}
         for word in (part.strip() for part in text.split(",")):
             number = word.rstrip("BKMGT")
             if word.isdecimal() or word.rstrip("kM").isdecimal():
-                found["reports"] = parse_count(word, "the number of reports", least=0)
+                limits["reports"] = parse_count(word, "the number of reports", least=0)
             elif word.endswith("B") and number.isdecimal() and word[len(number) :] in SIZES:
-                found["size"] = int(number) * SIZES[word[len(number) :]]
+                limits["size"] = int(number) * SIZES[word[len(number) :]]
             else:
-                found["age"] = _age(word)
-        if 0 in found.values():
+                limits["age"] = _age(word)
+        if 0 in limits.values():
             raise UsageError("Something is to be kept: 0 keeps nothing.", hint="Leave --keep out.")
-        return Keep(**found)
+        return Keep(**limits)
 
 
 def _age(word: str) -> int:
@@ -139,15 +139,15 @@ class Index:
 
     def __post_init__(self) -> None:
         least = indexed_epoch(self.root)
-        found, whole, size = _read_whole(self.root)
-        _check_reaches(self.root, found, least)
+        entries, whole, size = _read_whole(self.root)
+        _check_reaches(self.root, entries, least)
         if whole < size:
             _cut(self.root / FILE, whole)
-        for entry in found:
+        for entry in entries:
             self.gone |= entry.gone
             self._hold(entry)
-        self.newest = found[-1].epoch if found else 0
-        self._gone = self._drop_before(found[-1].first if found else 0)
+        self.newest = entries[-1].epoch if entries else 0
+        self._gone = self._drop_before(entries[-1].first if entries else 0)
         for manifest in _manifests_behind(self.root, self.newest):
             self.add(manifest)
 
@@ -264,17 +264,17 @@ class Cursor:
         ``CheckpointError``.
         """
         least = 0 if self._begun else indexed_epoch(self._root)  # before it is read
-        found = self._read_more()
+        entries = self._read_more()
         if not self._begun:
-            _check_reaches(self._root, found, least)
+            _check_reaches(self._root, entries, least)
         self._begun = True
         new = []
-        for entry in found:
+        for entry in entries:
             if entry.epoch > self._last:
                 self._last = entry.epoch
                 self.first = max(self.first, entry.first)
                 new.append(entry)
-        for entry in found:
+        for entry in entries:
             self.gone |= entry.gone
         return [entry for entry in new if entry.epoch >= self.first]
 
@@ -293,12 +293,12 @@ class Cursor:
             return []
         except OSError as error:
             raise _damaged(self._root, str(error.strerror)) from error
-        found, whole = _parsed(self._root, data, self._line)
+        entries, whole = _parsed(self._root, data, self._line)
         if b"\n" in data[whole:]:
             raise _damaged(self._root, ALTERED)
         self._read += whole
-        self._line = found[-1].epoch if found else self._line
-        return found
+        self._line = entries[-1].epoch if entries else self._line
+        return entries
 
     @property
     def there(self) -> bool:
@@ -409,19 +409,19 @@ def _parsed(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
     the epoch of the line before them. Raises ``CheckpointError`` if a whole line follows one that
     is not, or a line names another one than that before it.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     at = 0
     while (end := data.find(b"\n", at)) >= 0 and (text := _text(data[at:end])) is not None:
         entry = msgspec.json.decode(text, type=Entry)
         if entry.epoch > line:  # an engine that was overtaken may have added what was there
             if entry.before != line:
                 raise _damaged(root, f"it lacks what was published in epoch {entry.before}")
-            found.append(entry)
+            entries.append(entry)
             line = entry.epoch
         at = end + 1
     if any(_text(rest) is not None for rest in data[at:].split(b"\n")[1:]):
         raise _damaged(root, ALTERED)
-    return found, at
+    return entries, at
 
 
 def _text(line: bytes) -> bytes | None:

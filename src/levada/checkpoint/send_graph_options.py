@@ -72,13 +72,13 @@ def check_slices(said: str, *, learned: bool = False) -> str:
     >>> check_slices("1d"), check_slices("1mo", learned=True)
     ('1d', '1mo,groups=65536')
     """
-    found = slicing_of(said)
+    slicing = slicing_of(said)
     if not learned:
-        return str(found)
-    if "groups" in said and found.groups != FINEST:
+        return str(slicing)
+    if "groups" in said and slicing.groups != FINEST:
         raise UsageError(
             f"A placement that is learned is of {FINEST:,} groups, and {said} counts "
-            f"{found.groups:,}.",
-            hint=f"Say --slice {found.length}.",
+            f"{slicing.groups:,}.",
+            hint=f"Say --slice {slicing.length}.",
         )
-    return str(found._replace(groups=FINEST)) if said else LEARNED
+    return str(slicing._replace(groups=FINEST)) if said else LEARNED

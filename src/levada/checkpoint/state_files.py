@@ -102,10 +102,10 @@ _files: WeakValueDictionary[tuple[str, str], File] = WeakValueDictionary()
 
 def file_of(root: str, name: str) -> File:
     """A file, as another partition has it open, if one has. Raises ``DamagedError``."""
-    found = _files.get((root, name))
-    if found is None:
-        found = _files[root, name] = File(root, name)
-    return found
+    file = _files.get((root, name))
+    if file is None:
+        file = _files[root, name] = File(root, name)
+    return file
 
 
 class Opened:
@@ -119,8 +119,8 @@ class Opened:
         """The frames and meta of a file."""
         if name not in self._files:
             self._files[name] = file_of(self._root, name)
-        found = self._files[name]
-        return found.frames, found.meta
+        file = self._files[name]
+        return file.frames, file.meta
 
     def keep(self, names: Collection[str]) -> None:
         """Closes all others."""
@@ -140,10 +140,10 @@ def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
     unused = [k for k, (last, _) in known if k[0] == root and last < epoch - UNUSED]
     for other in unused + [k for k, _ in known[: max(len(known) - MOST_OPEN, 0)]]:
         _opened.pop(other, None)
-    _, found = _opened.pop(key, (0, None))
-    found = Opened(root) if found is None else found
-    _opened[key] = epoch, found  # the last ones were used last
-    return found
+    _, opened = _opened.pop(key, (0, None))
+    opened = Opened(root) if opened is None else opened
+    _opened[key] = epoch, opened  # the last ones were used last
+    return opened
 
 
 def _map_copy(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
@@ -169,8 +169,8 @@ def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else "it is no file"
         raise unreadable(path, why) from error
-    found = unpack_checked(data, f"{path} (its copy {copy}, to be deleted)" if copy else path)
+    frames = unpack_checked(data, f"{path} (its copy {copy}, to be deleted)" if copy else path)
     suffix = name.rpartition("-")[2]
     if len(suffix) == 2 * SUFFIX and suffix[SUFFIX:] != mark(data[:MARKED].tobytes()):
         raise unreadable(path, OTHER)
-    return found
+    return frames

@@ -133,12 +133,12 @@ def verify(root: Path, tell: Tell = lambda size: None) -> Report:
 
 def _verify(root: Path, facts: Facts, tell: Tell, *, running: bool) -> Report:
     items = list(_items(root, facts))
-    found = [_look(root, item, tell) for item in items]
-    if running and any(f.wrong for f in found):
+    findings = [_look(root, item, tell) for item in items]
+    if running and any(f.wrong for f in findings):
         still = set(_items(root, facts))
-        found = [f for f in found if not f.wrong or f.item in still]
-    epochs = [int(f.item.name.rsplit("/", 1)[1]) for f in found if f.item.kind == "manifest"]
-    return Report(max(epochs, default=0), tuple(found), running)
+        findings = [f for f in findings if not f.wrong or f.item in still]
+    epochs = [int(f.item.name.rsplit("/", 1)[1]) for f in findings if f.item.kind == "manifest"]
+    return Report(max(epochs, default=0), tuple(findings), running)
 
 
 def _items(root: Path, facts: Facts) -> Iterator[Item]:
@@ -150,16 +150,16 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
         yield from (Item(kind, f"{path.relative_to(root)}") for path in sorted(there))
     if (root / INDEX).exists() or _names_index(root):
         yield Item("index", INDEX)
-    found: dict[Item, None] = {}
+    items: dict[Item, None] = {}
     with suppress(CheckpointError):  # told where the file is looked at
         manifest = newest_manifest(root)
-        found |= dict.fromkeys(named(root, facts, manifest) if manifest else ())
-    found |= dict.fromkeys(_of_intention(root, facts))
-    found |= dict.fromkeys(_of_before(root, facts))
+        items |= dict.fromkeys(named(root, facts, manifest) if manifest else ())
+    items |= dict.fromkeys(_of_intention(root, facts))
+    items |= dict.fromkeys(_of_before(root, facts))
     with suppress(CheckpointError):
         kept = (name for entry in kept_entries(root) for name in entry.segments)
-        found |= dict.fromkeys(Item("results", name) for name in kept)
-    yield from found
+        items |= dict.fromkeys(Item("results", name) for name in kept)
+    yield from items
 
 
 def _names_index(root: Path) -> bool:

@@ -126,8 +126,8 @@ def cores(master: str) -> int:
     """
     if master.startswith("local[") and master[6:-1].isdigit():
         return int(master[6:-1])
-    if (found := _LOCAL_CLUSTER.fullmatch(master)) is not None:
-        return int(found[1]) * int(found[2])
+    if (match := _LOCAL_CLUSTER.fullmatch(master)) is not None:
+        return int(match[1]) * int(match[2])
     return os.cpu_count() or 1
 
 
@@ -137,5 +137,5 @@ def executors(master: str) -> int:
     >>> executors("local-cluster[4,2,1024]"), executors("spark://host:7077")
     (4, 0)
     """
-    found = _LOCAL_CLUSTER.fullmatch(master)
-    return int(found[1]) if found is not None else 0
+    match = _LOCAL_CLUSTER.fullmatch(master)
+    return int(match[1]) if match is not None else 0

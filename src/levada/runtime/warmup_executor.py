@@ -117,8 +117,8 @@ def is_starting(executor: Executor) -> bool:
 
 def homes_of(executor: Executor) -> ExecutorAffinity | None:
     """The homes of partitions; None: there is no cluster, or not yet."""
-    found = executor.now if isinstance(executor, WarmupExecutor) else executor
-    homes: ExecutorAffinity | None = getattr(found, "homes", None)
+    current = executor.now if isinstance(executor, WarmupExecutor) else executor
+    homes: ExecutorAffinity | None = getattr(current, "homes", None)
     return homes
 
 
@@ -126,8 +126,8 @@ def missed_by(executor: Executor) -> tuple[int, int]:
     """How many jobs since this was asked last have not found a file, and how many of the next ones
     go by value for that.
     """
-    found = executor.now if isinstance(executor, WarmupExecutor) else executor
-    tell: Callable[[], tuple[int, int]] = getattr(found, "missed", lambda: (0, 0))
+    current = executor.now if isinstance(executor, WarmupExecutor) else executor
+    tell: Callable[[], tuple[int, int]] = getattr(current, "missed", lambda: (0, 0))
     return tell()
 
 
@@ -139,8 +139,8 @@ def cores_of(executor: Executor) -> int:
 
 def jvm_seconds(executor: Executor) -> float | None:
     """The CPU time of Spark's JVM so far, s; None: there is none, or it is on other machines."""
-    found = executor.now if isinstance(executor, WarmupExecutor) else executor
-    seconds: Callable[[], float | None] = getattr(found, "jvm_seconds", lambda: None)
+    current = executor.now if isinstance(executor, WarmupExecutor) else executor
+    seconds: Callable[[], float | None] = getattr(current, "jvm_seconds", lambda: None)
     return seconds()
 
 

@@ -136,11 +136,11 @@ class Leadership:
         if not self._of_last:
             return None
         try:
-            found = read_commit(self._root, self._of_last)
+            commit = read_commit(self._root, self._of_last)
         except CheckpointError as error:
             raise self.overtaken() or error from error
-        assert isinstance(found, Manifest), "a takeover names a manifest"
-        return found
+        assert isinstance(commit, Manifest), "a takeover names a manifest"
+        return commit
 
     def commit(self, manifest: Manifest, needed: Needed = frozenset) -> None:
         """The commit of an epoch, to which the files that are ``needed`` belong. Raises
@@ -236,8 +236,8 @@ def last_takeover(root: Path) -> Takeover | None:
     """The last takeover; None if no driver has begun, or it cannot be read."""
     for number in sorted(_numbers(root), reverse=True):
         with suppress(CheckpointError):
-            if isinstance(found := read_commit(root, number), Takeover):
-                return found
+            if isinstance(commit := read_commit(root, number), Takeover):
+                return commit
     return None
 
 

@@ -131,13 +131,13 @@ def write_pulse(root: Path, pulse: Heartbeat) -> None:
 
 def waiting(root: Path) -> dict[Path, Waiting]:
     """Those that have given a sign, by their files."""
-    found = {}
+    standbys = {}
     with suppress(OSError):
         for path in sorted((root / FOLDER).iterdir()):
             who = _decoded(read(path), Waiting)
             if who is not None and not path.name.startswith("."):
-                found[path] = who
-    return found
+                standbys[path] = who
+    return standbys
 
 
 def put(path: Path, data: bytes) -> None:
@@ -161,11 +161,11 @@ def read(path: Path) -> bytes:
 
 
 def _decoded(data: bytes, kind: type[T]) -> T | None:
-    found = unseal(data)
-    if found is None:
+    content = unseal(data)
+    if content is None:
         return None
     with suppress(msgspec.MsgspecError):
-        return msgspec.json.decode(found, type=kind)
+        return msgspec.json.decode(content, type=kind)
     return None
 
 

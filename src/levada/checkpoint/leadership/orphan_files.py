@@ -32,17 +32,17 @@ def leavings(
     ``named``: the files that it and the one before name (``checkpoint``).
     """
     kept = named | _letters(last) | _letters(before)
-    found = [path for path in _made(root) if f"{path.parent.name}/{path.name}" not in kept]
+    orphans = [path for path in _made(root) if f"{path.parent.name}/{path.name}" not in kept]
     for folder in _WRITTEN:
         with suppress(OSError):
-            found += [p for p in (root / folder).iterdir() if HIDDEN.fullmatch(p.name)]
+            orphans += [p for p in (root / folder).iterdir() if HIDDEN.fullmatch(p.name)]
     ahead = _ahead(root)
     known = [m.positions for m in (last, before, ahead) if m is not None]
     logs = {name for positions in known for name in logs_of(positions)}
     with suppress(OSError):
         there = (root / "positions").glob("*.*")
-        found += [p for p in there if p.name[0] != "." and f"positions/{p.name}" not in logs]
-    return found
+        orphans += [p for p in there if p.name[0] != "." and f"positions/{p.name}" not in logs]
+    return orphans
 
 
 def orphans(root: Path, last: Manifest, named: Set[str]) -> list[Path]:

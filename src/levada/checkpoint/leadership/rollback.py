@@ -78,8 +78,8 @@ def offer(root: Path) -> str:
     with suppress(LevadaError, OSError, ValueError):
         if there := kept_at(root):
             return f"Start again with --checkpoint {there}: it is brought from there anew."
-        found = newest(root)  # going back is a commit behind it
-        check_newest(root, 0 if found is None else found[1].epoch)
+        newest_commit = newest(root)  # going back is a commit behind it
+        check_newest(root, 0 if newest_commit is None else newest_commit[1].epoch)
         last = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
         before, intention = _before(root, read_manifest(root / "manifests" / str(last)))
         _check(root, before, intention)
@@ -119,7 +119,11 @@ def _before(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
 
 def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:
     """An intention with the hashes of what tasks have read of its references."""
-    read = {(stream, m.name, m.start): m.digest for stream, own in last.pieces.items() for m in own}
+    read = {
+        (stream, m.name, m.start): m.digest
+        for stream, measured in last.pieces.items()
+        for m in measured
+    }
     references = list[AnyReference]()
     for r in intention.references:
         if isinstance(r, FileSplit) and (digest := read.get((r.stream, r.name, r.start))):

@@ -122,9 +122,9 @@ class Mirror:
     def sweep(self) -> None:
         """Deletes what attempts have left that did not come to an end."""
         named = {_name(self._at), *self._packs.objects()}
-        found = [*self._objects.names(DATA), *self._objects.names(COMMITS)]
+        names = [*self._objects.names(DATA), *self._objects.names(COMMITS)]
         if self._newest_number() == self._at:
-            self._objects.delete([name for name in found if name not in named])
+            self._objects.delete([name for name in names if name not in named])
 
     def _newest_number(self) -> int:
         names = self._objects.names(COMMITS)

@@ -62,8 +62,8 @@ class HostCopies:
             os.unlink(self._copy_of(os.path.join(root, name)))
 
     def _copy_of(self, path: str) -> str:
-        own = blake2b(os.path.abspath(path).encode(), digest_size=16).hexdigest()
-        return os.path.join(self.folder, own)
+        digest = blake2b(os.path.abspath(path).encode(), digest_size=16).hexdigest()
+        return os.path.join(self.folder, digest)
 
     def _made(self, path: str, copy: str) -> bool:
         beside = f"{copy}.{secrets.token_hex(4)}"
@@ -94,13 +94,13 @@ class HostCopies:
             self._added += size
             return
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = []
+        copies = []
         for entry in os.scandir(self.folder):
             with suppress(OSError):  # another process has deleted it
-                told = entry.stat()
-                found.append((told.st_mtime_ns, told.st_size, entry.path))
-        over = sum(one[1] for one in found) + size - self.most
-        for _, freed, path in sorted(found):
+                stat = entry.stat()
+                copies.append((stat.st_mtime_ns, stat.st_size, entry.path))
+        over = sum(one[1] for one in copies) + size - self.most
+        for _, freed, path in sorted(copies):
             if over <= 0:
                 break
             with suppress(OSError):

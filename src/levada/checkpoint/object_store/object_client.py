@@ -116,8 +116,8 @@ class Objects:
 
     def get(self, name: str) -> bytes:
         """All of an object. Raises ``AbsentError``."""
-        found = self._tried(lambda: self._do.get(self._store, name).bytes(), "read", name)
-        return bytes(found)
+        content = self._tried(lambda: self._do.get(self._store, name).bytes(), "read", name)
+        return bytes(content)
 
     def part(self, name: str, start: int, end: int) -> bytes:
         """Bytes of an object, fewer if it is shorter. Raises ``AbsentError``, and ``DamagedError``
@@ -130,8 +130,8 @@ class Objects:
         """The names of the objects in a folder, in order, from behind one on."""
 
         def listed() -> list[str]:
-            found = self._do.list(self._store, folder, offset=after or None, chunk_size=1000)
-            return sorted(meta["path"] for chunk in found for meta in chunk)
+            chunks = self._do.list(self._store, folder, offset=after or None, chunk_size=1000)
+            return sorted(meta["path"] for chunk in chunks for meta in chunk)
 
         return self._tried(listed, "listed")
 
@@ -219,17 +219,17 @@ def _asks_again(text: str) -> bool:
     >>> [_asks_again(t) for t in ("connection reset", "with status 503", "with status 400")]
     [True, True, False]
     """
-    if found := _CODE.search(text):
-        return found[1] in _LATER_CODES
-    if found := _STATUS.search(text):
-        status = int((found[1] or found[2])[:3])
+    if match := _CODE.search(text):
+        return match[1] in _LATER_CODES
+    if match := _STATUS.search(text):
+        status = int((match[1] or match[2])[:3])
         return status >= 500 or status in _LATER
     return True
 
 
 def _reason(text: str) -> str:
-    if found := _CODE.search(text):
-        return f"the object store says {found[1]}"
-    if found := _STATUS.search(text):
-        return f"the object store answers with status {found[1] or found[2]}"
+    if match := _CODE.search(text):
+        return f"the object store says {match[1]}"
+    if match := _STATUS.search(text):
+        return f"the object store answers with status {match[1] or match[2]}"
     return "the object store does not answer"

@@ -205,5 +205,5 @@ def digest_of(path: Path) -> str:
 
 
 def _sign(path: Path) -> Sign:
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -40,12 +40,12 @@ class Address:
         """The address that a text is; None: it is a folder's path. Raises ``UsageError`` for what
         is neither.
         """
-        found = _SCHEME.match(text)
-        if found is None or found[1] == "file":
+        match = _SCHEME.match(text)
+        if match is None or match[1] == "file":
             return None
-        if found[1] != "s3":
+        if match[1] != "s3":
             raise UsageError(
-                f"A checkpoint is a folder or s3://BUCKET/PREFIX, and not {found[1]}://.", hint=HINT
+                f"A checkpoint is a folder or s3://BUCKET/PREFIX, and not {match[1]}://.", hint=HINT
             )
         # s3:/ is what is left of s3:// in a path
         bucket, _, prefix = text[len("s3:") :].lstrip("/").partition("/")
@@ -68,11 +68,11 @@ class Address:
         >>> Address("b", "a/one").folder({"LEVADA_CHECKPOINTS": "/work"}).parent.as_posix()
         '/work'
         """
-        given = os.environ if environ is None else environ
-        below = given.get("LEVADA_CHECKPOINTS", "")
-        named = f"{self} {given.get('AWS_ENDPOINT_URL', '')}".encode()
+        environment = os.environ if environ is None else environ
+        below = environment.get("LEVADA_CHECKPOINTS", "")
+        named = f"{self} {environment.get('AWS_ENDPOINT_URL', '')}".encode()
         name = f"{self.prefix.rpartition('/')[2]}-{hashlib.sha256(named).hexdigest()[:12]}"
-        return (Path(below) if below else cache_folder(given) / "checkpoints") / name
+        return (Path(below) if below else cache_folder(environment) / "checkpoints") / name
 
 
 def folder_of(checkpoint: str | os.PathLike[str]) -> Path:

@@ -163,9 +163,9 @@ class Admission:
         self.rows = max(min(fits, self.most, far), least)
         whole = min(w.fixed + w.each * self.rows for w in ways if w.most >= self.rows)
         self._expected = max(whole, self.interval) + whole + ASKED
-        if not (told := self._told()).keeps and not self._said:
+        if not (delay_status := self._told()).keeps and not self._said:
             self._said = True
-            warnings.warn(sentence(told), stacklevel=2)
+            warnings.warn(sentence(delay_status), stacklevel=2)
 
     @property
     def told(self) -> Delayed | None:
@@ -176,7 +176,7 @@ class Admission:
         return Delayed(self.delay, self.rows, self._expected, self.keeps or self._seen < SURE)
 
 
-def sentence(told: Delayed) -> str:
+def sentence(status: Delayed) -> str:
     """How a delay is kept.
 
     >>> print(sentence(Delayed(250, 80_000, 240.0)))
@@ -184,10 +184,10 @@ def sentence(told: Delayed) -> str:
     >>> print(sentence(Delayed(30, 1_000, 64.0, False)))  # doctest: +ELLIPSIS
     Results are to come within 30 ms, and no epoch is that short: ... of up to 1,000 ... 64 ms.
     """
-    rows, ms = f"{told.rows:,} elements", f"{told.expected:,.0f} ms"
-    head = f"Results are to come within {told.delay:,} ms"
-    if not told.keeps:
+    rows, ms = f"{status.rows:,} elements", f"{status.expected:,.0f} ms"
+    head = f"Results are to come within {status.delay:,} ms"
+    if not status.keeps:
         return f"{head}, and no epoch is that short: with epochs of up to {rows} they take {ms}."
-    if not told.expected:
+    if not status.expected:
         return f"{head}: epochs have up to {rows} until it is known what these take."
     return f"{head}: epochs have up to {rows}, which wait up to {ms}."

@@ -32,15 +32,15 @@ def charges_of(
     """The charges of operators after an epoch. Cost: linear in the operators with rows in it,
     and at most ``MOST`` others.
     """
-    found = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
-    for told in done:
-        for name, seconds in told.nodes.items():
-            before, rows = found.get(int(name), (0.0, 0))
-            found[int(name)] = round(before + seconds, 6), rows + told.rows.get(name, 0)
-    if len(found) > MOST:
-        most = sorted(found, key=lambda node: -found[node][0])[:MOST]
-        found = {node: found[node] for node in most}
-    return found
+    charges = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
+    for outcome in done:
+        for name, seconds in outcome.nodes.items():
+            before, rows = charges.get(int(name), (0.0, 0))
+            charges[int(name)] = round(before + seconds, 6), rows + outcome.rows.get(name, 0)
+    if len(charges) > MOST:
+        most = sorted(charges, key=lambda node: -charges[node][0])[:MOST]
+        charges = {node: charges[node] for node in most}
+    return charges
 
 
 def flows_of(
@@ -54,27 +54,29 @@ def flows_of(
     elements = max(next(read) - next(read), 0)
     if not elements and last.plan == plan.version:
         return before
-    told: dict[str, int] = {}
+    new_rows: dict[str, int] = {}
     for task in done:
         for at, rows in task.flows.items():
-            told[at] = told.get(at, 0) + rows
-    found: dict[str, list[int]] = {}
-    for at in _members(before, told, plan):
+            new_rows[at] = new_rows.get(at, 0) + rows
+    flows: dict[str, list[int]] = {}
+    for at in _members(before, new_rows, plan):
         rows, seen = before.get(at, (0, 0))
-        rows, seen = rows + told.get(at, 0), seen + elements
-        found[at] = [rows >> 1, seen >> 1] if seen > LONG else [rows, seen]
-    if len(found) > MOST:
-        most = sorted(found, key=lambda at: -found[at][0])[:MOST]
-        found = {at: found[at] for at in most}
-    return found
+        rows, seen = rows + new_rows.get(at, 0), seen + elements
+        flows[at] = [rows >> 1, seen >> 1] if seen > LONG else [rows, seen]
+    if len(flows) > MOST:
+        most = sorted(flows, key=lambda at: -flows[at][0])[:MOST]
+        flows = {at: flows[at] for at in most}
+    return flows
 
 
-def _members(before: Mapping[str, list[int]], told: Mapping[str, int], plan: Plan) -> Sequence[str]:
+def _members(
+    before: Mapping[str, list[int]], new_rows: Mapping[str, int], plan: Plan
+) -> Sequence[str]:
     """The members that are told: all, if these are few; else those that have had rows."""
     nodes = [plan.nodes[n] for n in sorted(Joining.of(plan).nodes)]
     if sum(len(node.members) for node in nodes) <= MOST:
         return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]
-    return [at for at in dict.fromkeys([*before, *told]) if _is_there(at, plan)]
+    return [at for at in dict.fromkeys([*before, *new_rows]) if _is_there(at, plan)]
 
 
 def _is_there(at: str, plan: Plan) -> bool:

@@ -1,6 +1,6 @@
-"""What the work of an epoch costs, by what its operators have cost: a line a + b rows for each
-operator, and for what a stage does around them, as a profile has them (``cli/app/profile``; Zhang
-et al., SIGMOD 2019, section 3.1), but of the epochs that run.
+"""What the work of an epoch costs, by what its operators have cost: a line a + b rows for
+each operator, and for what a stage does around them, as a profile has them (``cli/app/profile``;
+Zhang et al., SIGMOD 2019, section 3.1), but of the epochs that run.
 
 Each call of a stage is a point of the line of each operator in it: epochs differ in size, and
 partitions in their share, so fixed costs show. Rows of an operator follow from the elements of an
@@ -75,16 +75,16 @@ class OperatorCosts:
     def learn(self, elements: int, done: Sequence[TaskOutcome]) -> None:
         """What the tasks of an epoch of so many elements have told."""
         points: dict[tuple[str, int], list[tuple[float, float]]] = {}
-        readers = [told for told in done if told.stage == 0]
-        for told in readers:
-            points.setdefault((READING, 0), []).append((elements / len(readers), told.cpu * MS))
-        for told in done:
-            if told.stage:
-                for name, rows, ms in _parts(told):
-                    points.setdefault((name, told.stage), []).append((rows, ms))
+        readers = [outcome for outcome in done if outcome.stage == 0]
+        for outcome in readers:
+            points.setdefault((READING, 0), []).append((elements / len(readers), outcome.cpu * MS))
+        for outcome in done:
+            if outcome.stage:
+                for name, rows, ms in _parts(outcome):
+                    points.setdefault((name, outcome.stage), []).append((rows, ms))
         self.parts = {name: p for name, p in self.parts.items() if (name, p.stage) in points}
-        for (name, stage), own in points.items():
-            self.parts.setdefault(name, Part(stage)).learn(own, elements)
+        for (name, stage), part_points in points.items():
+            self.parts.setdefault(name, Part(stage)).learn(part_points, elements)
 
     def load(self, elements: int) -> Load | None:
         """An epoch of so many elements; None as long as nothing is known."""
@@ -96,7 +96,7 @@ class OperatorCosts:
         (reading,) = stages.pop(0)
         return Load(
             reading.predicted(elements, 1),
-            tuple(_stage(own, elements) for _, own in sorted(stages.items())),
+            tuple(_stage(stage_parts, elements) for _, stage_parts in sorted(stages.items())),
         )
 
 
@@ -105,19 +105,19 @@ def measured(done: Sequence[TaskOutcome], cores: int, readers: int) -> tuple[flo
     task, and spread over so many cores and tasks that read.
     """
     stages: dict[int, list[float]] = {}
-    for told in done:
-        stages.setdefault(told.stage, []).append(told.cpu * MS)
+    for outcome in done:
+        stages.setdefault(outcome.stage, []).append(outcome.cpu * MS)
     reading = stages.pop(0, [0.0])
-    spread = sum(max(*own, sum(own) / cores) for own in stages.values())
+    spread = sum(max(*task_times, sum(task_times) / cores) for task_times in stages.values())
     alone = sum(reading) + sum(map(sum, stages.values()))
     return alone, sum(reading) / max(min(readers, cores), 1) + spread
 
 
-def _parts(told: TaskOutcome) -> list[tuple[str, float, float]]:
+def _parts(outcome: TaskOutcome) -> list[tuple[str, float, float]]:
     """The operators of a call with their rows and ms, and what is around them."""
-    nodes = [(name, told.rows.get(name, 0), s * MS) for name, s in told.nodes.items()]
-    rest = max(told.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
-    return [*nodes, (around(told.stage), sum(rows for _, rows, _ in nodes), rest)]
+    nodes = [(name, outcome.rows.get(name, 0), s * MS) for name, s in outcome.nodes.items()]
+    rest = max(outcome.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
+    return [*nodes, (around(outcome.stage), sum(rows for _, rows, _ in nodes), rest)]
 
 
 def _stage(parts: Sequence[Part], elements: int) -> StageLoad:
@@ -134,10 +134,10 @@ def told(work: OperatorCosts, elements: int, partitions: int) -> Mapping[str, li
     """Of each part: a (ms), b (ns a row), rows for each element, ms that are predicted for an epoch
     of so many elements, ms that were measured in the last one.
     """
-    found = {}
+    costs = {}
     for name, part in work.parts.items():
         a, b = part.line.near()
         calls = partitions if part.stage else 1
         guess = part.predicted(elements, calls)
-        found[name] = [a, b * 1e6, part.per_element, guess, part.measured]
-    return found
+        costs[name] = [a, b * 1e6, part.per_element, guess, part.measured]
+    return costs

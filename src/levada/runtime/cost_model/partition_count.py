@@ -83,8 +83,8 @@ class PartitionCountPolicy:
             return self.balancing.deal(epoch, table)
         if self.by not in (MODEL, CORES):
             return None
-        if (found := self._following.deal(epoch, table)) is not None or self.by == CORES:
-            return found
+        if (table_for_cores := self._following.deal(epoch, table)) is not None or self.by == CORES:
+            return table_for_cores
         parts = self._wanted(epoch, table.partitions)
         if parts is None:
             return None
@@ -93,12 +93,12 @@ class PartitionCountPolicy:
     def _wanted(self, epoch: int, now: int) -> tuple[int, str] | None:
         """The number of partitions that the model wants from an epoch on, and why; it is taken."""
         most = self.most
-        found = self._model.wanted(epoch, now, most) if most else None
-        if found is None:
+        resized = self._model.wanted(epoch, now, most) if most else None
+        if resized is None:
             return None
-        self._model.changes(found)
-        self.news = found
-        return found.partitions, found.why
+        self._model.changes(resized)
+        self.news = resized
+        return resized.partitions, resized.why
 
     def look(self) -> None:
         """Where jobs would run now, and on how many cores; whether the next epoch is a sample."""

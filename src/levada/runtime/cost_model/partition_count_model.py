@@ -62,8 +62,8 @@ class _Trial:
 
 def _line(lines: Sequence[LinearCost], elements: int) -> float:
     """What an epoch of so many elements takes by the fastest way that it may go."""
-    found = min((w.fixed + w.each * elements for w in lines if w.most >= elements), default=0.0)
-    return max(found, LEAST)
+    duration = min((w.fixed + w.each * elements for w in lines if w.most >= elements), default=0.0)
+    return max(duration, LEAST)
 
 
 @dataclass(slots=True)
@@ -138,16 +138,16 @@ class PartitionCountModel:
         """The best number of those that do not rest, if it is better by enough; else the present
         one. ``most``: partitions that there may be (0: any).
         """
-        own = self.means.get(self._now)
+        current_mean = self.means.get(self._now)
         open_ = [
             n
             for n in self.means
             if (n <= most or not most) and self._rests.get(n, (0, 0))[0] <= self._epochs
         ]
-        if own is None or not open_:
+        if current_mean is None or not open_:
             return self._now
         best = min(open_, key=lambda n: (self.means[n].mean, n))
-        enough = own.mean - self.means[best].mean >= max(GAIN * own.mean, LEAST)
+        enough = current_mean.mean - self.means[best].mean >= max(GAIN * current_mean.mean, LEAST)
         return best if enough else self._now
 
     def wanted(self, epoch: int, now: int, most: int) -> Resized | None:
@@ -185,7 +185,7 @@ def followed(
     >>> [d.seen for d in followed([one], None, Resized(7, 4, 2, 20.0, 15.0, "why", 16.0))]
     [16.0]
     """
-    found = [judged if judged and d.epoch == judged.epoch else d for d in before]
-    if news is not None and news.epoch not in {d.epoch for d in found}:
-        found.append(news)
-    return found[-MOST_DECIDED:]
+    decisions = [judged if judged and d.epoch == judged.epoch else d for d in before]
+    if news is not None and news.epoch not in {d.epoch for d in decisions}:
+        decisions.append(news)
+    return decisions[-MOST_DECIDED:]

@@ -87,10 +87,10 @@ class PlanMigrations:
         for name in done:
             anew, begun = is_reordering(topology, name), self._begun.pop(name, None)
             finish(topology, name)
-            told = "gone over to its new order" if anew else "become one with an equal"
+            outcome = "gone over to its new order" if anew else "become one with an equal"
             if begun is not None and not anew:
-                told = "gone over to what others keep"
-            topology.journal.record(topology.version + 1, f"{name} has {told}")
+                outcome = "gone over to what others keep"
+            topology.journal.record(topology.version + 1, f"{name} has {outcome}")
             if begun is None and not anew:
                 continue
             topology.orders.forget(name)
@@ -121,9 +121,9 @@ class PlanMigrations:
         known: dict[str, Query] = {}
 
         def why(name: str) -> str:
-            if (found := asked(name)) is None:
+            if (asked_query := asked(name)) is None:
                 return ROW
-            known[name], empty_reports = found
+            known[name], empty_reports = asked_query
             return why_not(known[name], empty_reports=empty_reports)
 
         begun = [
@@ -139,14 +139,14 @@ class PlanMigrations:
         known: Mapping[str, Query],
     ) -> list[str]:  # fmt: skip
         """The queries that begin to go over to what is kept of their joins by now."""
-        late, found = topology.sides.late, list[str]()
+        late, names = topology.sides.late, list[str]()
         for name in list(late)[:AT_ONCE]:
-            own = topology.queries[name]
+            query_plan = topology.queries[name]
             if len(topology.switches) >= MOST:
                 break
-            if own.since > topology.version or name in topology.switches:
+            if query_plan.since > topology.version or name in topology.switches:
                 continue  # at another look
-            stays = why(name) or len(own.manner.formers) >= MOST_OF_A_QUERY
+            stays = why(name) or len(query_plan.manner.formers) >= MOST_OF_A_QUERY
             start = MIN if stays else start_of(known[name], last, topology)
             if start <= MIN and not stays:
                 continue  # at another look: nothing has been said yet
@@ -154,36 +154,36 @@ class PlanMigrations:
             begun = None if stays else begin_anew(topology, name, known[name], start)
             if begun is not None:
                 self._begun[name] = begun
-                told = f"{name} begins to go over to what others keep of its joins"
-                topology.journal.record(topology.version + 1, told)
-                found.append(name)
-        return found
+                message = f"{name} begins to go over to what others keep of its joins"
+                topology.journal.record(topology.version + 1, message)
+                names.append(name)
+        return names
 
     def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
         """The queries that begin to go over to what equal ones have."""
-        found = []
+        names = []
         for name, first in self.converging.find_pairs(topology, why, MOST - len(topology.switches)):
-            own = topology.queries[name]
-            if own.start > MIN and len(own.manner.formers) < MOST_OF_A_QUERY:
+            query_plan = topology.queries[name]
+            if query_plan.start > MIN and len(query_plan.manner.formers) < MOST_OF_A_QUERY:
                 converge(topology, name, first)
-                told = f"{name} begins to become one with {first}, which is equal"
-                topology.journal.record(topology.version + 1, told)
-                found.append(name)
-        return found
+                message = f"{name} begins to become one with {first}, which is equal"
+                topology.journal.record(topology.version + 1, message)
+                names.append(name)
+        return names
 
     def _look_up(self, topology: Topology, asked: Asked) -> None:
         """What some queries of a run before join."""
         names, self._before = self._before[:FEW], self._before[FEW:]
         for name in names:
             there = name in topology.queries and name not in topology.orders.standing
-            if there and (found := asked(name)) is not None:
-                recover_conjunctions(topology, name, found[0], empty_reports=found[1])
+            if there and (asked_query := asked(name)) is not None:
+                recover_conjunctions(topology, name, asked_query[0], empty_reports=asked_query[1])
 
     def _begin(
         self, topology: Topology, last: Manifest, one: ReorderProposal, query: Query
     ) -> bool:
-        own, start = topology.queries[one.name], start_of(query, last, topology)
-        full = len(topology.switches) >= MOST or len(own.manner.formers) >= MOST_OF_A_QUERY
+        query_plan, start = topology.queries[one.name], start_of(query, last, topology)
+        full = len(topology.switches) >= MOST or len(query_plan.manner.formers) >= MOST_OF_A_QUERY
         if start <= MIN or full or one.name in topology.switches:
             return False
         begun = begin(topology, one.name, query, start, one.units)
@@ -191,12 +191,12 @@ class PlanMigrations:
         if begun is None:
             return False
         self._begun[one.name] = begun
-        told = f"{one.name} begins to go over to {one.order}"
+        message = f"{one.name} begins to go over to {one.order}"
         if one.current_cost:
-            told += (
+            message += (
                 f", which adds {one.cost:,.0f} ns an element in place of {one.current_cost:,.0f}"
             )
-        topology.journal.record(topology.version + 1, told)
+        topology.journal.record(topology.version + 1, message)
         return True
 
 

@@ -31,5 +31,5 @@ def feed_measurements(
 
 def _solutions(topology: Topology, last: Manifest, name: str) -> int | None:
     """Those that a query has had of late; None: none."""
-    found = last.totals.of_query(topology.queries.get(name))
-    return None if found is None else found[0]
+    totals = last.totals.of_query(topology.queries.get(name))
+    return None if totals is None else totals[0]

@@ -22,35 +22,35 @@ def of_late(
     before: Mapping[str, Sequence[int]], done: Sequence[TaskOutcome], plan: Plan
 ) -> dict[str, list[int]]:
     """The counts after an epoch, of the joins that there are."""
-    found = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
+    join_counts = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
     for task in done:
         for at, counts in task.met.items():
-            own = found.setdefault(at, [0] * len(counts))
-            found[at] = [a + b for a, b in zip(own, counts, strict=True)]
-    for at, counts in found.items():
+            counts_before = join_counts.setdefault(at, [0] * len(counts))
+            join_counts[at] = [a + b for a, b in zip(counts_before, counts, strict=True)]
+    for at, counts in join_counts.items():
         if counts[MADE] > LONG:
-            found[at] = [count >> 1 for count in counts]
-    if len(found) > MOST:
-        most = sorted(found, key=lambda at: -found[at][MADE])[:MOST]
-        found = {at: found[at] for at in most}
-    return found
+            join_counts[at] = [count >> 1 for count in counts]
+    if len(join_counts) > MOST:
+        most = sorted(join_counts, key=lambda at: -join_counts[at][MADE])[:MOST]
+        join_counts = {at: join_counts[at] for at in most}
+    return join_counts
 
 
 def forms_of(last: Manifest, done: Sequence[TaskOutcome], plan: Plan) -> dict[str, list[int]]:
     """What tasks tell of joins whose form is chosen, added up; of those that had nothing to do what
     was told last. How often forms have changed is counted on.
     """
-    found: dict[str, list[int]] = {}
+    forms: dict[str, list[int]] = {}
     for task in done:
-        for node, told in task.forms.items():
-            own = found.setdefault(node, [0] * len(told))
-            found[node] = [a + b for a, b in zip(own, told, strict=True)]
+        for node, task_counts in task.forms.items():
+            counts = forms.setdefault(node, [0] * len(task_counts))
+            forms[node] = [a + b for a, b in zip(counts, task_counts, strict=True)]
     for node, before in last.forms.items():
-        if node in found:
-            found[node][CHANGED] += before[CHANGED]
+        if node in forms:
+            forms[node][CHANGED] += before[CHANGED]
         elif int(node) in plan.nodes:
-            found[node] = before
-    return found
+            forms[node] = before
+    return forms
 
 
 def _is_there(at: str, plan: Plan) -> bool:

@@ -18,8 +18,13 @@ def numbers(most: int, *more: int) -> list[int]:
     ([1, 2, 3, 4, 6, 8, 12, 16, 20], [1, 2, 3], [4])
     """
     halves = range(max(most, 0).bit_length())
-    found = {*more, *(2**k for k in halves), *(3 * 2**k for k in halves), *([most] * (most > 0))}
-    return sorted(n for n in found if n <= most or n in more)
+    candidates = {
+        *more,
+        *(2**k for k in halves),
+        *(3 * 2**k for k in halves),
+        *([most] * (most > 0)),
+    }
+    return sorted(n for n in candidates if n <= most or n in more)
 
 
 @dataclass(slots=True)

@@ -103,11 +103,14 @@ def _parts(
     """
     for i in range(parts):
         first, stop = (len(segments) * at // parts for at in (i, i + 1))
-        own, before = tuple(segments[first:stop]), tuple(segments[:first]) if numbered else ()
+        part_segments, before = (
+            tuple(segments[first:stop]),
+            tuple(segments[:first]) if numbered else (),
+        )
         yield msgspec.structs.replace(
             whole,
-            segments=own,
-            size=sum(map(size_of, own)),
+            segments=part_segments,
+            size=sum(map(size_of, part_segments)),
             elements=whole.elements * (i + 1) // parts - whole.elements * i // parts,
             parts=parts,
             before=before,
@@ -142,7 +145,7 @@ def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
 
     What a query of the same name reported before it came is not its own.
     """
-    found = {
+    reports = {
         n: t
         for n, t in last.latest.items()
         if n in plan.queries and plan.queries[n].since <= last.plan
@@ -152,7 +155,7 @@ def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
         for n, c in (counts.by_name(plan) if Form.CONSTRUCT in plan.forms else {}).items()
         if plan.queries[n].form is Form.CONSTRUCT
     )
-    return found | {n: max(t, found.get(n, MIN)) for n, t in made}
+    return reports | {n: max(t, reports.get(n, MIN)) for n, t in made}
 
 
 def shared_streams(plan: Plan) -> list[list[int]]:

@@ -159,11 +159,13 @@ class EpochRunner:
         due = news or self._is_due(wall, flush=flush)
         if not (due or silence or plan.made or self.sourcing.beats):
             return None
-        given, finished = self.sourcing.states(
+        states_by_name, finished = self.sourcing.states(
             references, after, last.streams, ended, frozenset() if flush else silence
         )
         states = [
-            given[name] if name in given else derived_streams.state(name, plan, last)
+            states_by_name[name]
+            if name in states_by_name
+            else derived_streams.state(name, plan, last)
             for name in plan.streams
         ]
         unread = derived_streams.unread(plan)
@@ -443,7 +445,7 @@ class EpochRunner:
         plan = self.planned(intention.plan)
         last = carry_over(self.last, plan.streams)
         controls, done = decode_outcomes(outcomes, intention.references, plan)
-        self._passing += [name for told in done if not told.stage for name in told.gone]
+        self._passing += [name for outcome in done if not outcome.stage for name in outcome.gone]
         counts = epoch_totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = query_totals.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)

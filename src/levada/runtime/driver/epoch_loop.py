@@ -164,15 +164,15 @@ class EpochLoop:
             by.__cause__ = error
             return by
         if isinstance(error, OSError | CheckpointError) and not root.is_dir():
-            told = unwritable_error(root, OSError())
+            explained = unwritable_error(root, OSError())
         elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
-            told = unwritable_error(root, error)
+            explained = unwritable_error(root, error)
         elif isinstance(error, DamagedError) and (hint := offer(root)):
-            told = DamagedError(error.message, hint=hint)
+            explained = DamagedError(error.message, hint=hint)
         else:
             return error
-        told.__cause__ = error
-        return told
+        explained.__cause__ = error
+        return explained
 
     def _replay(self) -> str | None:
         """The intention that was written ahead and did not come to its end, run (if it is

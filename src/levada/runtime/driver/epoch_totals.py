@@ -32,10 +32,10 @@ def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
     A report that several tasks have rows of is one: where that can be, the reports themselves are
     looked up in the segments.
     """
-    told = [d.counts for d in done if len(d.counts)]
-    if len(told) < 2:
-        return told[0] if told else NONE
-    rows, several = together([each.frame() for each in told])
+    task_counts = [d.counts for d in done if len(d.counts)]
+    if len(task_counts) < 2:
+        return task_counts[0] if task_counts else NONE
+    rows, several = together([each.frame() for each in task_counts])
     rows["reports"][several] = 1
     unsure = several & (rows["least"] < rows["most"])
     if unsure.any():
@@ -46,34 +46,36 @@ def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
 
 def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Longs:
     """How many reports these members (``node``, ``op``) have rows of."""
-    found: list[Longs] = []
-    for node, own in by_node(rows):
+    report_counts: list[Longs] = []
+    for node, node_rows in by_node(rows):
         name = f"reports.{node}"
         parts = [frames[name] for frames in segments if name in frames]
         op, r = (np.concatenate([part[column] for part in parts]) for column in ("op", "r"))
-        mine = np.isin(op, own["op"])
+        mine = np.isin(op, node_rows["op"])
         op, r = op[mine], r[mine]
         _, first = group(op.astype(np.uint64), np.ascontiguousarray(r).view(np.uint64))
-        found.append(np.bincount(op[first], minlength=int(own["op"][-1]) + 1)[own["op"]])
-    return np.concatenate(found)
+        report_counts.append(
+            np.bincount(op[first], minlength=int(node_rows["op"][-1]) + 1)[node_rows["op"]]
+        )
+    return np.concatenate(report_counts)
 
 
 def sizes(done: Sequence[TaskOutcome]) -> dict[str, int]:
     """The bytes of each query's results in an epoch, where they are counted."""
-    found = Counter[str]()
+    byte_counts = Counter[str]()
     for d in done:
         if d.sizes:
-            found.update(d.sizes)
-    return dict(found)
+            byte_counts.update(d.sizes)
+    return dict(byte_counts)
 
 
 def crowded(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
     """The queries that have more rows of state than they may have, and how many."""
-    found = Counter[str]()
+    row_counts = Counter[str]()
     for d in done:
         if d.held:
-            found.update(d.held)
-    return {name: n for name, n in found.items() if 0 < limits.of(name).state < n}
+            row_counts.update(d.held)
+    return {name: n for name, n in row_counts.items() if 0 < limits.of(name).state < n}
 
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[str, dict[str, int]]:
@@ -83,13 +85,13 @@ def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[s
         if c.hits:
             total.setdefault(plan.streams[c.stream], Counter()).update(c.hits)
     read: set[tuple[str, str]] | None = None
-    for stream, found in total.items():
-        if len(found) > 2 * MOST_COUNTED:
+    for stream, pattern_hits in total.items():
+        if len(pattern_hits) > 2 * MOST_COUNTED:
             read = _read(plan) if read is None else read
             total[stream] = Counter(
-                {text: n for text, n in found.items() if (stream, text) in read}
+                {text: n for text, n in pattern_hits.items() if (stream, text) in read}
             )
-    return {stream: dict(found) for stream, found in total.items()}
+    return {stream: dict(pattern_hits) for stream, pattern_hits in total.items()}
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:

@@ -84,11 +84,11 @@ class HeartbeatThread:
 
     def _forget_the_gone(self) -> None:
         """Takes away the signs of those that wait no more."""
-        found = waiting(self._root)
+        standbys = waiting(self._root)
         self._waiting = {
-            path: self._waiting.get(path) or StabilityTimer(time.monotonic) for path in found
+            path: self._waiting.get(path) or StabilityTimer(time.monotonic) for path in standbys
         }
-        for path, who in found.items():
+        for path, who in standbys.items():
             if self._waiting[path].look(repr(who).encode()) > GONE:
                 with suppress(OSError):
                     path.unlink(missing_ok=True)

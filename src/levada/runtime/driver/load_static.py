@@ -64,14 +64,17 @@ class StaticLoads:
         if size < LARGE:
             return [Payload(constants=True, static=pieces)]
         every = parts(context, plan, PIECE, find, press=press)
-        told = gather(context, every, size, executor)
-        self._rows, self._loaded = [name for name, _ in told], [loaded for _, loaded in told]
+        gathered = gather(context, every, size, executor)
+        self._rows, self._loaded = (
+            [name for name, _ in gathered],
+            [loaded for _, loaded in gathered],
+        )
         return [Payload(constants=True), *(Payload(gathered=name) for name in self._rows)]
 
     def of_files(self, context: EpochContext, plan: Plan) -> list[StaticPart]:
         """The pieces of files that an epoch reads, to be looked at one by one."""
-        found = parts(context, plan, PIECE, self.imprints.find, press=False)
-        return [part for part in found if not part.before and not part.imprint]
+        pieces = parts(context, plan, PIECE, self.imprints.find, press=False)
+        return [part for part in pieces if not part.before and not part.imprint]
 
     def told(
         self, context: EpochContext, done: Iterable[TaskOutcome], before: Loaded | None

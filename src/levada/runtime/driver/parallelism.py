@@ -185,7 +185,9 @@ class ParallelismPolicy:
         choice = self.choice
         if not self.samples and not choice.predicted:
             return
-        if waits := [max(told.seconds - told.cpu, 0.0) * 1e3 for told in done if told.stage]:
+        if waits := [
+            max(outcome.seconds - outcome.cpu, 0.0) * 1e3 for outcome in done if outcome.stage
+        ]:
             self._waits.add(sum(waits) / len(waits))
         alone_, apart_ = measured(done, self._at_once, choice.readers)
         choice.worked = alone_
@@ -246,8 +248,8 @@ class ParallelismPolicy:
         """
         if self._load is None:
             return {}
-        found = {n: self._over(self._load, n) for n in numbers(self.cores, self._partitions)}
-        return found if len(found) > 1 else {}
+        times = {n: self._over(self._load, n) for n in numbers(self.cores, self._partitions)}
+        return times if len(times) > 1 else {}
 
     def _over(self, load: Load, parts: int) -> float:
         """The fastest of the ways that it might go; a call waits for disks and its turn, too."""
@@ -322,15 +324,19 @@ def bundles(
             by_reader.setdefault(reader(r.stream, r.partition), []).append(r)
         return [
             msgspec.structs.replace(payload, reader=name)
-            for name, own in by_reader.items()
-            for payload in bundles(own, tasks)
+            for name, group_references in by_reader.items()
+            for payload in bundles(group_references, tasks)
         ]
     if placed is not None:
         by_machine: dict[int, list[AnyReference]] = {}
         for r in references:
             by_machine.setdefault(placed.of(r), []).append(r)
         each = max(tasks // len(by_machine), 1)
-        return [payload for own in by_machine.values() for payload in bundles(own, each)]
+        return [
+            payload
+            for group_references in by_machine.values()
+            for payload in bundles(group_references, each)
+        ]
     total = sum(r.size for r in references)
     bound = max(min(BUNDLE, total // tasks), 1)
     out: list[Payload] = []

@@ -302,15 +302,15 @@ class Catalog:
             )
             for (_, options), alike in rows.items()
         ]
-        for _, alike, found in templates:
-            expect_rows(topology, found, self._start_of(alike[0].alike, last, topology))
-        for options, alike, found in templates:
+        for _, alike, instances in templates:
+            expect_rows(topology, instances, self._start_of(alike[0].alike, last, topology))
+        for options, alike, instances in templates:
             start = self._start_of(alike[0].alike, last, topology)
             if first:
                 _check_ends(alike, start)
             until = end_of(options, start)
             add_rows(
-                topology, found, start, empty_reports=options.empty_reports, until=until,
+                topology, instances, start, empty_reports=options.empty_reports, until=until,
                 region=options.region,
             )  # fmt: skip
         for one in new:
@@ -545,15 +545,15 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     """The queries that are not known; those that are, are all among them, and the others are the
     last ones but for some that come again. Makers stand before readers.
     """
-    found: list[Registered] = []
+    registrations: list[Registered] = []
     left = len(queries) - len(known)
     for name in reversed(queries):
         if not left:
             break
         if name not in known:
-            found.append(queries[name])
+            registrations.append(queries[name])
             left -= 1
-    return found[::-1]
+    return registrations[::-1]
 
 
 def _asked(

@@ -44,19 +44,19 @@ def without_deadly(
         *(Payload(references=[reference]) for reference in references),
         *(Payload(static=[part]) for part in parts),
     ]
-    found = deaths(encode(context), [msgspec.json.encode(payload) for payload in payloads])
-    for number in (k for k in found if k >= len(references)):
+    crashes = deaths(encode(context), [msgspec.json.encode(payload) for payload in payloads])
+    for number in (k for k in crashes if k >= len(references)):
         file = load_setup(context.setup).static[parts[number - len(references)].file]
         raise SourceError(
-            f"Reading the static file {file.name} ended the process with {found[number]}.",
+            f"Reading the static file {file.name} ended the process with {crashes[number]}.",
             hint="Take it out, or write it in another format.",
         )
-    if not found:
+    if not crashes:
         return intention
     return msgspec.structs.replace(
         intention,
-        references=[r for k, r in enumerate(references) if k not in found],
-        deadly=intention.deadly + [(references[k], how) for k, how in found.items()],
+        references=[r for k, r in enumerate(references) if k not in crashes],
+        deadly=intention.deadly + [(references[k], how) for k, how in crashes.items()],
     )
 
 
@@ -68,10 +68,15 @@ def check_alike(
     """
     missed = [control for control in controls if control.other]
     for control in missed:
-        stream, own = plan.streams[control.stream], [c for c in missed if _of(c) == _of(control)]
-        given = [r for r in references if (r.stream, r.partition) == (stream, control.partition)]
-        here = [r for r in given if isinstance(r, FileSplit) and _is_as_found(r)]
-        if len(given) - len(here) < len(own):
+        stream, partition_missed = (
+            plan.streams[control.stream],
+            [c for c in missed if _of(c) == _of(control)],
+        )
+        partition_references = [
+            r for r in references if (r.stream, r.partition) == (stream, control.partition)
+        ]
+        here = [r for r in partition_references if isinstance(r, FileSplit) and _is_as_found(r)]
+        if len(partition_references) - len(here) < len(partition_missed):
             raise LostTaskError(
                 f"The executor on {control.other} does not see {here[0].path} as the driver does.",
                 hint=SHARED,
@@ -118,8 +123,8 @@ def _unread(intention: EpochIntent) -> Iterator[tuple[str, str, int, str]]:
         yield from ((stream, name, 0, REASON) for name in names)
     for stream, names in intention.gone.items():
         yield from ((stream, name, 0, GONE) for name in names)
-    for stream, found in intention.broken.items():
-        yield from ((stream, name, 0, reason) for name, reason in found.items())
+    for stream, reasons in intention.broken.items():
+        yield from ((stream, name, 0, reason) for name, reason in reasons.items())
     for reference, how in intention.deadly:
         yield reference.stream, reference.name, reference.start, DEADLY.format(how)
 

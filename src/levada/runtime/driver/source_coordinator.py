@@ -129,9 +129,9 @@ class SourceCoordinator:
         if not self._swept:
             self._swept = True
             kept = set().union(*(source.copies() for source in self.sources.values()))
-            found = list(self._scratch.glob("*.plain"))
+            copies = list(self._scratch.glob("*.plain"))
             check()
-            for path in found:
+            for path in copies:
                 if str(path) not in kept:
                     path.unlink(missing_ok=True)
 
@@ -141,13 +141,15 @@ class SourceCoordinator:
         """The files that cannot be read and of which nobody has been told; and the positions that
         say that it has been told.
         """
-        found, said = {}, dict(after)
+        broken_files, said = {}, dict(after)
         for name, source in self.sources.items():
-            told = positions.get(name, {}).get("broken", ())
-            if new := {file: why for file, why in source.broken.items() if file not in told}:
-                found[name] = new
-                said[name] = {**after.get(name, {}), "broken": sorted({*told, *new})}
-        return found, said
+            reported_files = positions.get(name, {}).get("broken", ())
+            if new := {
+                file: why for file, why in source.broken.items() if file not in reported_files
+            }:
+                broken_files[name] = new
+                said[name] = {**after.get(name, {}), "broken": sorted({*reported_files, *new})}
+        return broken_files, said
 
     def told(
         self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
@@ -183,18 +185,18 @@ class SourceCoordinator:
 
     def _begun(self, positions: Positions) -> Positions:
         """The positions of streams of which it is known only now where they begin."""
-        found = {}
+        begun_positions = {}
         for config in self.configs:
             position = positions.get(config.name, {})
             begun = self.sources[config.name].begun(position)
             if begun is not position:
-                found[config.name] = begun
-        return found
+                begun_positions[config.name] = begun
+        return begun_positions
 
     def _may_read(self, config: StreamConfig, records: Mapping[str, StreamRecord]) -> bool:
         """Not if it is ahead of those that it shares a query with by its bound."""
-        own = records.get(config.name, StreamRecord())
-        return own.ahead < config.ahead
+        record = records.get(config.name, StreamRecord())
+        return record.ahead < config.ahead
 
     def complete(
         self, intention: EpochIntent, controls: Sequence[SourceReport], plan: Plan
@@ -202,18 +204,18 @@ class SourceCoordinator:
         """Adds to the positions of an intention what tasks have measured of what they have read
         first; returns that, by stream, without the hashes of blocks.
         """
-        found: dict[str, list[Measured]] = {}
+        measurements: dict[str, list[Measured]] = {}
         for control in controls:
             if control.measured is not None:
-                found.setdefault(plan.streams[control.stream], []).append(control.measured)
-        for name, measured in found.items():
+                measurements.setdefault(plan.streams[control.stream], []).append(control.measured)
+        for name, measured in measurements.items():
             source, position = self.sources.get(name), intention.positions.get(name)
             if isinstance(source, FileSource) and position is not None:
                 files = (r for r in intention.references if isinstance(r, FileSplit))
                 source.complete(position, [r for r in files if r.stream == name], measured)
         return {
             name: [msgspec.structs.replace(m, blocks="") for m in measured]
-            for name, measured in found.items()
+            for name, measured in measurements.items()
         }
 
     @property
@@ -351,20 +353,22 @@ class SourceCoordinator:
         for config in self.configs:
             if config.idle is None:
                 continue
-            own = {(config.name, "")}
+            stream_keys = {(config.name, "")}
             if config.partitioned:
                 read = self.sources[config.name].read(self.at(positions, config))
                 last = max(read, default="")
-                own |= {(config.name, p) for p in read if not self._finished(config, p, last)}
+                stream_keys |= {
+                    (config.name, p) for p in read if not self._finished(config, p, last)
+                }
                 # also those that speak for the first time
-                own |= {key for key in heard if key[0] == config.name}
-            for key in own:
+                stream_keys |= {key for key in heard if key[0] == config.name}
+            for key in stream_keys:
                 since = now if key in heard else self._heard.get(key, now)
                 self._heard[key] = since
                 if key not in heard and now - since >= config.idle:
                     silent.add(key)
-            partitions = [self._heard[key] for key in own if key[1]]
-            silent -= {key for key in own if key[1] and self._heard[key] == max(partitions)}
+            partitions = [self._heard[key] for key in stream_keys if key[1]]
+            silent -= {key for key in stream_keys if key[1] and self._heard[key] == max(partitions)}
         beating = () if self.once else (c.name for c in self.configs if c.heartbeat)
         spoke = self._heard | {(name, ""): MAX for name in beating}
 

@@ -34,10 +34,10 @@ class Imprints:
 
     def find(self, file: StaticFile) -> Pieces | None:
         """The imprint of a file; None: there is none of what it is now."""
-        own = self._index().get(key_of(file), [])
-        if not own or not _is_as_read(file, own[0][2].seen):
+        imprints = self._index().get(key_of(file), [])
+        if not imprints or not _is_as_read(file, imprints[0][2].seen):
             return None
-        return Pieces(tuple((name, number, source.size) for name, number, source in own))
+        return Pieces(tuple((name, number, source.size) for name, number, source in imprints))
 
     def needed(self, new: Sequence[str], files: Collection[StaticFile]) -> Imprints:
         """Those that there are with ``new`` ones, without files of which each imprint is of a
@@ -54,14 +54,14 @@ class Imprints:
     def _index(self) -> dict[Key, list[tuple[str, int, Source]]]:
         """The newest imprint of each source, piece by piece."""
         if self._of is None:
-            found: dict[Key, list[tuple[str, int, Source]]] = {}
+            index: dict[Key, list[tuple[str, int, Source]]] = {}
             for name in sorted(self.names, key=lambda name: (_epoch(name), name)):
                 for number, source in enumerate(self._sources(name)):
-                    own = found.setdefault(source.key, [])
-                    if own and _epoch(own[0][0]) < _epoch(name):
-                        own.clear()
-                    own.append((name, number, source))
-            self._of = found
+                    newest = index.setdefault(source.key, [])
+                    if newest and _epoch(newest[0][0]) < _epoch(name):
+                        newest.clear()
+                    newest.append((name, number, source))
+            self._of = index
         return self._of
 
     def _sources(self, name: str) -> list[Source]:

@@ -178,9 +178,9 @@ class StaticGraphs:
         """
         with self._lock:
             named = {f.path for f in (*self.files, *kept)}
-            found = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
+            copies = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
             check()
-            for path in found:
+            for path in copies:
                 if str(path) not in named:
                     path.unlink(missing_ok=True)
 
@@ -218,10 +218,10 @@ def _check_one_graph(file: StaticFile) -> None:
 
 def _stamp(path: str) -> Stamp:
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError as error:
         raise SourceError(f"The static file {path} cannot be read: {error.strerror}.") from error
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 def _copy(source: Path, folder: Path) -> Path:

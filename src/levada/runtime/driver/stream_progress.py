@@ -64,7 +64,7 @@ def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
         last,
         streams=records,
         positions={name: at for name, at in last.positions.items() if name in same},
-        hits={name: found for name, found in last.hits.items() if name in same},
+        hits={name: pattern_hits for name, pattern_hits in last.hits.items() if name in same},
     )
 
 
@@ -87,14 +87,14 @@ def records_of(
     records: dict[str, StreamRecord] = {}
     for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
         before = last.streams.get(name, StreamRecord())
-        own = [c for c in controls if c.stream == i]
-        record = before.add(own, intention.finished.get(name, []), context.wall)
+        stream_reports = [c for c in controls if c.stream == i]
+        record = before.add(stream_reports, intention.finished.get(name, []), context.wall)
         _count_files(record, before, intention, name)
-        record.missing = before.missing + _missing(name, intention, own)
+        record.missing = before.missing + _missing(name, intention, stream_reports)
         record.watermark, record.known = int(new[i]), int(complete[i])
         record.partitions = _ahead(record, state.lateness)
         record.ended = state.ended and not record.known > record.watermark
-        read = sum(c.elements for c in own)
+        read = sum(c.elements for c in stream_reports)
         slowest = (
             min((int(new[j]) for j in context.shared[i]), default=MAX)
             if i < len(context.shared)
@@ -117,8 +117,8 @@ def decode_outcomes(
     """
     decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
     controls = _once([control for outcome in decoded for control in outcome.controls])
-    done = [told for outcome in decoded for told in outcome.done]
-    if len({told.heard for told in done if told.stage}) > 1:
+    done = [outcome_task for outcome in decoded for outcome_task in outcome.done]
+    if len({outcome_task.heard for outcome_task in done if outcome_task.stage}) > 1:
         raise LostTaskError("A file was written into while tasks were begun again.")
     check_alike(controls, references, plan)
     return controls, done
@@ -126,11 +126,11 @@ def decode_outcomes(
 
 def _once(controls: list[SourceReport]) -> list[SourceReport]:
     """Each report of a made stream is an element once, whichever tasks have read of it."""
-    told: dict[int, list[SourceReport]] = {}
+    by_stream: dict[int, list[SourceReport]] = {}
     for control in controls:
         if control.reports:
-            told.setdefault(control.stream, []).append(control)
-    for first, *others in told.values():
+            by_stream.setdefault(control.stream, []).append(control)
+    for first, *others in by_stream.values():
         columns = [column_of(control.reports, 8) for control in (first, *others)]
         first.elements = first.passed = len(np.unique(np.concatenate(columns)))
         for control in others:
@@ -169,17 +169,17 @@ def _count_files(
     record.replaced = intention.positions.get(name, {}).get("replaced", 0)
 
 
-def _missing(name: str, intention: EpochIntent, own: Sequence[SourceReport]) -> int:
+def _missing(name: str, intention: EpochIntent, stream_reports: Sequence[SourceReport]) -> int:
     """By how much the elements of a stream's references differ from those of which tasks have told
     the fate.
     """
-    given = sum(0 if c.measured is None else c.measured.elements for c in own)
-    given += sum(
+    element_count = sum(0 if c.measured is None else c.measured.elements for c in stream_reports)
+    element_count += sum(
         r.elements
         for r in intention.references
         if r.stream == name and (not isinstance(r, FileSplit) or r.counted)
     )
-    return abs(given - sum(c.accounted for c in own))
+    return abs(element_count - sum(c.accounted for c in stream_reports))
 
 
 def largest_time(name: str, record: StreamRecord) -> int:
@@ -226,10 +226,10 @@ def tell_executors(
     """
     manifest.homes, before = last.homes, last.carried or TransportStats()
     stages = {stage: list(counts) for stage, counts in before.stages.items()}
-    for told in done:
-        if told.carried:
-            counts = stages.get(told.stage, [0] * 4)
-            stages[told.stage] = [a + b for a, b in zip(counts, told.carried, strict=True)]
+    for outcome in done:
+        if outcome.carried:
+            counts = stages.get(outcome.stage, [0] * 4)
+            stages[outcome.stage] = [a + b for a, b in zip(counts, outcome.carried, strict=True)]
     missed, rest = missed_by(executor)
     manifest.carried = TransportStats(stages, before.missed + missed, rest)
     if (homes := homes_of(executor)) is not None:

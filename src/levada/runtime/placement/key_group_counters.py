@@ -105,7 +105,7 @@ class Counter:
 
     def given(self) -> tuple[Counted | None, Counted | None]:
         """What has been counted of rows that operators were given, and of those such joins were."""
-        of = {told.node: told for told in self.told()}
+        of = {counted.node: counted for counted in self.told()}
         return of.get(OTHERS), of.get(JOINS)
 
     def told(self) -> list[Counted]:
@@ -134,8 +134,8 @@ def _packed(node: int, rows: Longs, size: int) -> Counted:
     if np.count_nonzero(rows) * (2 + kind.itemsize) >= len(rows) * kind.itemsize:
         return Counted(node, "", text_of(rows.astype(kind)), size, kind.itemsize, of=len(rows))
     (groups,) = np.nonzero(rows != 0)  # a mask is read ten times as fast
-    told, many = text_of(groups.astype(np.uint16)), text_of(rows[groups].astype(kind))
-    return Counted(node, told, many, size, kind.itemsize, of=len(rows))
+    group_text, many = text_of(groups.astype(np.uint16)), text_of(rows[groups].astype(kind))
+    return Counted(node, group_text, many, size, kind.itemsize, of=len(rows))
 
 
 def _paired(node: int, parts: Sequence[Pairs], size: int, groups: int) -> Counted:
@@ -178,32 +178,37 @@ Packed = tuple[str, Counted]
 
 def _block(packed: Packed) -> Block:
     """Groups that got something."""
-    sender, told = packed
-    every = column_of(told.rows, told.width).astype(np.int64)
-    if told.groups:
-        sources = _longs(told.sources) if told.sources else None
-        return Block(sender, told.node, _longs(told.groups), every, told.size, sources, told.of)
+    sender, counted = packed
+    every = column_of(counted.rows, counted.width).astype(np.int64)
+    if counted.groups:
+        sources = _longs(counted.sources) if counted.sources else None
+        return Block(
+            sender, counted.node, _longs(counted.groups), every, counted.size, sources, counted.of
+        )
     (at,) = np.nonzero(every)
-    return Block(sender, told.node, at, every[at], told.size, of=told.of)
+    return Block(sender, counted.node, at, every[at], counted.size, of=counted.of)
 
 
 def _longs(column: str) -> Longs:
     return column_of(column, 2).astype(np.int64)
 
 
-def together(found: Iterable[Block]) -> list[Block]:
+def together(blocks: Iterable[Block]) -> list[Block]:
     """The blocks of the same task and node, by as many groups, as one, in the order in which they
     came first.
     """
     parts: dict[tuple[str, int, int], list[Block]] = {}
-    for block in found:
+    for block in blocks:
         parts.setdefault((block.sender, block.node, block.of), []).append(block)
-    return [own[0] if len(own) == 1 else _sum(own) for own in parts.values()]
+    return [
+        task_blocks[0] if len(task_blocks) == 1 else _sum(task_blocks)
+        for task_blocks in parts.values()
+    ]
 
 
 def _sum(parts: Sequence[Block]) -> Block:
-    own, size = parts[0], sum(part.size for part in parts)
-    if own.sources is not None:
+    first, size = parts[0], sum(part.size for part in parts)
+    if first.sources is not None:
         keys = [
             (part.sources * FINEST + part.groups).astype(np.uint32)
             for part in parts
@@ -212,12 +217,12 @@ def _sum(parts: Sequence[Block]) -> Block:
         pairs, rows = _added(keys, [part.rows for part in parts])
         there = pairs.astype(np.int64)
         by, to = divmod(there, FINEST)
-        return Block(own.sender, own.node, to, rows, size, by, own.of)
-    total = np.zeros(own.of, np.int64)
+        return Block(first.sender, first.node, to, rows, size, by, first.of)
+    total = np.zeros(first.of, np.int64)
     for part in parts:
         total[part.groups] += part.rows  # a group is in a block once
     (there,) = np.nonzero(total)
-    return Block(own.sender, own.node, there, total[there], size, of=own.of)
+    return Block(first.sender, first.node, there, total[there], size, of=first.of)
 
 
 def keep(
@@ -245,9 +250,9 @@ def keep(
 
 def told_by(done: Iterable[TaskOutcome]) -> Iterator[Packed]:
     """What tasks have told, by their names where they do not know the groups."""
-    for told in done:
-        for each in told.sent:
-            yield (BY_GROUP if each.sources else name_of(told)), each
+    for outcome in done:
+        for each in outcome.sent:
+            yield (BY_GROUP if each.sources else name_of(outcome)), each
 
 
 def of(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
@@ -257,33 +262,36 @@ def of(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
         yield from map(_block, manifest.pending)
 
 
-def _added_up(found: list[Packed]) -> list[Packed]:
+def _added_up(counts: list[Packed]) -> list[Packed]:
     """The same, each task and node once."""
     parts: dict[tuple[str, int, int], list[Packed]] = {}
-    for each in found:
+    for each in counts:
         parts.setdefault((each[0], each[1].node, each[1].of), []).append(each)
-    return [own[0] if len(own) == 1 else _summed(own) for own in parts.values()]
+    return [
+        task_counts[0] if len(task_counts) == 1 else _summed(task_counts)
+        for task_counts in parts.values()
+    ]
 
 
-def _summed(own: Sequence[Packed]) -> Packed:
+def _summed(counts: Sequence[Packed]) -> Packed:
     """What is of one task and node. Numbers of all groups are added as they are, without looking
     for those that got something: four times as fast.
     """
-    sender, first = own[0]
+    sender, first = counts[0]
     if first.sources:
-        return _of_block(_sum(list(map(_block, own))))
+        return _of_block(_sum(list(map(_block, counts))))
     total = np.zeros(first.of, np.int64)
-    for _, told in own:
-        rows = column_of(told.rows, told.width)
-        if told.groups:
-            total[column_of(told.groups, 2)] += rows  # a group is in it once
-        elif told.rows:  # else no group got any
+    for _, counted in counts:
+        rows = column_of(counted.rows, counted.width)
+        if counted.groups:
+            total[column_of(counted.groups, 2)] += rows  # a group is in it once
+        elif counted.rows:  # else no group got any
             total += rows
-    return sender, _packed(first.node, total, sum(told.size for _, told in own))
+    return sender, _packed(first.node, total, sum(counted.size for _, counted in counts))
 
 
-def _size(found: Sequence[Packed]) -> int:
-    return sum(map(len, _parts(found)))
+def _size(counts: Sequence[Packed]) -> int:
+    return sum(map(len, _parts(counts)))
 
 
 def _of_block(block: Block) -> Packed:
@@ -295,15 +303,15 @@ def _of_block(block: Block) -> Packed:
     return block.sender, _packed(block.node, rows, block.size)
 
 
-def _parts(found: Sequence[Packed]) -> list[str]:
-    return [part for _, each in found for part in (each.groups, each.rows, each.sources)]
+def _parts(counts: Sequence[Packed]) -> list[str]:
+    return [part for _, each in counts for part in (each.groups, each.rows, each.sources)]
 
 
-def _write(root: str, epoch: int, found: Sequence[Packed]) -> str:
-    columns = [column_of(text, 1) for text in _parts(found)]
+def _write(root: str, epoch: int, counts: Sequence[Packed]) -> str:
+    columns = [column_of(text, 1) for text in _parts(counts)]
     meta = [
         [s, c.node, *(len(column) for column in columns[3 * i : 3 * i + 3]), c.width, c.size, c.of]
-        for i, (s, c) in enumerate(found)
+        for i, (s, c) in enumerate(counts)
     ]
     frame = Frame({"bytes": np.concatenate([*columns, np.empty(0, np.uint8)])})
     return state_files.write(root, FOLDER, str(epoch), checked_parts({"packed": frame}, meta))
@@ -314,7 +322,7 @@ def read(root: str, files: Iterable[str]) -> Iterator[Block]:
     for name in files:
         frames, meta = state_files.map_(root, name)
         data, at = frames["packed"]["bytes"], 0
-        for sender, node, *sizes, width, size, of in (_whole(told) for told in meta):
+        for sender, node, *sizes, width, size, of in (_whole(entry) for entry in meta):
             cuts = []
             for many in sizes:
                 cuts.append(text_of(data[at : at + many]))
@@ -323,6 +331,6 @@ def read(root: str, files: Iterable[str]) -> Iterator[Block]:
             yield _block((sender, Counted(node, groups, rows, size, width, sources, of)))
 
 
-def _whole(told: list[Any]) -> list[Any]:
+def _whole(entry: list[Any]) -> list[Any]:
     """Of files from when all rows were counted by the finest groups."""
-    return told if len(told) == 8 else [*told, FINEST]
+    return entry if len(entry) == 8 else [*entry, FINEST]

@@ -107,20 +107,20 @@ def add(before: SentCounts, done: Iterable[TaskOutcome]) -> SentCounts:
     """What was sent, with what these tasks tell."""
     links, places = _copied(before.links), _copied(before.places)
     cpu, nodes, busy = dict(before.cpu), dict(before.nodes), dict(before.busy)
-    for told in done:
-        name = name_of(told)
-        cpu[name] = cpu.get(name, 0.0) + told.cpu
-        for node, seconds in told.nodes.items():
+    for outcome in done:
+        name = name_of(outcome)
+        cpu[name] = cpu.get(name, 0.0) + outcome.cpu
+        for node, seconds in outcome.nodes.items():
             nodes[node] = nodes.get(node, 0.0) + seconds
-        for sender, counts in told.received.items():
+        for sender, counts in outcome.received.items():
             _add(links.setdefault(sender, {}), name, counts)
-        if told.segment:
-            rows = told.counts.solutions
-            _add(links.setdefault(name, {}), OUTPUT, (rows, told.segment_size, 1))
-        if told.at:
-            busy[told.at] = busy.get(told.at, 0.0) + told.cpu
-            for executor, counts in told.came.items():
-                _add(places.setdefault(executor, {}), told.at, counts)
+        if outcome.segment:
+            rows = outcome.counts.solutions
+            _add(links.setdefault(name, {}), OUTPUT, (rows, outcome.segment_size, 1))
+        if outcome.at:
+            busy[outcome.at] = busy.get(outcome.at, 0.0) + outcome.cpu
+            for executor, counts in outcome.came.items():
+                _add(places.setdefault(executor, {}), outcome.at, counts)
     return SentCounts(links, cpu, nodes, places, busy)
 
 

@@ -51,9 +51,9 @@ def task(stage: int, partition: int) -> str:
     return f"{stage}.{partition}"
 
 
-def name_of(told: TaskOutcome) -> str:
+def name_of(outcome: TaskOutcome) -> str:
     """The task that has told what it made."""
-    return told.reader or task(told.stage, told.partition)
+    return outcome.reader or task(outcome.stage, outcome.partition)
 
 
 @frozen
@@ -135,17 +135,17 @@ def _reader(name: str, readers: Mapping[str, Sequence[str]]) -> Operator:
 
 def _feeds(plan: Plan) -> dict[int, tuple[str, ...]]:
     """Of each node at the intake, the streams whose readers have its rows."""
-    found: dict[int, tuple[str, ...]] = {}
+    feeds: dict[int, tuple[str, ...]] = {}
     for number in plan.order:
         node = plan.nodes[number]
         if node.stage:
             continue
-        names = {name for below in node.inputs for name in found[below]}
+        names = {name for below in node.inputs for name in feeds[below]}
         there = zip(node.members.each_stream(), node.alive, strict=True)
-        for streams in {own for own, alive in there if alive} if not node.inputs else ():
+        for streams in {read for read, alive in there if alive} if not node.inputs else ():
             names |= {stream or STATIC for stream in streams} or {STATIC}
-        found[number] = tuple(sorted(names))
-    return found
+        feeds[number] = tuple(sorted(names))
+    return feeds
 
 
 def _targets(plan: Plan, consumer: Consumer, groups: GroupTable) -> tuple[int, ...]:
@@ -157,5 +157,5 @@ def _targets(plan: Plan, consumer: Consumer, groups: GroupTable) -> tuple[int, .
 
 def homes(node: PlanNode, groups: GroupTable) -> tuple[int, ...]:
     """The partitions in which members of a node are at home that is exchanged by member."""
-    own = node.home[node.alive]
-    return tuple(np.unique(partition_of(home_hash(own), groups.partition)).tolist())
+    live_homes = node.home[node.alive]
+    return tuple(np.unique(partition_of(home_hash(live_homes), groups.partition)).tolist())

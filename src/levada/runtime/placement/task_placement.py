@@ -47,13 +47,17 @@ class TaskPlacement:
         tally.asked = ()
         if job.fused:
             return job
-        own = tuple(self.of(p[0]) if p else self.machine.get(STATIC, NOWHERE) for p in payloads)
+        reader_machines = tuple(
+            self.of(p[0]) if p else self.machine.get(STATIC, NOWHERE) for p in payloads
+        )
         by_stage = tuple(
             tuple(self.machine.get(task(i, p), at) for p, at in enumerate(self.partitions))
             for i in range(1, job.stages + 1)
         )
-        tally.asked = own, *by_stage
-        return replace(job, places=PreferredLocations(self.machines, own, by_stage, tally))
+        tally.asked = reader_machines, *by_stage
+        return replace(
+            job, places=PreferredLocations(self.machines, reader_machines, by_stage, tally)
+        )
 
 
 def tell(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
@@ -61,16 +65,16 @@ def tell(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
     have told it themselves; of one that could not tell nothing is known.
     """
     readers = 0
-    for told in done:
-        number = told.partition if told.stage else readers
-        readers += not told.stage
-        asked = tally.asked[told.stage] if tally.asked else ()
+    for outcome in done:
+        number = outcome.partition if outcome.stage else readers
+        readers += not outcome.stage
+        asked = tally.asked[outcome.stage] if tally.asked else ()
         machine = asked[number] if number < len(asked) else NOWHERE  # it came since
-        if machine != NOWHERE and told.at:
+        if machine != NOWHERE and outcome.at:
             tally.wanted += 1
-            tally.missed += tally.standing(machine) != told.at
-        for executor, (_, size, blobs) in told.came.items() if tally.asked else ():
+            tally.missed += tally.standing(machine) != outcome.at
+        for executor, (_, size, blobs) in outcome.came.items() if tally.asked else ():
             tally.read += size
-            if executor != told.at:
+            if executor != outcome.at:
                 tally.remote += size
                 tally.blobs += blobs

@@ -36,12 +36,12 @@ def write_by_tasks(
     job = _job(checkpoint, sink, manifest)
     if runs_here(executor, job):
         return None
-    found = [msgspec.json.decode(blob, type=Written) for blob in executor.run(job)]
-    if any(written.unseen for written in found):
+    written_parts = [msgspec.json.decode(blob, type=Written) for blob in executor.run(job)]
+    if any(written.unseen for written in written_parts):
         _unseen.add(sink.out)
         return None
-    sink.unwritable.extend(result for written in found for result in written.unwritable)
-    return {name: n for written in found for name, n in written.reports.items()}
+    sink.unwritable.extend(result for written in written_parts for result in written.unwritable)
+    return {name: n for written in written_parts for name, n in written.reports.items()}
 
 
 def is_for_tasks(sink: Sink | None, manifest: Manifest) -> bool:
@@ -64,5 +64,5 @@ def _job(checkpoint: Checkpoint, sink: FileSink, manifest: Manifest) -> Job:
         for held in manifest.rolled
         for query in checkpoint.load_plan(held.plan).queries
     }
-    payloads = [msgspec.json.encode(own) for own in shares(names, TASKS)]
+    payloads = [msgspec.json.encode(names_of_task) for names_of_task in shares(names, TASKS)]
     return Job(msgspec.json.encode(writing), payloads, 1, 1, FUNCTIONS)

@@ -242,12 +242,12 @@ class Publication:
                 return
         try:
             with cpu_guard():
-                found = list(self._batches(manifest))
+                loaded = list(self._batches(manifest))
         except BaseException as error:
             if as_failure(error) is None:
                 raise
-            found = self._readable(manifest)
-        batches = deque(found)
+            loaded = self._readable(manifest)
+        batches = deque(loaded)
         while batches:
             with cpu_guard(len(batches)):
                 self._give(batches)
@@ -282,14 +282,14 @@ class Publication:
     def _readable(self, manifest: Manifest) -> list[tuple[int, QueryPlan, Batch]]:
         """The batches of the queries whose results can be read; the others have failed."""
         plans = {held.plan for held in manifest.rolled}
-        found: list[tuple[int, QueryPlan, Batch]] = []
+        batches: list[tuple[int, QueryPlan, Batch]] = []
         for name in {n: None for plan in plans for n in self.checkpoint.load_plan(plan).queries}:
             try:
                 with cpu_guard():
-                    found += self._batches(manifest, {name})
+                    batches += self._batches(manifest, {name})
             except BaseException as error:
                 self._fail(name, error)
-        return found
+        return batches
 
     def _write_by_tasks(
         self, sink: FileSink, manifest: Manifest, executor: Executor
@@ -331,8 +331,10 @@ class Publication:
             return
         root = str(self.checkpoint.root)
         times = np.array(epoch.shown_reports.get(query.name, []), np.int64)
-        own = query.at_version(epoch.plan)
-        batch = batch_of(own, layout, epoch.segments, lambda name: state_files.map_(root, name))
+        query_then = query.at_version(epoch.plan)
+        batch = batch_of(
+            query_then, layout, epoch.segments, lambda name: state_files.map_(root, name)
+        )
         if batch is not None:
             yield with_empty(batch, times)
         elif len(times):
@@ -360,16 +362,18 @@ class Publication:
 
     def _publish_unwritable(self, manifest: Manifest) -> None:
         """The results that a sink's format could not hold, as dead letters of its output."""
-        found: list[Unwritable] = []
+        unwritable: list[Unwritable] = []
         for sink in (self.sink, *self.files.values()):
             if isinstance(sink, FileSink | StdoutSink):
-                found += sink.unwritable
+                unwritable += sink.unwritable
                 sink.unwritable.clear()
-        for query, form in sorted({(each.query, each.form) for each in found} - self._unheld):
+        for query, form in sorted({(each.query, each.form) for each in unwritable} - self._unheld):
             self._unheld.add((query, form))
-            told = f"{form} cannot hold some results of the query {query}: they are dead letters."
-            warnings.warn(told, stacklevel=1)
-        letters = [each.letter() for each in sorted(found, key=lambda each: each.query)]
+            message = (
+                f"{form} cannot hold some results of the query {query}: they are dead letters."
+            )
+            warnings.warn(message, stacklevel=1)
+        letters = [each.letter() for each in sorted(unwritable, key=lambda each: each.query)]
         part = len(manifest.side)
         LetterFiles(self.letters).publish(Letter.DEAD, manifest.epoch, letters, part)
 

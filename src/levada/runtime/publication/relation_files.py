@@ -93,15 +93,15 @@ class StateFiles:
         """The query is in the plan of this epoch: the file of one that has just come is empty, that
         of one before is as it was.
         """
-        found = self._load(query)
-        if found is None:
+        relation = self._load(query)
+        if relation is None:
             self._check_known(query)
-            found = Relation(query.since, epoch - 1, MIN, _rows(query, _nothing(query)))
-            self._keep(query, found)
+            relation = Relation(query.since, epoch - 1, MIN, _rows(query, _nothing(query)))
+            self._keep(query, relation)
         elif query.name in self._relations:
             return
-        self._relations[query.name] = found
-        self._write(query, found)
+        self._relations[query.name] = relation
+        self._write(query, relation)
 
     def apply(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
         """What an epoch has changed, unless another query has the name by now. Raises
@@ -128,12 +128,12 @@ class StateFiles:
 
     def _load(self, query: QueryPlan) -> Relation | None:
         """What is kept of this very query; None of none, or of another one of the name."""
-        found = self._relations.get(query.name)
-        if found is None and (path := self._path(query)).exists():
+        relation = self._relations.get(query.name)
+        if relation is None and (path := self._path(query)).exists():
             kept = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
             rows = pl.read_ipc(io.BytesIO(kept.rows))
-            found = Relation(kept.since, kept.epoch, kept.report, rows)
-        return found if found is not None and found.since == query.since else None
+            relation = Relation(kept.since, kept.epoch, kept.report, rows)
+        return relation if relation is not None and relation.since == query.since else None
 
     def _check_known(self, query: QueryPlan) -> None:
         if query.since <= self.before:
@@ -143,17 +143,17 @@ class StateFiles:
                 hint="Start on an empty checkpoint, or leave --as state out.",
             )
 
-    def _keep(self, query: QueryPlan, found: Relation) -> None:
+    def _keep(self, query: QueryPlan, relation: Relation) -> None:
         data = io.BytesIO()
-        found.rows.write_ipc(data)
-        kept = RelationState(found.since, found.epoch, found.report, data.getvalue())
+        relation.rows.write_ipc(data)
+        kept = RelationState(relation.since, relation.epoch, relation.report, data.getvalue())
         replace_file(self._path(query), seal(msgspec.msgpack.encode(kept)))
 
     def _path(self, query: QueryPlan) -> Path:
         assert self.checkpoint is not None, "the checkpoint is open when an epoch is published"
         return self.checkpoint / TABLES / query.name
 
-    def _write(self, query: QueryPlan, found: Relation) -> None:
+    def _write(self, query: QueryPlan, relation: Relation) -> None:
         """The file, whole, unless it is there as it is to be."""
         if not (self.out / OWNER).exists():
             raise SinkError(
@@ -161,7 +161,7 @@ class StateFiles:
                 "written to it.",
                 hint="Start again on the same checkpoint: the state is written anew.",
             )
-        batch = _as_batch(query, found)
+        batch = _as_batch(query, relation)
         made = contents(
             self.format,
             query.name,
@@ -201,13 +201,13 @@ def _added(query: QueryPlan, before: pl.DataFrame, changed: pl.DataFrame) -> pl.
     return rows.sort(*query.variables)
 
 
-def _as_batch(query: QueryPlan, found: Relation) -> Batch:
+def _as_batch(query: QueryPlan, relation: Relation) -> Batch:
     """A relation as one report, of its last change."""
-    times = found.rows[TIMES].to_numpy()
+    times = relation.rows[TIMES].to_numpy()
     place = np.repeat(np.arange(len(times)), times)
-    columns = {name: found.rows[name][place] for name in query.variables}
-    report = np.full(len(place), found.report, np.int64)
-    empty = _nothing(query).report if len(place) else np.array([found.report], np.int64)
+    columns = {name: relation.rows[name][place] for name in query.variables}
+    report = np.full(len(place), relation.report, np.int64)
+    empty = _nothing(query).report if len(place) else np.array([relation.report], np.int64)
     return Batch(report, Form.SELECT, columns, empty=empty)
 
 

@@ -74,14 +74,14 @@ def steps(
     """
     if not len(measured.joined) or table.partitions < 2:
         return []
-    found = [*_again(measured, weights, table), *_divided(measured, weights, table, suppliers)]
-    return sorted(found, key=lambda step: (-step.seconds, step.group))
+    candidates = [*_again(measured, weights, table), *_divided(measured, weights, table, suppliers)]
+    return sorted(candidates, key=lambda step: (-step.seconds, step.group))
 
 
-def stepped(table: GroupTable, found: Collection[Step]) -> GroupTable:
+def stepped(table: GroupTable, decided_steps: Collection[Step]) -> GroupTable:
     """The table with these groups as they are to be."""
     heavy = {h.group: h for h in table.division.heavy}
-    for step in found:
+    for step in decided_steps:
         heavy.pop(step.group, None)
         if len(step.parts) > 1:
             heavy[step.group] = SplitKeyGroup(step.group, step.parts)
@@ -89,11 +89,11 @@ def stepped(table: GroupTable, found: Collection[Step]) -> GroupTable:
     return divide_groups(table, Division(kept, table.division.joins))
 
 
-def expected(measured: Measured, table: GroupTable, found: Collection[Step]) -> Doubles:
+def expected(measured: Measured, table: GroupTable, decided_steps: Collection[Step]) -> Doubles:
     """The seconds of each partition as they are to become."""
     out = measured.seconds.copy()
     before = {h.group: h.parts for h in table.division.heavy}
-    for step in found:
+    for step in decided_steps:
         had = before.get(step.group, (int(table.partition[step.group]),))
         part = _parts(measured, np.array([step.group]))[len(had) - 1]
         out[list(had)] -= step.seconds * part
@@ -149,10 +149,10 @@ def _as_one(
 
 def _ways(measured: Measured, weights: Doubles, groups: Longs, now: int) -> _Ways:
     """The ways to divide groups that so many share ``now``, of which each takes their weight."""
-    part, own = _parts(measured, groups), float(weights[groups].sum())
-    whole = own / float(part[now - 1])
+    part, seconds_each = _parts(measured, groups), float(weights[groups].sum())
+    whole = seconds_each / float(part[now - 1])
     each, many = whole * part, np.arange(1, len(part) + 1)
-    rest = float(measured.seconds.sum()) - now * own
+    rest = float(measured.seconds.sum()) - now * seconds_each
     return _Ways(whole, part, np.maximum(each, (rest + many * each) / len(part)))
 
 

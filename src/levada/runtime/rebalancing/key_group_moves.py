@@ -58,23 +58,23 @@ def moves(
     order = np.argsort(-seconds, kind="stable").tolist()
     suppliers = [p for p in order if kinds[p] is Kind.SUPPLIER]
     consumers = [p for p in reversed(order) if kinds[p] is Kind.CONSUMER]
-    found = []
+    decided_moves = []
     for supplier, consumer in zip(suppliers, consumers, strict=False):
         rng = np.random.default_rng((options.seed, measured.epoch, supplier))
         amount = float(seconds[supplier] - seconds[consumer]) / 2
-        (own,) = np.nonzero((table.partition == supplier) & ~stays)
-        groups = own[chosen(weights[own], amount, options.choice, rng)]
+        (candidates,) = np.nonzero((table.partition == supplier) & ~stays)
+        groups = candidates[chosen(weights[candidates], amount, options.choice, rng)]
         weight = float(weights[groups].sum())
         busier = max(seconds[supplier] - weight, seconds[consumer] + weight)
         if len(groups) and seconds[supplier] - busier >= GAIN * seconds.mean():
-            found.append(Move(supplier, consumer, groups, weight))
-    return found
+            decided_moves.append(Move(supplier, consumer, groups, weight))
+    return decided_moves
 
 
-def moved(seconds: Doubles, found: Sequence[Move]) -> Doubles:
+def moved(seconds: Doubles, decided_moves: Sequence[Move]) -> Doubles:
     """The seconds of each partition as they are to become."""
     out = seconds.copy()
-    for move in found:
+    for move in decided_moves:
         out[move.supplier] -= move.seconds
         out[move.consumer] += move.seconds
     return out

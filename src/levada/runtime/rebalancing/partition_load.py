@@ -80,10 +80,10 @@ def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
     return Load(seconds, cpu, rows, counted, joined)
 
 
-def _sum(told: Iterable[Counted | None], groups: int) -> Longs | None:
+def _sum(counts: Iterable[Counted | None], groups: int) -> Longs | None:
     """Rows of each group; None: nobody has counted."""
     total: Longs | None = None
-    for each in told:
+    for each in counts:
         if each is not None:
             total = np.zeros(groups, np.int64) if total is None else total
             total[column_of(each.groups, 2)] += column_of(each.rows, each.width)

@@ -74,23 +74,26 @@ def reorganized(
     quiet = 0 if Kind.SUPPLIER in kinds else before.quiet + 1
     weights = weights_of(measured, table)
     parts = degree(measured, kinds, options, most, quiet)
-    told = _told(measured, table, kinds, options, most)
+    report = _told(measured, table, kinds, options, most)
     if parts != table.partitions:
-        return _regrouped(measured, table, weights, told, parts=parts)
+        return _regrouped(measured, table, weights, report, parts=parts)
     if heavy := steps(measured, weights, table, _suppliers(kinds)):
-        return _divided(measured, table, heavy, told, quiet)
-    found = moves(measured, kinds, weights, table, options)
-    if not found:
+        return _divided(measured, table, heavy, report, quiet)
+    decided_moves = moves(measured, kinds, weights, table, options)
+    if not decided_moves:
         remark = _stuck(measured, kinds, weights, table)
-        return RebalanceDecision(None, _with(told, [], remark), RebalanceState(quiet=quiet))
+        return RebalanceDecision(None, _with(report, [], remark), RebalanceState(quiet=quiet))
     out = table.partition.astype(np.int32)
-    for move in found:
+    for move in decided_moves:
         out[move.groups] = move.consumer
-    gave, took = frozenset(m.supplier for m in found), frozenset(m.consumer for m in found)
-    decided = _decisions(measured, found, kinds, table.partitions)
+    gave, took = (
+        frozenset(m.supplier for m in decided_moves),
+        frozenset(m.consumer for m in decided_moves),
+    )
+    decided = _decisions(measured, decided_moves, kinds, table.partitions)
     standing = RebalanceState(gave, took, quiet)
     new = divide_groups(table_of_partitions(out, table.partitions), table.division)
-    return RebalanceDecision(new, _with(told, decided), standing)
+    return RebalanceDecision(new, _with(report, decided), standing)
 
 
 def resized(
@@ -98,9 +101,9 @@ def resized(
 ) -> RebalanceDecision:
     """So many partitions, and nothing else, for a reason that is not their load."""
     kinds = classes(measured.occupancy, options, frozenset(), frozenset())
-    told = _told(measured, table, kinds, options, parts)
+    report = _told(measured, table, kinds, options, parts)
     weights = weights_of(measured, table)
-    return _regrouped(measured, table, weights, told, parts=parts, why=why)
+    return _regrouped(measured, table, weights, report, parts=parts, why=why)
 
 
 def _suppliers(kinds: Sequence[Kind]) -> set[int]:
@@ -108,7 +111,11 @@ def _suppliers(kinds: Sequence[Kind]) -> set[int]:
 
 
 def _divided(
-    measured: Measured, table: GroupTable, heavy: Sequence[Step], told: RebalanceReport, quiet: int
+    measured: Measured,
+    table: GroupTable,
+    heavy: Sequence[Step],
+    report: RebalanceReport,
+    quiet: int,
 ) -> RebalanceDecision:
     """Groups that are divided or united, and nothing else."""
     ratio = ratio_of(expected(measured, table, heavy))
@@ -135,7 +142,7 @@ def _divided(
     gave = frozenset(step.parts[0] for step in heavy)
     took = frozenset(p for step in heavy for p in step.parts[1:]) - gave
     return RebalanceDecision(
-        stepped(table, heavy), _with(told, decided), RebalanceState(gave, took, quiet)
+        stepped(table, heavy), _with(report, decided), RebalanceState(gave, took, quiet)
     )
 
 
@@ -143,7 +150,7 @@ def _regrouped(
     measured: Measured,
     table: GroupTable,
     weights: Doubles,
-    told: RebalanceReport,
+    report: RebalanceReport,
     *,
     parts: int,
     why: str = "",
@@ -151,8 +158,8 @@ def _regrouped(
     """Another number of partitions; ``why``: if it does not follow from their load."""
     new = table_of_partitions(spread(table, weights, parts), parts)
     gone = int(np.count_nonzero(new.partition != table.partition))
-    own = np.bincount(new.partition, weights, minlength=parts)
-    expected = ratio_of(own.astype(np.float64))
+    loads = np.bincount(new.partition, weights, minlength=parts)
+    expected = ratio_of(loads.astype(np.float64))
     busy, time = float(measured.seconds.sum()), measured.available
     more = parts > table.partitions
     load = f"{table.partitions} partitions took {busy:.3g} s an epoch, of {time:.3g} s each"
@@ -169,13 +176,13 @@ def _regrouped(
         _round(expected),
         why or load,
     )
-    return RebalanceDecision(new, _with(told, [decision]), RebalanceState())
+    return RebalanceDecision(new, _with(report, [decision]), RebalanceState())
 
 
 def _decisions(
-    measured: Measured, found: Sequence[Move], kinds: Sequence[Kind], parts: int
+    measured: Measured, decided_moves: Sequence[Move], kinds: Sequence[Kind], parts: int
 ) -> list[Decision]:
-    expected = ratio_of(moved(measured.seconds, found))
+    expected = ratio_of(moved(measured.seconds, decided_moves))
     return [
         Decision(
             measured.epoch,
@@ -191,7 +198,7 @@ def _decisions(
             f"{measured.occupancy[move.consumer]:.2f} full; "
             f"{_part(move.seconds, measured.seconds[move.supplier])} of its work goes",
         )
-        for move in found
+        for move in decided_moves
     ]
 
 
@@ -205,10 +212,10 @@ def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: G
     busiest = max(suppliers, key=lambda p: measured.seconds[p])
     if Kind.CONSUMER not in kinds:
         return f"Partition {busiest} would give groups, and none is idle enough to take any."
-    own = weights[table.partition == busiest]
-    if not own.any():
+    group_weights = weights[table.partition == busiest]
+    if not group_weights.any():
         return f"Partition {busiest} would give groups, and no rows came for any."
-    heavy = _part(float(own.max()), measured.seconds[busiest])
+    heavy = _part(float(group_weights.max()), measured.seconds[busiest])
     return (
         f"Partition {busiest} would give groups, and no set of them makes it even: "
         f"the heaviest is {heavy} of its work, {STAYS_WHOLE}"
@@ -237,10 +244,10 @@ def _told(
     )
 
 
-def _with(told: RebalanceReport, decided: list[Decision], remark: str = "") -> RebalanceReport:
-    parts = decided[-1].partitions if decided else told.partitions
+def _with(report: RebalanceReport, decided: list[Decision], remark: str = "") -> RebalanceReport:
+    parts = decided[-1].partitions if decided else report.partitions
     return RebalanceReport(
-        told.epoch, parts, told.ratio, told.overloaded, remark, told.loads, decided
+        report.epoch, parts, report.ratio, report.overloaded, remark, report.loads, decided
     )
 
 

@@ -77,19 +77,19 @@ class Balancing:
         cores, self._cores = min(self._cores, table.groups) if self._most else 0, 0
         if 0 < cores < table.partitions:
             why = f"executors have left: {cores} cores are there"
-            found = resized(measured, table, self._options, cores, why)
+            decision = resized(measured, table, self._options, cores, why)
         elif self.wanted is not None and (asked := self.wanted(epoch, table.partitions)):
-            found = resized(measured, table, self._options, *asked)
+            decision = resized(measured, table, self._options, *asked)
         else:
             most = 0 if self.wanted is not None else cores or self._most
-            found = reorganized(measured, table, self._options, self._standing, most)
-        told = remarked(found.told, self._whole)
-        self._standing, self.news = found.standing, after(self._known, told)
-        new = found.table or table
+            decision = reorganized(measured, table, self._options, self._standing, most)
+        report = remarked(decision.told, self._whole)
+        self._standing, self.news = decision.standing, after(self._known, report)
+        new = decision.table or table
         queue = now.queue.copy() if new.partitions == table.partitions else np.zeros(0)
-        queue[list(found.standing.gave | found.standing.took)] = 0.0
+        queue[list(decision.standing.gave | decision.standing.took)] = 0.0
         self._round = Round(new.partitions, now.groups, self._options, queue, joined=now.joined)
-        return found.table
+        return decision.table
 
     def look(self, cores: int) -> None:
         """How many cores the executors of a cluster have now; 0: there is none."""
@@ -99,14 +99,14 @@ class Balancing:
         self,
         done: Sequence[TaskOutcome],
         context: EpochContext,
-        told: RebalanceReport | None,
+        last_report: RebalanceReport | None,
         *,
         hurried: bool,
     ) -> None:
         """What the tasks of an epoch have told, and what its manifest tells. ``hurried``: it did
         not wait for its time to come.
         """
-        self._known, self.news = told, None
+        self._known, self.news = last_report, None
         table, before, self._wall = load_groups(context.groups), self._wall, context.wall
         if context.measured == ROWS:
             self._whole = tuple(find_divisible_joins(load_plan(context.plan)).whole.values())

@@ -98,22 +98,22 @@ PRESETS: dict[str, dict[str, Any]] = {
 """What a word stands for; of ``windowed-joins``: 1 MB of tuples of 64 bytes, groups by lot."""
 
 
-def balance_of(given: Any) -> BalanceOptions | None:
+def balance_of(setting: Any) -> BalanceOptions | None:
     """What is asked for: nothing (off), on, a preset, ``name=value,..``, or a mapping of names to
     values, with the word under ``preset``. Raises ``UsageError``.
 
     >>> balance_of("off"), balance_of("on,choice=random").choice
     (None, 'random')
     """
-    if given is None or isinstance(given, BalanceOptions):
-        return given
-    if isinstance(given, bool):
-        return BalanceOptions() if given else None
-    if isinstance(given, str):
-        return _of_text(given)
-    if not isinstance(given, Mapping):
-        raise UsageError(f"balance is {given!r}.", hint="Say on, off, or a mapping of options.")
-    options = dict(given)
+    if setting is None or isinstance(setting, BalanceOptions):
+        return setting
+    if isinstance(setting, bool):
+        return BalanceOptions() if setting else None
+    if isinstance(setting, str):
+        return _of_text(setting)
+    if not isinstance(setting, Mapping):
+        raise UsageError(f"balance is {setting!r}.", hint="Say on, off, or a mapping of options.")
+    options = dict(setting)
     return _of(str(options.pop("preset", ON)), options)
 
 

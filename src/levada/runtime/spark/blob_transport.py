@@ -133,8 +133,8 @@ class Sender:
 
 def scratch_here(name: str | None) -> str | None:
     """A folder in the scratch of this worker's executor; None if that has none."""
-    given = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark says so to its workers
-    return os.path.join(given, "levada-xfer", name) if given and name else None
+    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark says so to its workers
+    return os.path.join(scratch, "levada-xfer", name) if scratch and name else None
 
 
 def _leave(folder: str) -> None:

@@ -42,14 +42,14 @@ class BoundTask:
         """Call the task on this thread, bound as long as that takes: Spark's worker may be given
         tasks of somebody else's.
         """
-        own, before = self.places[split % len(self.places)], os.sched_getaffinity(0)
+        processors, before = self.places[split % len(self.places)], os.sched_getaffinity(0)
         try:
-            os.sched_setaffinity(0, own)
+            os.sched_setaffinity(0, processors)
         except OSError as error:
             # here: only where Spark's workers are is this module's neighbour loaded
             from levada.runtime.spark.task_errors import encode_error
 
-            yield from self.task.error_records(encode_error(_gone(own, error)), split)
+            yield from self.task.error_records(encode_error(_gone(processors, error)), split)
             return
         try:
             yield from self.task(split, records)
@@ -57,8 +57,8 @@ class BoundTask:
             os.sched_setaffinity(0, before)
 
 
-def _gone(own: tuple[int, ...], error: OSError) -> EngineError:
-    numbers = ", ".join(map(str, own))
+def _gone(processors: tuple[int, ...], error: OSError) -> EngineError:
+    numbers = ", ".join(map(str, processors))
     return EngineError(
         f"A worker could not be bound to the processors {numbers} any more: {error.strerror}.",
         hint="Leave --pin out, or probe the machine again.",

@@ -84,16 +84,16 @@ class Spool:
         stem, last = f"{number:012d}", self._batches.last
         if stem <= last.partition(".")[0]:
             return
-        found = pl.from_arrow(batch.toArrow())
-        assert isinstance(found, pl.DataFrame), "a table is a frame"
-        if not found.height:
+        rows = pl.from_arrow(batch.toArrow())
+        assert isinstance(rows, pl.DataFrame), "a table is a frame"
+        if not rows.height:
             return
         if form == "parquet":
-            self._batches.write_rows(stem, f".{form}", found)
+            self._batches.write_rows(stem, f".{form}", rows)
         elif self.text is None:
-            self._batches.write_rows(stem, f".{form}", statement_lines(found, self.columns))
+            self._batches.write_rows(stem, f".{form}", statement_lines(rows, self.columns))
         else:
-            self._batches.write_rows(stem, f".{form}", text_lines(found, self.text))
+            self._batches.write_rows(stem, f".{form}", text_lines(rows, self.text))
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before that of a committed position: no epoch reads them again.
@@ -121,7 +121,7 @@ def _first(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) -> Spool:
+def spool_of(name: str, frame: DataFrame, root: Path, settings: Mapping[str, Any]) -> Spool:
     """The spool of ``engine.stream(name, frame, columns= | text= | tuples=True, ...)``. Raises
     ``UsageError``.
     """
@@ -130,28 +130,28 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
             f"The DataFrame of the stream {name} is not a streaming one.",
             hint="Use spark.readStream.",
         )
-    ways = [word for word in _OWN if given.get(word)]
+    ways = [word for word in _OWN if settings.get(word)]
     if len(ways) != 1:
         raise UsageError(f"The stream {name} needs one of columns=, text= and tuples=True.")
-    columns = tuple(given.get("columns") or ())
+    columns = tuple(settings.get("columns") or ())
     if columns and len(columns) not in (4, 5):
         raise UsageError(
             f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; "
             f"these are {len(columns)}."
         )
-    for column in (*columns, *([given["text"]] if given.get("text") else [])):
+    for column in (*columns, *([settings["text"]] if settings.get("text") else [])):
         if column not in frame.columns:
             raise UsageError(
                 f"The DataFrame of the stream {name} has no column {column}.",
                 hint=near(column, frame.columns),
             )
-    for column, kinds, word in _typed(columns, given.get("text")):
+    for column, kinds, word in _typed(columns, settings.get("text")):
         if not isinstance(frame.schema[column].dataType, kinds):
             kind = frame.schema[column].dataType.simpleString()
             raise UsageError(
                 f"The column {column} of the stream {name} is a {kind}.", hint=f"Make it {word}."
             )
-    options = {key: value for key, value in given.items() if key not in _OWN}
+    options = {key: value for key, value in settings.items() if key not in _OWN}
     unfit = (
         ("files", True, "its batches are one sequence"),
         ("format", True, "its batches are written by Levada"),
@@ -160,7 +160,7 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
     for key, wrong, why in unfit:
         if wrong and key in options:
             raise UsageError(f"The stream {name} is a DataFrame, {why}.", hint=f"Leave {key}= out.")
-    if given.get("tuples"):
+    if settings.get("tuples"):
         options["format"] = "parquet"
         if options.get("mapping") is None:
             options.setdefault("schema", _schema(frame.schema.fields))
@@ -168,7 +168,7 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
         options["format"] = "nt" if len(columns) == 4 else "nq"
     folder = spool_folder(root, name)
     config = replace(StreamConfig.of(name, folder / "data", **options), settled=True)
-    return Spool(frame, folder, columns, given.get("text"), config)
+    return Spool(frame, folder, columns, settings.get("text"), config)
 
 
 def _typed(
@@ -183,9 +183,9 @@ def _typed(
 
 def _schema(fields: Sequence[t.StructField]) -> dict[str, str]:
     """The columns of the four types; the time's may have another."""
-    found = {}
+    schema = {}
     for one in fields:
         for kinds, word in _TYPES:
             if isinstance(one.dataType, kinds):
-                found[one.name] = word
-    return found
+                schema[one.name] = word
+    return schema

@@ -164,8 +164,8 @@ def _there(spark: Any) -> frozenset[str]:
 def _summary(spark: Any, name: str) -> tuple[str, int]:
     """The host of an executor, and how many tasks have failed there; ("", 0): not known yet."""
     try:
-        found = spark._jsc.sc().statusStore().executorSummary(name)
-        return str(found.hostPort()).rpartition(":")[0], int(found.failedTasks())
+        summary = spark._jsc.sc().statusStore().executorSummary(name)
+        return str(summary.hostPort()).rpartition(":")[0], int(summary.failedTasks())
     except Py4JJavaError:
         return "", 0
 
@@ -173,8 +173,10 @@ def _summary(spark: Any, name: str) -> tuple[str, int]:
 def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
     functions = (f"{HERE}:look", f"{HERE}:told")
     try:
-        told = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
-        return [answer for one in told for answer in msgspec.json.decode(one, type=list[Answer])]
+        outcomes = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
+        return [
+            answer for one in outcomes for answer in msgspec.json.decode(one, type=list[Answer])
+        ]
     except LostTaskError as error:  # behind the start the epoch is run again
         raise LostTaskError(
             f"An executor cannot run Levada {version()}: {error.message}",
@@ -246,11 +248,11 @@ def _write(seen: Seen, host: str) -> None:
 
 def _all_seen(paths: Sequence[str]) -> list[tuple[str, int, str]]:
     """What is there of these paths."""
-    found = []
+    stamps = []
     for path in sorted({os.path.abspath(p) for p in paths}):
         with suppress(OSError):  # it has just gone
-            found.append(_seen(path))
-    return found
+            stamps.append(_seen(path))
+    return stamps
 
 
 def _seen(path: str) -> tuple[str, int, str]:

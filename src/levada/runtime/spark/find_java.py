@@ -59,11 +59,11 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     """
     environ = os.environ if environ is None else environ
     too_old: list[str] = []
-    for path, found in _install(environ):
+    for path, origin in _install(environ):
         version = java_version(path / "bin" / "java")
         if version >= LEAST_VERSION:
-            return JavaHome(path, version, found)
-        too_old.append(f"{found} is Java {version}" if version else f"{found} does not run")
+            return JavaHome(path, version, origin)
+        too_old.append(f"{origin} is Java {version}" if version else f"{origin} does not run")
     bundled = _bundle(code_folder(environ))
     if bundled is not None:
         return bundled

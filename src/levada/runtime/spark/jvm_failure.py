@@ -39,8 +39,12 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 def check(context: SparkContext) -> None:
     """Raises the sentence if the context's JVM has ended; does not wait."""
     process: subprocess.Popen[bytes] | None = getattr(context._gateway, "proc", None)
-    if process is not None and process.poll() is not None and (told := lost(context)) is not None:
-        raise told
+    if (
+        process is not None
+        and process.poll() is not None
+        and (failure := lost(context)) is not None
+    ):
+        raise failure
 
 
 def lost(context: SparkContext) -> EngineError | None:

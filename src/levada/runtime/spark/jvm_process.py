@@ -86,10 +86,10 @@ class Jvm:
         self._check()
         if not os.path.isfile(self._place):
             raise self._failed(f"it ended with {process.returncode}")
-        told = Path(self._place).read_bytes()
+        answer = Path(self._place).read_bytes()
         shutil.rmtree(self._told, ignore_errors=True)
-        port, size = struct.unpack_from(">ii", told)
-        secret = told[8 : 8 + size].decode()
+        port, size = struct.unpack_from(">ii", answer)
+        secret = answer[8 : 8 + size].decode()
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
 
     def kept(self) -> None:

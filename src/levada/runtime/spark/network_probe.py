@@ -137,7 +137,9 @@ class _Pings(SparkExecutor):
             time.sleep(0.1)
             if (now := self._members.cores()) != cores:
                 cores, changed = now, time.monotonic()
-        return tuple(Member(name, self._members.at(name), own) for name, own in cores.items())
+        return tuple(
+            Member(name, self._members.at(name), core_count) for name, core_count in cores.items()
+        )
 
     def _is_all(self, many: int, expected: int, still: float) -> bool:
         return many >= expected > 0 or (many > 0 and still > STILL)
@@ -171,9 +173,9 @@ class _Pings(SparkExecutor):
         sent = self._exchange(senders, SendTask(), blobs).toJavaRDD().coalesce(1, False).rdd()
         placed = self._sources.near(sent, blobs, [reader.location])
         try:
-            (told,) = self._collect(self._map(placed, TimeTask()))
+            (answer,) = self._collect(self._map(placed, TimeTask()))
         except LostTaskError as error:
             raise EngineError(
                 f"An executor cannot run Levada: {error.message}", hint=EVERYWHERE
             ) from error
-        return msgspec.json.decode(told, type=Timed)
+        return msgspec.json.decode(answer, type=Timed)

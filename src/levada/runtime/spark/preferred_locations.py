@@ -77,10 +77,10 @@ class ExecutorAssignment:
         if executor in self._location:
             return self._location[executor]
         try:
-            told = str(self._spark.statusStore().executorSummary(executor).hostPort())
+            address = str(self._spark.statusStore().executorSummary(executor).hostPort())
         except Py4JJavaError:
-            told = ""
-        if not (host := told.rpartition(":")[0]):
+            address = ""
+        if not (host := address.rpartition(":")[0]):
             self._ids = ""  # asked again
             return ""
         return location(host, executor)
@@ -99,8 +99,8 @@ class Members:
         ids = str(self._spark.getExecutorIds().mkString(","))
         if ids != self._ids:
             living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
-            found = {i: self._known.get(i) or self._told(i) for i in living}
-            self._known = {i: member for i, member in found.items() if member is not None}
+            members = {i: self._known.get(i) or self._told(i) for i in living}
+            self._known = {i: member for i, member in members.items() if member is not None}
             self._ids = ids if len(self._known) == len(living) else ""  # else asked again
         return {executor: cores for executor, (_, cores) in self._known.items()}
 
@@ -111,9 +111,9 @@ class Members:
     def _told(self, executor: str) -> tuple[str, int] | None:
         """What Spark knows of an executor; None as long as it does not."""
         try:
-            found = self._spark.statusStore().executorSummary(executor)
-            host = str(found.hostPort()).rpartition(":")[0]
-            return (location(host, executor), int(found.totalCores())) if host else None
+            summary = self._spark.statusStore().executorSummary(executor)
+            host = str(summary.hostPort()).rpartition(":")[0]
+            return (location(host, executor), int(summary.totalCores())) if host else None
         except Py4JJavaError:
             return None
 

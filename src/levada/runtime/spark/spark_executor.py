@@ -112,8 +112,8 @@ class SparkExecutor:
         try:
             return self._run(job)
         except GONE as error:
-            if (told := lost(self._context)) is not None:
-                raise told from error
+            if (failure := lost(self._context)) is not None:
+                raise failure from error
             if isinstance(error, Py4JError):
                 raise spark_error(error) from error
             raise
@@ -184,7 +184,9 @@ class SparkExecutor:
         cores = there = self._members.cores()
         if self.sight is not None:
             seen = self.sight(there, wait=job.places is not None)
-            cores = {executor: own for executor, own in there.items() if executor in seen}
+            cores = {
+                executor: core_count for executor, core_count in there.items() if executor in seen
+            }
         homes = self.homes.of(job.partitions, cores, one=job.fused)
         return tuple(self._members.at(executor) for executor in homes), len(cores) < len(there)
 
@@ -194,7 +196,9 @@ class SparkExecutor:
         """
         if (hosts := self._near.hosts(where.stages)) is not None:
             folder = os.path.join(self._name, str(next(self._serials)))
-            carriers = [BlobTransport(folder, self._threshold, own) for own in hosts]
+            carriers = [
+                BlobTransport(folder, self._threshold, stage_hosts) for stage_hosts in hosts
+            ]
             try:
                 return self._collect(self._wanted(job, where, carriers))
             except BlobLostError:

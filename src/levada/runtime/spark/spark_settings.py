@@ -105,11 +105,11 @@ def session_environment(master: str, environ: Mapping[str, str]) -> dict[str, st
 
 def spark_home() -> Path:
     """Where Spark is: ``SPARK_HOME``, else the package pyspark, which is not imported for it."""
-    if given := os.environ.get("SPARK_HOME"):
-        return Path(given)
-    found = find_spec("pyspark")
-    assert found is not None and found.origin is not None, "pyspark is installed with Levada"
-    return Path(found.origin).parent
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None, "pyspark is installed with Levada"
+    return Path(spec.origin).parent
 
 
 def shares_host(master: str) -> bool:

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 def subjects_of(
-    reference: FileSplit, triples: Triples, found: Elements, subjects: Ints, pool: TermLookup
+    reference: FileSplit, triples: Triples, elements: Elements, subjects: Ints, pool: TermLookup
 ) -> Frame:
     """The subjects of the elements that count: slot 0; their time; where they stand: the path
     (``file``) and the byte (``m0``).
     """
-    kept = np.flatnonzero(found.keep)
+    kept = np.flatnonzero(elements.keep)
     first = kept[_first(subjects[kept])]
     path = pl.Series([reference.path])
     x, _ = pool.identify(path)
@@ -52,7 +52,7 @@ def subjects_of(
         {
             "x0": triples.s.x[first],
             "y0": triples.s.y[first],
-            "lo0": found.ts[first],
+            "lo0": elements.ts[first],
             "m0": reference.start + triples.line[first].astype(np.int64),
             "file": np.repeat(x, len(first)),
         },

@@ -46,7 +46,7 @@ def deaths(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
     """The places of those payloads that end a process which reads them, with the signal or status
     with which it ended.
     """
-    found: dict[int, str] = {}
+    crashes: dict[int, str] = {}
     at = 0
     while at < len(payloads):
         done, _ = _try(context, payloads[at:])
@@ -54,17 +54,17 @@ def deaths(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
         if at < len(payloads):
             alone, how = _try(context, payloads[at : at + 1])
             if not alone:
-                found[at] = how
+                crashes[at] = how
             at += 1
-    return found
+    return crashes
 
 
 def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
     """How many of the payloads a fresh process has read, and how it ended. One that does not even
     start has read them all: it says nothing of them.
     """
-    told, status = _apart(context, payloads)
-    return (len(payloads), "") if told is None else (len(told), _ending(status))
+    answers, status = _apart(context, payloads)
+    return (len(payloads), "") if answers is None else (len(answers), _ending(status))
 
 
 def rehearse(job: Job) -> tuple[int, str] | None:
@@ -72,10 +72,10 @@ def rehearse(job: Job) -> tuple[int, str] | None:
     it does not.
     """
     arguments = str(job.stages), str(job.partitions)
-    told, status = _apart(job.context, job.payloads, *arguments)
-    if told is None or told[-1:] == [_DONE] or status == 0:
+    answers, status = _apart(job.context, job.payloads, *arguments)
+    if answers is None or answers[-1:] == [_DONE] or status == 0:
         return None
-    return (int(told[-1]) if told else -1), _ending(status)
+    return (int(answers[-1]) if answers else -1), _ending(status)
 
 
 def _apart(
@@ -114,24 +114,24 @@ def main() -> None:
     """Reads the context and the payloads from standard input, a line each, and tells on standard
     output of each that is read. With numbers of stages and partitions: runs the job.
     """
-    told = os.dup(1)
+    output = os.dup(1)
     os.dup2(2, 1)  # what native code prints is no answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     context, *payloads = sys.stdin.buffer.read().split(b"\n")
-    os.write(told, _READY)
+    os.write(output, _READY)
     if sys.argv[1:]:
         stages, partitions = map(int, sys.argv[1:])
         with suppress(Exception), CpuBound().bound():
-            _run(told, Job(context, [p for p in payloads if p], stages, partitions))
-        os.write(told, _DONE + b"\n")
+            _run(output, Job(context, [p for p in payloads if p], stages, partitions))
+        os.write(output, _DONE + b"\n")
         return
     for payload in payloads:
         # what raises is no death: the epoch itself will say it
         with suppress(Exception), CpuBound().bound():
             IntakeTask(decode_context(context)).read(msgspec.json.decode(payload, type=Payload))
-        os.write(told, b"read\n")
+        os.write(output, b"read\n")
 
 
 class _TellingStage(StageTask):
@@ -144,9 +144,9 @@ class _TellingStage(StageTask):
         super()._node(node, exchange)
 
 
-def _run(told: int, job: Job) -> None:
+def _run(output: int, job: Job) -> None:
     """A job as the local executor runs it."""
-    _TellingStage.told = told
+    _TellingStage.told = output
     context = decode_context(job.context)
     plan = load_plan(context.plan)
     sent = [pair for payload in job.payloads for pair in entry_points.intake(job.context, payload)]

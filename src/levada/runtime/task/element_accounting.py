@@ -23,29 +23,29 @@ from levada.core.event_time import MIN
 
 
 def accounted(
-    config: StreamConfig, reference: FileSplit, found: Elements | Tuples, messages: int | None
+    config: StreamConfig, reference: FileSplit, content: Elements | Tuples, messages: int | None
 ) -> int:
     """Of how many of the reference's elements it is known what became of them; ``messages``: how
     many it was made of, if it was.
     """
     counted = reference.elements
-    kept = found.n if isinstance(found, Tuples) else found.elements
-    told = kept + len(found.late) + len(found.dead) - found.alone + found.cut
+    kept = content.n if isinstance(content, Tuples) else content.elements
+    explained = kept + len(content.late) + len(content.dead) - content.alone + content.cut
     if messages is not None:  # offsets without one are not missing
         lines = config.element == "line"
-        return counted if lines else counted - messages + told + found.blank
+        return counted if lines else counted - messages + explained + content.blank
     guessed = config.documents and config.element != "document"
     if guessed or reference.format == DERIVED:
         return counted
-    if config.element == "document" and not told and not found.dead:
+    if config.element == "document" and not explained and not content.dead:
         return counted  # without a statement it is no element
     if config.element != "line":
-        told += min(max(counted - told, 0), found.alone)
-    return told
+        explained += min(max(counted - explained, 0), content.alone)
+    return explained
 
 
 def told_beside(
-    found: Elements | Tuples,
+    content: Elements | Tuples,
     messages: Messages | None,
     beside: MessageHeaders,
     *,
@@ -56,8 +56,8 @@ def told_beside(
     producer says that it is (MIN: it does not), which is believed up to ``ahead`` of the clock.
     """
     for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
-        found.dead.append(Dead(offset, reason, ""))
+        content.dead.append(Dead(offset, reason, ""))
     if beside.complete > wall + ahead:
-        found.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
+        content.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
         return MIN
     return beside.complete

@@ -110,11 +110,11 @@ class Exchange:
         """
         done: set[int] = set()
         for readers in readers_of(self.plan, node) if self.counter is None else ():
-            found = slice_for_readers(node, readers, out, self.pool, FEWER)
-            if found is None:
+            slices = slice_for_readers(node, readers, out, self.pool, FEWER)
+            if slices is None:
                 continue
-            done.update(reader.panes.id for reader in found.readers)
-            for consumer, partial in found.partials:
+            done.update(reader.panes.id for reader in slices.readers)
+            for consumer, partial in slices.partials:
                 if consumer.stage == self.stage:
                     yield consumer, partial
                 else:
@@ -165,9 +165,9 @@ class Exchange:
         """
         alike = find_shared_results(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
-        found = self.picking.route_to_report(node, out, consumer)
-        if found is not None:
-            yield consumer, self.picking.drop_unwanted_rows(found, consumer)
+        reported = self.picking.route_to_report(node, out, consumer)
+        if reported is not None:
+            yield consumer, self.picking.drop_unwanted_rows(reported, consumer)
             return
         filters = self.plan.nodes[consumer.node].as_step(s.Filter) is not None
         whole = not filters or consumer.stage != self.stage
@@ -281,9 +281,9 @@ class Exchange:
         for t in range(self.context.partitions):
             rows = order[offsets[t] : offsets[t + 1]]
             if len(rows):
-                own = frame.take(rows if copied is None else copied.rows[rows])
-                self.pool.spent.hold(node, own)
-                self.frames[t].setdefault(to, []).append(own)
+                partition_rows = frame.take(rows if copied is None else copied.rows[rows])
+                self.pool.spent.hold(node, partition_rows)
+                self.frames[t].setdefault(to, []).append(partition_rows)
 
     def _count(self, node: int, frame: Frame, before: Column | None, alone: Bools | None) -> None:
         """Counts rows by their groups, from those that they were of before, where there was one."""
@@ -291,9 +291,9 @@ class Exchange:
         if before is None or alone is None or alone.all():
             self.counter.count(node, frame[col.PLACE], frame, before)
             return
-        for own, sources in ((alone, before[alone]), (~alone, None)):
-            if own.any():
-                some = frame.where(own)
+        for selected, sources in ((alone, before[alone]), (~alone, None)):
+            if selected.any():
+                some = frame.where(selected)
                 self.counter.count(node, some[col.PLACE], some, sources)
 
     def counted(self) -> list[Counted]:
@@ -391,7 +391,9 @@ def text_identities(
 @lru_cache(maxsize=4096)
 def _with_texts(slots: tuple[Facet, ...]) -> tuple[int, ...]:
     """The slots whose texts may have to travel."""
-    return tuple([i for i, own in enumerate(slots) if Facet.TEXT in own or Facet.NUM in own])
+    return tuple(
+        [i for i, facets in enumerate(slots) if Facet.TEXT in facets or Facet.NUM in facets]
+    )
 
 
 def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:

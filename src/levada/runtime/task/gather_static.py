@@ -34,12 +34,12 @@ def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     decoded = decode_context(context)
     plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
     reader = StaticReader(decoded.root, decoded.epoch, decoded.seed)
-    own = msgspec.json.decode(payload, type=list[StaticPart])
-    found = matching(decoded, plan, pool, own, reader)
+    pieces = msgspec.json.decode(payload, type=list[StaticPart])
+    node_rows = matching(decoded, plan, pool, pieces, reader)
     loaded = msgspec.to_builtins(reader.finish())
     boxes: list[dict[int, Frame]] = [{} for _ in range(decoded.partitions)]
     table = np.arange(decoded.partitions, dtype=np.int16)
-    for number, rows in found.items():
+    for number, rows in node_rows.items():
         _, h = key_of(rows, range(len(plan.nodes[number].layout.slots)))
         order, offsets = scatter_order(partition_of(h, table), decoded.partitions)
         for target, box in enumerate(boxes):

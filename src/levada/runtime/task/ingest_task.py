@@ -114,18 +114,18 @@ class IntakeTask:
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
         cpu, met = time.thread_time() - began, self.exchange.met.snapshot()
-        told = TaskOutcome(
+        outcome = TaskOutcome(
             0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.snapshot()
         )
-        told.nodes = {
+        outcome.nodes = {
             str(node): s for node, s in self.pool.spent.by_node("cpu").items() if node >= 0
         }
-        told.gone = self.times.write_apart()
-        told.loaded = self.static.finish() if payload.static else None
+        outcome.gone = self.times.write_apart()
+        outcome.loaded = self.static.finish() if payload.static else None
         if self.context.counted:
-            self.exchange.name = told.reader = payload.reader or STATIC
-            told.sent = self.exchange.counted()
-        return self.exchange.blobs(self.controls, [told], 0, self.times)
+            self.exchange.name = outcome.reader = payload.reader or STATIC
+            outcome.sent = self.exchange.counted()
+        return self.exchange.blobs(self.controls, [outcome], 0, self.times)
 
     def read(self, payload: Payload) -> None:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
@@ -178,12 +178,12 @@ class IntakeTask:
         self.controls.append(control)
 
     def _triples(
-        self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
+        self, config: StreamConfig, split: AnyReference, stream: int, bounds: dict[str, int]
     ) -> SourceReport:
         messages = None
-        if isinstance(given, DerivedSplit):
-            triples, reference = made_triples(given, self.context)
-            found = elements_of(
+        if isinstance(split, DerivedSplit):
+            triples, reference = made_triples(split, self.context)
+            elements = elements_of(
                 triples,
                 config,
                 reference,
@@ -193,75 +193,75 @@ class IntakeTask:
                 **bounds,
             )
         else:
-            with faults_of(given.name, given.stream):
-                triples, found, reference, messages = self._read(config, given, bounds)
-        fates = accounted(config, reference, found, None if messages is None else len(messages))
-        complete = self._complete(config, given, found, messages)
-        self._see_triples(stream, triples, found)
-        self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
+            with faults_of(split.name, split.stream):
+                triples, elements, reference, messages = self._read(config, split, bounds)
+        fates = accounted(config, reference, elements, None if messages is None else len(messages))
+        complete = self._complete(config, split, elements, messages)
+        self._see_triples(stream, triples, elements)
+        self._aside(reference, elements.dead, elements.late, bounds["late_below"], messages)
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
         rows = 0
         if patterns is not None:
-            keep = None if found.keep.all() else found.keep
+            keep = None if elements.keep.all() else elements.keep
             subjects = None
             if config.closed:
-                subjects = subject_numbers(triples, found.element, config.element)
+                subjects = subject_numbers(triples, elements.element, config.element)
                 if patterns.stars:
                     self.exchange.close(
-                        stream, subjects_of(reference, triples, found, subjects, self.pool)
+                        stream, subjects_of(reference, triples, elements, subjects, self.pool)
                     )
             hits = self.hits.setdefault(stream, Counter())
             rows = self._deliver(
-                match_(patterns, Chunk(triples, found.ts, self.pool, hits), keep, subjects)
+                match_(patterns, Chunk(triples, elements.ts, self.pool, hits), keep, subjects)
             )
         return SourceReport(
             stream,
             reference.partition,
-            found.max_ts,
-            found.elements,
-            found.triples,
-            len(found.late),
-            len(found.dead),
-            found.cut,
-            found.passed,
+            elements.max_ts,
+            elements.elements,
+            elements.triples,
+            len(elements.late),
+            len(elements.dead),
+            elements.cut,
+            elements.passed,
             rows,
             fates,
-            found.unit,
-            some_reasons(reference, found.dead, messages=messages is not None),
+            elements.unit,
+            some_reasons(reference, elements.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
-            reports=reports_told(given, found),
-            lead=_lead(reference, found, messages),
+            reports=reports_told(split, elements),
+            lead=_lead(reference, elements, messages),
             digest=_digest(reference),
             measured=reference.measured,
         )
 
     def _read(
-        self, config: StreamConfig, given: FromOutside, bounds: dict[str, int]
+        self, config: StreamConfig, split: FromOutside, bounds: dict[str, int]
     ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
         """The statements and elements of a reference from outside, the reference to the lines in
         which they stand, and the messages that these are of.
         """
         return read_apart(
-            lambda: read(given, config), lambda found: self._statements(config, found, bounds)
+            lambda: read(split, config), lambda content: self._statements(config, content, bounds)
         )
 
     def _statements(
-        self, config: StreamConfig, found: SplitContent, bounds: dict[str, int]
+        self, config: StreamConfig, content: SplitContent, bounds: dict[str, int]
     ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
-        seed, reference, messages = self.context.seed, found.reference, found.messages
+        seed, reference, messages = self.context.seed, content.reference, content.messages
         if config.mapping is not None:
-            assert found.rows is not None, "a mapping is for tables"
+            assert content.rows is not None, "a mapping is for tables"
             mapped = mapped_of(
-                found.rows, config, reference, seed=seed, messages=messages, **bounds
+                content.rows, config, reference, seed=seed, messages=messages, **bounds
             )
             return *mapped, reference, messages
-        assert found.text is not None, "RDF is text"
+        assert content.text is not None, "RDF is text"
         if messages is None:
-            triples, reference = self._parsed(config, found.text, reference, found.line_ends)
+            triples, reference = self._parsed(config, content.text, reference, content.line_ends)
         else:
             triples, reference, messages = parse_messages(
-                found.text, messages, reference, config, seed
+                content.text, messages, reference, config, seed
             )
         number = None
         if config.documents and config.element == "subject":
@@ -284,37 +284,37 @@ class IntakeTask:
         return triples, reference
 
     def _tuples(
-        self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
+        self, config: StreamConfig, split: AnyReference, stream: int, bounds: dict[str, int]
     ) -> SourceReport:
-        assert not isinstance(given, DerivedSplit), "what a query makes are triples"
-        with faults_of(given.name, given.stream):
-            reference, messages, found = read_apart(
-                lambda: read(given, config), lambda came: _rows(config, came, bounds)
+        assert not isinstance(split, DerivedSplit), "what a query makes are triples"
+        with faults_of(split.name, split.stream):
+            reference, messages, tuples = read_apart(
+                lambda: read(split, config), lambda came: _rows(config, came, bounds)
             )
-        fates = accounted(config, reference, found, None if messages is None else len(messages))
-        complete = self._complete(config, given, found, messages)
-        self._see_tuples(stream, found)
-        self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
+        fates = accounted(config, reference, tuples, None if messages is None else len(messages))
+        complete = self._complete(config, split, tuples, messages)
+        self._see_tuples(stream, tuples)
+        self._aside(reference, tuples.dead, tuples.late, bounds["late_below"], messages)
         rows = 0
-        if found.n:
-            rows = self._deliver(self._scans(stream, found))
+        if tuples.n:
+            rows = self._deliver(self._scans(stream, tuples))
         return SourceReport(
             stream,
             reference.partition,
-            found.max_ts,
-            found.n,
-            found.n,
-            len(found.late),
-            len(found.dead),
-            found.cut,
-            found.passed,
+            tuples.max_ts,
+            tuples.n,
+            tuples.n,
+            len(tuples.late),
+            len(tuples.dead),
+            tuples.cut,
+            tuples.passed,
             rows,
             fates,
-            found.unit,
-            some_reasons(reference, found.dead, messages=messages is not None),
+            tuples.unit,
+            some_reasons(reference, tuples.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
-            lead=_lead(reference, found, messages),
+            lead=_lead(reference, tuples, messages),
             digest=_digest(reference),
             measured=reference.measured,
         )
@@ -322,25 +322,25 @@ class IntakeTask:
     def _complete(
         self,
         config: StreamConfig,
-        given: AnyReference,
-        found: Elements | Tuples,
+        split: AnyReference,
+        content: Elements | Tuples,
         messages: Messages | None,
     ) -> int:
         """The event time after which the watermark would be where the producer says that it is."""
-        if isinstance(given, DerivedSplit):
+        if isinstance(split, DerivedSplit):
             return MIN
-        beside = beside_of(given, config, messages)
+        beside = beside_of(split, config, messages)
         complete = told_beside(
-            found, messages, beside, wall=self.context.wall, ahead=config.future_ms
+            content, messages, beside, wall=self.context.wall, ahead=config.future_ms
         )
         return complete + config.lateness if complete > MIN else MIN
 
-    def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
+    def _scans(self, stream: int, tuples: Any) -> Iterator[tuple[PlanNode, Frame]]:
         name = self.plan.streams[stream]
         for node in self._first_nodes(s.Scan):
             for m, member in enumerate(node.members):
                 if node.alive[m] and member.streams == (name,):
-                    yield node, scan(node, m, found, self.pool)
+                    yield node, scan(node, m, tuples, self.pool)
 
     def _first_nodes(self, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
         nodes = (self.plan.nodes[n].as_step(kind) for n in self.plan.order)
@@ -365,32 +365,34 @@ class IntakeTask:
 
     def _static(self, parts: Sequence[StaticPart]) -> None:
         """The rows of static patterns."""
-        found = matching(self.context, self.plan, self.pool, parts, self.static)
-        for number, frame in found.items():
+        node_rows = matching(self.context, self.plan, self.pool, parts, self.static)
+        for number, frame in node_rows.items():
             node = self.plan.nodes[number]
             self.pool.spent.rows += frame.n
             run_ingest_operators(
                 self.plan, self.env, self.exchange, node, settled(self.context, node, frame)
             )
 
-    def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
+    def _see_triples(self, stream: int, triples: Triples, elements: Elements) -> None:
         """The distinct times of elements, where some query's reports follow from them; which
         triples, where these are counted.
         """
         listed = listed_streams(self.context.plan)
         if listed.get(stream):
-            terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
-            self.times.add(stream, element_times.occurrences(found.ts[found.keep], terms))
+            terms = [
+                (c.x[elements.keep], c.y[elements.keep]) for c in (triples.s, triples.p, triples.o)
+            ]
+            self.times.add(stream, element_times.occurrences(elements.ts[elements.keep], terms))
         elif stream in listed:
-            self.times.add(stream, element_times.times(found.times))
+            self.times.add(stream, element_times.times(elements.times))
 
-    def _see_tuples(self, stream: int, found: Tuples) -> None:
+    def _see_tuples(self, stream: int, tuples: Tuples) -> None:
         listed = listed_streams(self.context.plan)
         if stream in listed:
             seen = (
-                element_times.occurrences(found.ts)
+                element_times.occurrences(tuples.ts)
                 if listed[stream]
-                else element_times.times(found.times)
+                else element_times.times(tuples.times)
             )
             self.times.add(stream, seen)
 
@@ -427,11 +429,11 @@ class IntakeTask:
         self.controls[0].side = names
 
 
-def _lead(reference: AnyReference, found: Elements | Tuples, messages: Messages | None) -> str:
+def _lead(reference: AnyReference, content: Elements | Tuples, messages: Messages | None) -> str:
     """Where the element of the greatest time stands, which the watermark follows."""
-    if found.max_ts == MIN:
+    if content.max_ts == MIN:
         return ""
-    return place_of(reference, found.lead, messages=messages is not None)
+    return place_of(reference, content.lead, messages=messages is not None)
 
 
 def _digest(reference: FileSplit) -> str:
@@ -443,8 +445,8 @@ def _rows(
     config: StreamConfig, came: SplitContent, bounds: dict[str, int]
 ) -> tuple[FileSplit, Messages | None, Tuples]:
     assert came.rows is not None, "a table has rows"
-    found = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
-    return came.reference, came.messages, found
+    tuples = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
+    return came.reference, came.messages, tuples
 
 
 @lru_cache(maxsize=64)
@@ -463,4 +465,4 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
 
 def _of_stream(node: PlanNode, name: str) -> Bools:
     """The members of a node that read a stream."""
-    return np.array([own == (name,) for own in node.members.each_stream()], np.bool_)
+    return np.array([streams == (name,) for streams in node.members.each_stream()], np.bool_)

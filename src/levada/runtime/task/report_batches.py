@@ -65,8 +65,8 @@ class BufferedReports:
             (n.id, i) for n in nodes for i, layout in enumerate(n.input_layouts) if layout.report
         ]
         self.rows = {at: concat(inputs.pop(at)) for at in there if at in inputs}
-        own = [n.id for n in nodes if any("r" in f for f in partials.get(n.id, ()))]
-        self.partials = {node: concat(partials.pop(node)) for node in own}
+        reporting = [n.id for n in nodes if any("r" in f for f in partials.get(n.id, ()))]
+        self.partials = {node: concat(partials.pop(node)) for node in reporting}
 
     def take(self, step: ReportBatch, closing: Collection[int], inputs: Inputs) -> Partials:
         """Gives ``inputs`` what the step has of rows, and returns what it has of partials."""
@@ -75,12 +75,12 @@ class BufferedReports:
             if made.any():
                 inputs[node, at] = [rows.where(made)]
             self.rows[node, at] = rows.where(~made)
-        found = {}
+        taken_partials = {}
         for node, partials in self.partials.items():
             made = step.made(partials, closing=node in closing)
-            found[node] = [partials.where(made)]
+            taken_partials[node] = [partials.where(made)]
             self.partials[node] = partials.where(~made)
-        return found
+        return taken_partials
 
 
 Expands = PlanNode[s.Report] | PlanNode[s.Standing]
@@ -99,12 +99,16 @@ def in_steps(
     """The epoch's progress in steps, for these nodes; ``reports``: those of them that expand, with
     their new rows.
     """
-    found = [pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None]
-    if not found:
+    pairs_of_nodes = [
+        pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None
+    ]
+    if not pairs_of_nodes:
         return [ReportBatch(env.progress)]
-    times, at = np.unique(np.concatenate([times for times, _ in found]), return_inverse=True)
+    times, at = np.unique(
+        np.concatenate([times for times, _ in pairs_of_nodes]), return_inverse=True
+    )
     counts = np.zeros(len(times), np.int64)
-    np.add.at(counts, at, np.concatenate([counts for _, counts in found]))
+    np.add.at(counts, at, np.concatenate([counts for _, counts in pairs_of_nodes]))
     step = np.maximum(np.cumsum(counts) - 1, 0) // MOST_PAIRS
     instants = times[:-1][step[1:] != step[:-1]] + 1
     return _cut(env.progress, instants[instants <= _last_step(nodes, env)])
@@ -157,13 +161,13 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
         return None
     op, at, weight = _changes(node, state, new)
     of = calendar.of[op]
-    found = [
+    counts = [
         _counts(calendar, number, at[of == number], weight[of == number])
         for number in np.unique(of).tolist()
     ]
     return (
-        (np.concatenate([t for t, _ in found]), np.concatenate([n for _, n in found]))
-        if found
+        (np.concatenate([t for t, _ in counts]), np.concatenate([n for _, n in counts]))
+        if counts
         else None
     )
 

@@ -83,12 +83,14 @@ class Results:
         counts: list[Frame] = []
         named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
         for node, frame in frames.items():
-            own, reports = _counts(node, frame)
-            if (same := self._same(node, own["op"])) is not None:
+            member_counts, reports = _counts(node, frame)
+            if (same := self._same(node, member_counts["op"])) is not None:
                 named[f"same.{node}"] = self._as_written(node, same)
-                members, told = len(self.plan.nodes[node].members), context.partitions > 1
-                own, reports = _of_all(own, reports, same, members, told=told)
-            counts.append(own)
+                members, list_reports = len(self.plan.nodes[node].members), context.partitions > 1
+                member_counts, reports = _of_all(
+                    member_counts, reports, same, members, list_reports=list_reports
+                )
+            counts.append(member_counts)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
         data = checked_parts({**named, **terms.frames("terms")}, {"plan": self.plan.version})
@@ -162,8 +164,12 @@ def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
     op = _distinct(frame["op"])
     if len(op) == 1:
         each = _first_rows(report)
-        own = report[each]
-        n, least, most = np.array([frame.n]), own.min(keepdims=True), own.max(keepdims=True)
+        reports_once = report[each]
+        n, least, most = (
+            np.array([frame.n]),
+            reports_once.min(keepdims=True),
+            reports_once.max(keepdims=True),
+        )
         many = np.array([len(each)])
     else:
         n, least, most, each, many = _by_member(frame["op"], report)
@@ -208,14 +214,14 @@ def _by_member(op: Ints, report: Times) -> tuple[Longs, Times, Times, Longs, Lon
 
 
 def _of_all(
-    own: Frame, reports: Frame, same: Frame, members: int, *, told: bool
+    counts: Frame, reports: Frame, same: Frame, members: int, *, list_reports: bool
 ) -> tuple[Frame, Frame]:
     """The counts of all members, and their reports once, from those of members and cells; the
     reports only if they are ``told``, or members have several cells.
     """
-    whole = add_shared_rows(own, same, members)
+    whole = add_shared_rows(counts, same, members)
     starts = starts_segment(whole["op"])
-    if not told and starts.all():
+    if not list_reports and starts.all():
         return whole, reports
     made = add_shared_rows(reports, same, members)
     if not starts.all():

@@ -60,12 +60,12 @@ def nodes_of(plan: str, stage: int) -> Nodes:
 
 def _above(nodes: Sequence[PlanNode]) -> frozenset[int]:
     """The nodes of a stage that say something at reports of windows, and what is above these."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for node in nodes:
         at_reports = node.layout.report and node.step.reports_of and not node.step.by_changes
-        if at_reports or not found.isdisjoint(node.inputs):
-            found.add(node.id)
-    return frozenset(found)
+        if at_reports or not numbers.isdisjoint(node.inputs):
+            numbers.add(node.id)
+    return frozenset(numbers)
 
 
 def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
@@ -74,7 +74,7 @@ def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
     """
 
     def kinds(node: PlanNode) -> tuple[WindowKind, ...]:
-        below = (found for n in node.inputs if (found := kinds(plan.nodes[n])))
+        below = (kinds_below for n in node.inputs if (kinds_below := kinds(plan.nodes[n])))
         return node.step.reports_of or next(below, ())
 
     return frozenset(n.id for n in nodes if only_closes(kinds(n)))

@@ -306,10 +306,12 @@ class StageTask:
         keep = np.zeros(len(seen.ts), bool)
         for number in np.unique(self.nodes.families.first_equal({stream: seen.ts})).tolist():
             schedule = self.nodes.schedules[number]
-            own = [
+            stream_windows = [
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
             ]
-            keep |= element_times.retain(seen, own, schedule.start, horizon, schedule.show_empty)
+            keep |= element_times.retain(
+                seen, stream_windows, schedule.start, horizon, schedule.show_empty
+            )
         return keep
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
@@ -320,14 +322,14 @@ class StageTask:
             return
         for frame in filter(None, frames):
             self.pool.spent.hold(node.id, frame)
-        given = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
-        rows, name = sum(f.n for f in given), str(node.id)
+        received = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
+        rows, name = sum(f.n for f in received), str(node.id)
         self.rows[name] = self.rows.get(name, 0) + rows
         self.touched += rows
-        self.held.give(given)
+        self.held.give(received)
         if self.context.measured == ROWS:
-            own = drop_replicated_inputs(node.step, frames, given)
-            self.given.count_given(own, joins=node.id in find_divisible_joins(self.plan).joins)
+            counted = drop_replicated_inputs(node.step, frames, received)
+            self.given.count_given(counted, joins=node.id in find_divisible_joins(self.plan).joins)
         made = self._made(node, frames)
         first = next(made, None)
         if first is None:

@@ -92,8 +92,8 @@ class StaticReader:
         predicates. Raises ``SourceError``, ``CheckpointError``.
         """
         began = time.thread_time()
-        found = self._taken(part, wanted) if part.imprint else self._parsed(part, file)
-        for triples in found:
+        chunks = self._taken(part, wanted) if part.imprint else self._parsed(part, file)
+        for triples in chunks:
             self._told.cpu += time.thread_time() - began
             yield triples
             began = time.thread_time()

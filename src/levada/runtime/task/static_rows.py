@@ -68,8 +68,8 @@ class Reading:
         members = (
             m
             for n, mine in self.chosen.items()
-            for m, own in zip(plan.nodes[n].members, mine, strict=True)
-            if own
+            for m, member in zip(plan.nodes[n].members, mine, strict=True)
+            if member
         )
         return frozenset(g for m in members for g in m.graphs)
 
@@ -78,12 +78,12 @@ def readings(context: EpochContext, plan: Plan) -> list[Reading]:
     """What an epoch reads: static data as they are, and those that it replaces as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
     whole = {n.id: n.members_read_whole(context.first, context.replaced) for n in _readers(plan)}
-    found = [
+    planned = [
         Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
     ]
     if context.replacement is not None:
-        found.append(Reading(load_setup(context.replacement.before).static, changing, -1))
-    return found
+        planned.append(Reading(load_setup(context.replacement.before).static, changing, -1))
+    return planned
 
 
 def parts(
@@ -118,29 +118,29 @@ def to_read(
     context: EpochContext, plan: Plan, find: Find, *, press: bool
 ) -> tuple[list[StaticPart], int]:
     """All that is to be read, each file whole, and its size in bytes as it is on the disk."""
-    found = parts(context, plan, 1 << 62, find, press=press)
-    return found, sum(part.size if part.imprint else part.seen[0] for part in found)
+    pieces = parts(context, plan, 1 << 62, find, press=press)
+    return pieces, sum(part.size if part.imprint else part.seen[0] for part in pieces)
 
 
 def matching(
     context: EpochContext,
     plan: Plan,
     pool: TermLookup,
-    own: Sequence[StaticPart],
+    pieces: Sequence[StaticPart],
     reader: StaticReader,
 ) -> dict[int, Frame]:
     """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
-    found: dict[int, list[Frame]] = {}
+    node_rows: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
         wanted = _wanted([patterns for _, patterns in tables])
-        for part in (p for p in own if p.before == (reading.sign < 0)):
+        for part in (p for p in pieces if p.before == (reading.sign < 0)):
             file = reading.files[part.file]
             for triples in reader.triples(part, file, wanted):
                 for node, frame in _match_(file, triples, tables, context.seed, pool):
                     signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
-                    found.setdefault(node.id, []).append(signed)
-    return {number: concat(frames) for number, frames in found.items()}
+                    node_rows.setdefault(node.id, []).append(signed)
+    return {number: concat(frames) for number, frames in node_rows.items()}
 
 
 def _wanted(tables: Sequence[Patterns]) -> Wanted:
@@ -196,17 +196,17 @@ def _patterns(
     """The patterns of the chosen members, by the graphs that they read."""
     nodes = [plan.nodes[n] for n in chosen]
     choices = {
-        own
+        graphs_read
         for n in nodes
-        for own, mine in zip(n.members.each_graph(), chosen[n.id], strict=True)
+        for graphs_read, mine in zip(n.members.each_graph(), chosen[n.id], strict=True)
         if mine
     }
     for graphs in sorted(choices, key=str):
-        own = [
+        graphs_read = [
             np.array([g == graphs for g in n.members.each_graph()], np.bool_) & chosen[n.id]
             for n in nodes
         ]
-        patterns = patterns_of(nodes, own, seed, sharing_demand_of(plan).new_terms)
+        patterns = patterns_of(nodes, graphs_read, seed, sharing_demand_of(plan).new_terms)
         assert patterns is not None, "some member reads these graphs"
         yield graphs, patterns
 

@@ -59,11 +59,11 @@ def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> Non
 
 def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
     """The streams whose rows wait, by node and input."""
-    found: dict[tuple[int, int], list[int]] = {}
+    streams: dict[tuple[int, int], list[int]] = {}
     for key in sorted(state.keys("pending.")):
         node, at, stream = map(int, key.rstrip(ALIKE).split(".")[1:])
-        found.setdefault((node, at), []).append(stream)
-    return found
+        streams.setdefault((node, at), []).append(stream)
+    return streams
 
 
 def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
@@ -83,8 +83,8 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
         of = streams[new["op"]]
         for stream in np.unique(of).tolist():  # each has its own watermark
             OrderedBuffer(state, to.key(stream), TIME).add(new.where(of == stream))
-    found = [f for f in up if f.n]
-    return order_by(concat(found), TIME) if found else None
+    released = [f for f in up if f.n]
+    return order_by(concat(released), TIME) if released else None
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:

@@ -101,10 +101,10 @@ def shares(sizes: Mapping[str, int], tasks: int) -> list[list[str]]:
     >>> shares({"a": 5, "b": 3, "c": 2}, 2)
     [['a'], ['b', 'c']]
     """
-    found: list[list[str]] = [[] for _ in range(max(min(tasks, len(sizes)), 1))]
-    loads = [0] * len(found)
+    names_by_task: list[list[str]] = [[] for _ in range(max(min(tasks, len(sizes)), 1))]
+    loads = [0] * len(names_by_task)
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
         least = loads.index(min(loads))
-        found[least].append(name)
+        names_by_task[least].append(name)
         loads[least] += sizes[name]
-    return found
+    return names_by_task

@@ -33,9 +33,11 @@ def with_way(name: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a stream; those of where its messages come from as one, ``kafka`` or ``feed``.
     Raises ``UsageError``.
     """
-    own = {word: value for word, value in values.items() if word in CONVERTERS}
-    others = _OF_FEEDS if is_kafka(path) else _OF_KAFKA if is_feed(path) else own.keys()
-    for word in own:
+    connector_options = {word: value for word, value in values.items() if word in CONVERTERS}
+    others = (
+        _OF_FEEDS if is_kafka(path) else _OF_KAFKA if is_feed(path) else connector_options.keys()
+    )
+    for word in connector_options:
         if word in others:
             raise UsageError(
                 f"The stream {name}: {word}= is for {_takers(word)}.",
@@ -44,9 +46,9 @@ def with_way(name: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     rest = {word: value for word, value in values.items() if word not in CONVERTERS}
     who = f"The stream {name}"
     if is_kafka(path):
-        return {"element": "message", **rest, "kafka": kafka_of(who, path, own)}
+        return {"element": "message", **rest, "kafka": kafka_of(who, path, connector_options)}
     if is_feed(path):
-        return {"element": "message", **rest, "feed": feed_of(who, path, own)}
+        return {"element": "message", **rest, "feed": feed_of(who, path, connector_options)}
     _check_scheme(who, path)
     return rest
 
@@ -63,10 +65,10 @@ def _quiet(path: str) -> str:
 
 def _check_scheme(who: str, path: str) -> None:
     """An address that is none of those that are known is no file's name, either."""
-    found = _URL.match(path)
-    if found is None or len(found[1]) == 1:
+    match = _URL.match(path)
+    if match is None or len(match[1]) == 1:
         return
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     known = ", ".join(f"{word}://" for word in _SCHEMES)
     meant = {"http": "sse+http", "https": "sse+https"}.get(scheme, scheme)
     hint = f"Did you mean {meant}://?" if meant in _SCHEMES else near(scheme, _SCHEMES)

@@ -118,28 +118,28 @@ def feed_of(who: str, path: str, options: Mapping[str, Any]) -> FeedConfig:
     >>> feed_of("The stream s", "mqtts://h/a/+/t", {"qos": 0}).server
     'h:8883'
     """
-    found, kind = _WHERE.fullmatch(path), _KINDS[path.partition("://")[0]]
-    if found is None or int(found["port"] or 1) not in range(1, 65_536):
+    match, kind = _WHERE.fullmatch(path), _KINDS[path.partition("://")[0]]
+    if match is None or int(match["port"] or 1) not in range(1, 65_536):
         said = re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
         raise UsageError(
             f"{who}: {said} is no address of {NAMES[kind]}.",
             hint=f"Say {_SHAPES[kind]}, and user and password as options.",
         )
-    scheme, topic = found["scheme"], found["path"] or ""
+    scheme, topic = match["scheme"], match["path"] or ""
     secure = scheme in ("mqtts", "sse+https", "wss")
-    given = {"tls": secure, **options}
+    settings = {"tls": secure, **options}
     port = int(
-        found["port"] or _PORTS.get("mqtts" if given["tls"] and kind == "mqtt" else scheme, 0)
+        match["port"] or _PORTS.get("mqtts" if settings["tls"] and kind == "mqtt" else scheme, 0)
     )
     config = FeedConfig(
-        kind, found["host"], port, topic[1:] if kind == "mqtt" else topic or "/", **given
+        kind, match["host"], port, topic[1:] if kind == "mqtt" else topic or "/", **settings
     )
     _check(who, config, options, secure=secure)
     return config
 
 
 def _check(who: str, config: FeedConfig, options: Mapping[str, Any], *, secure: bool) -> None:
-    own = next((word for word in ("qos", "retained", "version") if word in options), "")
+    mqtt_option = next((word for word in ("qos", "retained", "version") if word in options), "")
     wrong = filter_fault(config.topic) if config.kind == "mqtt" else ""
     for broken, message, hint in (
         (
@@ -147,7 +147,11 @@ def _check(who: str, config: FeedConfig, options: Mapping[str, Any], *, secure: 
             f"{config.topic or 'nothing'} is no topic filter: {wrong}.",
             "Say for example mqtt://HOST/sensors/+/t or mqtt://HOST/sensors/#.",
         ),
-        (config.kind != "mqtt" and bool(own), f"{own}= is for MQTT.", "Leave it out."),
+        (
+            config.kind != "mqtt" and bool(mqtt_option),
+            f"{mqtt_option}= is for MQTT.",
+            "Leave it out.",
+        ),
         (
             config.kind != "mqtt" and options.get("tls") is not None,
             "its scheme says whether there is TLS.",

@@ -18,8 +18,8 @@ _PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjso
 
 def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
     """The format by ending; a directory's by its files, else by what the options need."""
-    if not is_way(path) and (found := format_of(path)):
-        return found
+    if not is_way(path) and (path_format := format_of(path)):
+        return path_format
     if path == STDIN:
         return "nt"
     if path == PUSH:

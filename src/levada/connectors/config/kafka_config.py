@@ -69,21 +69,21 @@ def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
     >>> kafka_of("The stream s", "kafka://a:9092,b:9092/obs", {"lost": "skip"}).servers
     'a:9092,b:9092'
     """
-    found = _WHERE.fullmatch(path)
-    servers = found["servers"].split(",") if found else []
-    if found is None or not all(map(_SERVER.fullmatch, servers)):
+    match = _WHERE.fullmatch(path)
+    servers = match["servers"].split(",") if match else []
+    if match is None or not all(map(_SERVER.fullmatch, servers)):
         said = re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
         raise UsageError(
             f"{who}: {said} is no topic of Kafka.",
             hint="Say kafka://HOST:PORT/TOPIC, and user and password as options.",
         )
-    given = dict(options)
-    start = given.pop("start", "earliest")
+    settings = dict(options)
+    start = settings.pop("start", "earliest")
     if isinstance(start, int):
-        given |= {"start": "time", "start_time": start}
+        settings |= {"start": "time", "start_time": start}
     else:
-        given["start"] = start
-    config = KafkaConfig(",".join(servers), found["topic"], **given)
+        settings["start"] = start
+    config = KafkaConfig(",".join(servers), match["topic"], **settings)
     _check(who, config)
     return config
 
@@ -161,11 +161,11 @@ def connection_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfi
     """The topic at ``path`` with those options of ``CONNECTION`` that are there, as users say them.
     Raises ``UsageError``.
     """
-    given = {}
+    settings = {}
     for key in CONNECTION:
         if options.get(key) is not None:
             try:
-                given[key] = CONVERTERS[key](options[key])
+                settings[key] = CONVERTERS[key](options[key])
             except UsageError as error:
                 raise UsageError(f"{who}: {key}: {error.message}", hint=error.hint) from error
-    return kafka_of(who, path, given)
+    return kafka_of(who, path, settings)

@@ -145,15 +145,15 @@ def names_of(text: str) -> list[str]:
     """
     tree = _tree(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    found = []
+    placed_names = []
     for node in ast.walk(tree):
         name = _column(node)
         if isinstance(node, ast.Name) and id(node) not in called:
             name = node.id
         if name is not None:
             assert isinstance(node, ast.expr), "a name has a place"
-            found.append((node.col_offset, name))
-    return list(dict.fromkeys(name for _, name in sorted(found)))
+            placed_names.append((node.col_offset, name))
+    return list(dict.fromkeys(name for _, name in sorted(placed_names)))
 
 
 def _column(node: ast.AST) -> str | None:

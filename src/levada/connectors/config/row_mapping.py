@@ -77,11 +77,11 @@ class RowMapping:
         """The columns that are read, with their types."""
         typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
         # A formula may have its column's own name: it is read then, too.
-        own = [name for name, formula in self.let if name in _formulas().names_of(formula)]
+        same_named = [name for name, formula in self.let if name in _formulas().names_of(formula)]
         return {
             name: typed.get(name, "string")
-            for name in [*own, *self._names]
-            if name not in made or name in own
+            for name in [*same_named, *self._names]
+            if name not in made or name in same_named
         }
 
     @property
@@ -100,10 +100,10 @@ class RowMapping:
         """The type of everything that a triple or a time can name. Raises ``UsageError`` for a
         formula that cannot be.
         """
-        found = {**self.needed, ROW: "integer"}
+        types = {**self.needed, ROW: "integer"}
         for name, formula in self.let:
-            found[name] = _formulas().compile_(formula, found)[1]
-        return found
+            types[name] = _formulas().compile_(formula, types)[1]
+        return types
 
 
 def _formulas() -> ModuleType:
@@ -170,40 +170,40 @@ def _checked(place: str, formula: str) -> None:
 def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term, Term]:
     terms, at = [], 0
     while at < len(text.rstrip(" .")):
-        found = _TERM.match(text, at)
-        if found is None:
+        match = _TERM.match(text, at)
+        if match is None:
             raise UsageError(f"{place}, column {at + 1}: no term begins here in {text}.")
-        terms.append(tuple(_term(found, place, prefixes)))
-        at = found.end()
+        terms.append(tuple(_term(match, place, prefixes)))
+        at = match.end()
     if len(terms) != 3:
         raise UsageError(f"{place}: {text} has {len(terms)} terms, a triple has three.")
     _check(terms, f"{place}: {text}")
     return (terms[0], terms[1], terms[2])
 
 
-def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterator[Part]:
+def _term(match: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterator[Part]:
     """The parts of a term."""
     text = (
-        found[found.lastgroup or ""] if found.lastgroup not in ("tag", "type") else found["literal"]
+        match[match.lastgroup or ""] if match.lastgroup not in ("tag", "type") else match["literal"]
     )
-    if found["a"]:
+    if match["a"]:
         yield Part(f"<{RDF}type>")
-    elif found["value"]:
+    elif match["value"]:
         yield from _places(text, "value")
-    elif found["number"] or found["boolean"]:
-        kind = "boolean" if found["boolean"] else "decimal" if "." in text else "integer"
+    elif match["number"] or match["boolean"]:
+        kind = "boolean" if match["boolean"] else "decimal" if "." in text else "integer"
         yield Part(f'"{text}"^^<{XSD}{kind}>')
-    elif found["name"]:
+    elif match["name"]:
         yield from _places(f"<{_expand(text, place, prefixes)}>", "iri")
-    elif found["iri"]:
+    elif match["iri"]:
         pieces = [is_name for _, is_name in split_places(text[1:-1])]
         yield from _places(text, "whole" if pieces == [True] else "iri")
-    elif found["blank"]:
+    elif match["blank"]:
         yield from _places(text, "blank")
     else:
-        yield from _places(found["literal"], "literal")
-        if found["tag"] or found["type"]:
-            kind = found["type"] or ""
+        yield from _places(match["literal"], "literal")
+        if match["tag"] or match["type"]:
+            kind = match["type"] or ""
             datatype = (
                 kind
                 if kind.startswith("<")
@@ -211,7 +211,7 @@ def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterato
                 if kind
                 else ""
             )
-            yield Part(found["tag"] or f"^^{datatype}")
+            yield Part(match["tag"] or f"^^{datatype}")
 
 
 def _expand(name: str, place: str, prefixes: dict[str, str]) -> str:

@@ -27,14 +27,14 @@ def check_format(value: Any) -> str:
     '%d.%m.%Y %H:%M'
     """
     text = str(value)
-    found = _DIRECTIVE.findall(text)
-    for letter in found:
+    letters = _DIRECTIVE.findall(text)
+    for letter in letters:
         if not letter or letter not in _KNOWN:
             known = ", ".join(f"%{known}" for known in _KNOWN)
             raise UsageError(f"the format {text} has %{letter}.", hint=f"Known: {known}.")
-    said = set(found)
+    said = set(letters)
     rules = (
-        (len(said) < len(found), "says a part of the time twice", "Say each once."),
+        (len(said) < len(letters), "says a part of the time twice", "Say each once."),
         (len(said & {"Y", "y"}) != 1, "has no year, or two", "Say %Y or %y."),
         (len(said & {"m", "b"}) != 1, "has no month, or two", "Say %m or %b."),
         ("d" not in said, "has no day", "Say %d."),

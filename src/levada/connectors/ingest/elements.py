@@ -133,8 +133,8 @@ def elements_of(
     gate = AdmissionBounds.of(config, reference, late_below, future_above)
     groups = _groups(triples, config, reference, message, number)
     if config.time_kind in ("timestamp", "arrival"):
-        own = None if messages is None else messages.times[message]
-        times = clock_times(config, own, triples.n, gate)
+        message_times = None if messages is None else messages.times[message]
+        times = clock_times(config, message_times, triples.n, gate)
         said = _Said(times, np.ones(triples.n, np.bool_), all=True)
     else:
         said = _said(triples, config, reference, seed)
@@ -231,9 +231,9 @@ def _said_by_graph(triples: Triples, power: int) -> _Said:
         return _Said(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
     new = starts_segment(graph.x, graph.y)
     first = np.flatnonzero(new)
-    found = last_instants(triples.buffer, *_ranges(graph, first), power)
-    found[graph.kind[first] != Kind.IRI] = MIN
-    ts = found[np.cumsum(new) - 1]
+    times = last_instants(triples.buffer, *_ranges(graph, first), power)
+    times[graph.kind[first] != Kind.IRI] = MIN
+    ts = times[np.cumsum(new) - 1]
     return _Said(ts, ts > MIN)
 
 

@@ -187,8 +187,8 @@ def file_time(config: StreamConfig, name: str) -> int:
     >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
     12000
     """
-    found = re.search(config.time_argument, name)
-    text = np.frombuffer(((found[1] or "") if found else "").encode(), np.uint8)
+    match = re.search(config.time_argument, name)
+    text = np.frombuffer(((match[1] or "") if match else "").encode(), np.uint8)
     return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_power)[0])
 
 
@@ -223,11 +223,11 @@ def some_reasons(
     reference: FileSplit, dead: Iterable[Dead], *, messages: bool = False
 ) -> list[str]:
     """A few dead letters of a reference, each for another reason, and where they stand."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for d in islice(dead, 100):
         kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
-        found.setdefault(kind, f"{place_of(reference, d.offset, messages=messages)}: {reason}")
-    return list(found.values())[:TOLD]
+        reasons.setdefault(kind, f"{place_of(reference, d.offset, messages=messages)}: {reason}")
+    return list(reasons.values())[:TOLD]
 
 
 def place_of(reference: AnyReference, offset: int, *, messages: bool = False) -> str:
@@ -252,8 +252,8 @@ def dead_records(
 
 
 def _sources(reference: AnyReference, offsets: Times, messages: Messages | None) -> list[str]:
-    found = None if messages is None else messages.sources(offsets)
-    return [reference.name] * len(offsets) if found is None else found
+    names = None if messages is None else messages.sources(offsets)
+    return [reference.name] * len(offsets) if names is None else names
 
 
 def late_records(

@@ -99,9 +99,9 @@ def _runs(c: TermColumn) -> Longs:
 def _values(o: TermColumn) -> Frame:
     """The values of those objects that have one."""
     assert o.dbl is not None and o.man is not None and o.scale is not None, "objects have values"
-    own = np.flatnonzero((o.dbl.view(np.int64) != 0) | (o.man != 0) | (o.scale != 0))
-    columns: dict[str, Column] = {"dbl": o.dbl[own], "man": o.man[own], "scale": o.scale[own]}
-    return Frame({"at": own.astype(np.int32), **columns}, len(own))
+    rows = np.flatnonzero((o.dbl.view(np.int64) != 0) | (o.man != 0) | (o.scale != 0))
+    columns: dict[str, Column] = {"dbl": o.dbl[rows], "man": o.man[rows], "scale": o.scale[rows]}
+    return Frame({"at": rows.astype(np.int32), **columns}, len(rows))
 
 
 def _packed(data: Bytes) -> Bytes:

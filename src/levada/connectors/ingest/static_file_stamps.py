@@ -20,12 +20,12 @@ Stamp = tuple[int, int]
 def seen_of(file: StaticFile) -> Stamp:
     """The file as it is now. Raises ``SourceError``."""
     try:
-        found = os.stat(file.path)
+        stat = os.stat(file.path)
     except OSError as error:
         raise SourceError(
             f"The static file {file.name} cannot be read: {error.strerror}."
         ) from error
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns
 
 
 def check_seen(file: StaticFile, seen: Stamp) -> None:

@@ -132,8 +132,8 @@ def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[st
 
 def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
     """What decides the triples of a graph; a document's terms may be relative to its place."""
-    own = [f for f in files if graph in f.graphs]
-    return [(f.path, f.format, "" if f.format in LINES else f.copied_from) for f in own]
+    graph_files = [f for f in files if graph in f.graphs]
+    return [(f.path, f.format, "" if f.format in LINES else f.copied_from) for f in graph_files]
 
 
 def check_sound(file: StaticFile) -> None:
@@ -284,11 +284,11 @@ def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int
 
 def _line_ends(file: StaticFile, size: int) -> int:
     """How many lines end in the first so many bytes of a file."""
-    found = 0
+    line_count = 0
     with _source(file) as source:
         while size > 0 and (block := source.read(min(size, CHUNK))):
-            found, size = found + block.count(b"\n"), size - len(block)
-    return found
+            line_count, size = line_count + block.count(b"\n"), size - len(block)
+    return line_count
 
 
 def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:

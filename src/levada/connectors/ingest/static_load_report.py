@@ -31,11 +31,11 @@ def told(loaded: Loaded) -> str:
     >>> told(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
     'Static data, read last in epoch 3: 7 triples of 2 imprints, in 0.50 s of CPU.'
     """
-    found = [f"{loaded.triples:,} triples of {loaded.opened:,} pieces of files, {loaded.size:,} B"]
-    found = found if loaded.opened else []
-    found += [f"{loaded.taken:,} triples of {loaded.pieces:,} imprints"] if loaded.pieces else []
+    parts = [f"{loaded.triples:,} triples of {loaded.opened:,} pieces of files, {loaded.size:,} B"]
+    parts = parts if loaded.opened else []
+    parts += [f"{loaded.taken:,} triples of {loaded.pieces:,} imprints"] if loaded.pieces else []
     made = f" Imprints were made, {loaded.pressed:,} B." if loaded.imprints else ""
-    what = ", ".join(found) or "nothing"
+    what = ", ".join(parts) or "nothing"
     return (
         f"Static data, read last in epoch {loaded.epoch:,}: {what}, in {loaded.cpu:.2f} s of CPU."
         f"{made}"
@@ -48,17 +48,17 @@ def together(all_: Iterable[Loaded]) -> Loaded:
     >>> together([Loaded(opened=1), Loaded(opened=2, pieces=1)]).opened
     3
     """
-    found = Loaded()
+    total = Loaded()
     for one in all_:
-        found = Loaded(
-            found.opened + one.opened,
-            found.size + one.size,
-            found.triples + one.triples,
-            found.pieces + one.pieces,
-            found.taken + one.taken,
-            found.cpu + one.cpu,
-            [*found.imprints, *one.imprints],
-            found.pressed + one.pressed,
-            max(found.epoch, one.epoch),
+        total = Loaded(
+            total.opened + one.opened,
+            total.size + one.size,
+            total.triples + one.triples,
+            total.pieces + one.pieces,
+            total.taken + one.taken,
+            total.cpu + one.cpu,
+            [*total.imprints, *one.imprints],
+            total.pressed + one.pressed,
+            max(total.epoch, one.epoch),
         )
-    return found
+    return total

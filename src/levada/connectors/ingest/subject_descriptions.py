@@ -39,24 +39,26 @@ def described(triples: Triples) -> tuple[Triples, Ints]:
     root = np.ones(nodes, np.bool_)
     root[object_[(object_ >= 0) & (object_ != subject)]] = False
     about = subjects_of_cycles(subject, object_, starts, rows, root)
-    own = np.flatnonzero((subject < 0) | about[subject])
-    number, first = number_alike(triples.s.x[own], triples.s.y[own])
+    element_rows = np.flatnonzero((subject < 0) | about[subject])
+    number, first = number_alike(triples.s.x[element_rows], triples.s.y[element_rows])
     most = max(10 * triples.n, _SHARED)
-    found, edges = reachable_rows(first, own, subject[own[first[:-1]]], object_, starts, rows, most)
+    rows_reached, edges = reachable_rows(
+        first, element_rows, subject[element_rows[first[:-1]]], object_, starts, rows, most
+    )
     if len(edges) < len(first):
-        nothing = triples.take(found[:0])
+        nothing = triples.take(rows_reached[:0])
         nothing.bad.append((0, f"Malformed document: {TOO_MANY.format(most)} or more", ""))
         return nothing, number[:0]
     each = np.repeat(np.arange(len(edges) - 1, dtype=np.int32), np.diff(edges))
-    return triples.take(found), each
+    return triples.take(rows_reached), each
 
 
 def _blank_nodes(triples: Triples) -> tuple[Longs, Longs]:
     """The number of the blank node that is each row's subject, and its object; -1: it is none."""
     s, o = triples.s, triples.o
-    found = [np.full(triples.n, -1, np.int64) for _ in range(2)]
+    numbers = [np.full(triples.n, -1, np.int64) for _ in range(2)]
     at = [np.flatnonzero(column.kind == Kind.BLANK) for column in (s, o)]
     x, y = (np.concatenate([s_[at[0]], o_[at[1]]]) for s_, o_ in ((s.x, o.x), (s.y, o.y)))
     number = group(x, y)[0].astype(np.int64)
-    found[0][at[0]], found[1][at[1]] = number[: len(at[0])], number[len(at[0]) :]
-    return found[0], found[1]
+    numbers[0][at[0]], numbers[1][at[1]] = number[: len(at[0])], number[len(at[0]) :]
+    return numbers[0], numbers[1]

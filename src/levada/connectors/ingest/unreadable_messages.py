@@ -29,17 +29,17 @@ def read_apart(read: Callable[[], SplitContent], work: Callable[[SplitContent], 
     """Returns what ``work`` makes of what ``read`` gives, which is called again after a fault:
     ``work`` may write into it.
     """
-    found = read()
+    content = read()
     try:
-        return work(found)
+        return work(content)
     except BaseException as error:
-        if found.messages is None or not _is_of_message(error):
+        if content.messages is None or not _is_of_message(error):
             raise
-        found = read()
-        faults = _faults(found, work, 0, len(found.messages or ()))
+        content = read()
+        faults = _faults(content, work, 0, len(content.messages or ()))
         if not faults:
             raise
-    return work(_blank(found, faults))
+    return work(_blank(content, faults))
 
 
 def _is_of_message(error: BaseException) -> bool:
@@ -47,15 +47,15 @@ def _is_of_message(error: BaseException) -> bool:
 
 
 def _faults(
-    found: SplitContent, work: Callable[[SplitContent], _T], low: int, high: int
+    content: SplitContent, work: Callable[[SplitContent], _T], low: int, high: int
 ) -> dict[int, str]:
     """Why messages of ``low:high`` raise, each alone."""
     if low == high:
         return {}
-    assert found.messages is not None, "it is made of messages"
-    others = dict.fromkeys((*range(low), *range(high, len(found.messages))), "")
+    assert content.messages is not None, "it is made of messages"
+    others = dict.fromkeys((*range(low), *range(high, len(content.messages))), "")
     try:
-        work(_blank(found, others))
+        work(_blank(content, others))
     except BaseException as error:
         if not _is_of_message(error):
             raise
@@ -64,12 +64,12 @@ def _faults(
     else:
         return {}
     middle = (low + high) // 2
-    return _faults(found, work, low, middle) | _faults(found, work, middle, high)
+    return _faults(content, work, low, middle) | _faults(content, work, middle, high)
 
 
-def _blank(found: SplitContent, faults: Mapping[int, str]) -> SplitContent:
+def _blank(content: SplitContent, faults: Mapping[int, str]) -> SplitContent:
     """A copy in which these messages have no text, and their faults are said beside them."""
-    messages, data = found.messages, found.text
+    messages, data = content.messages, content.text
     assert messages is not None and data is not None, "it is made of messages"
     inside = np.ones(len(data), np.bool_)
     size = np.diff(messages.starts)
@@ -82,8 +82,8 @@ def _blank(found: SplitContent, faults: Mapping[int, str]) -> SplitContent:
     wrong = [(int(messages.offsets[k]), why) for k, why in faults.items() if why]
     said = replace(messages.beside, formats=formats, wrong=[*messages.beside.wrong, *wrong])
     blank: Messages = replace(messages, starts=starts, beside=said)
-    rows = found.rows
+    rows = content.rows
     if isinstance(rows, CsvChunk | JsonChunk):
         rows = replace(rows, data=text)
-    reference = msgspec.structs.replace(found.reference, stop=found.reference.start + len(text))
+    reference = msgspec.structs.replace(content.reference, stop=content.reference.start + len(text))
     return SplitContent(text, rows, reference, blank)

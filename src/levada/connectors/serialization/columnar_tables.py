@@ -55,7 +55,7 @@ def row_sizes(frame: pl.DataFrame) -> pl.Series:
     ]
 
 
-def arrow_table(frame: pl.DataFrame, found: Mapping[str, Typed], query: str) -> pa.Table:
+def arrow_table(frame: pl.DataFrame, types: Mapping[str, Typed], query: str) -> pa.Table:
     """A frame as a table of Arrow, with what was decided of its columns.
 
     >>> from levada.connectors.serialization.typed_columns import typed_frame
@@ -69,7 +69,7 @@ def arrow_table(frame: pl.DataFrame, found: Mapping[str, Typed], query: str) -> 
         pa.field(
             f.name,
             pa.string() if pa.types.is_large_string(f.type) else f.type,
-            metadata=_metadata(found.get(f.name)),
+            metadata=_metadata(types.get(f.name)),
         )
         for f in table.schema
     ]
@@ -82,12 +82,12 @@ def _metadata(column: Typed | None) -> dict[str, str] | None:
     return {"levada.kind": column.kind} | ({"levada.said": column.said} if column.said else {})
 
 
-def table_bytes(form: Format, found: pa.Table) -> bytes:
+def table_bytes(form: Format, arrow: pa.Table) -> bytes:
     """A table as the bytes of a file."""
     out = io.BytesIO()
     if form is Format.PARQUET:
-        pq.write_table(found, out, compression="zstd")
+        pq.write_table(arrow, out, compression="zstd")
     else:
-        with pa.ipc.new_file(out, found.schema) as writer:
-            writer.write_table(found)
+        with pa.ipc.new_file(out, arrow.schema) as writer:
+            writer.write_table(arrow)
     return out.getvalue()

@@ -68,9 +68,9 @@ def contents(
         for start, stop in cut(row_sizes(texts).to_numpy()):
             yield None, table_bytes(form, whole[start:stop])
     else:
-        found = records(Format.NQ if form in WHOLE else form, query, variables, batch)
-        for start, stop in cut(found.str.len_bytes().to_numpy().astype(np.int64)):
-            part = found[start:stop]
+        encoded = records(Format.NQ if form in WHOLE else form, query, variables, batch)
+        for start, stop in cut(encoded.str.len_bytes().to_numpy().astype(np.int64)):
+            part = encoded[start:stop]
             if form in WHOLE:
                 yield None, document(form, join_lines(part))
             else:
@@ -85,13 +85,13 @@ def _by_report(
         yield from zip(batch.report.tolist(), (text.encode() for text in batch.graphs), strict=True)
         yield from ((report, b"") for report in batch.empty.tolist())
         return
-    found = lines(Format.NDJSON, query, variables, batch)
-    if found.str.contains(_DIRECTION).any():
+    encoded = lines(Format.NDJSON, query, variables, batch)
+    if encoded.str.contains(_DIRECTION).any():
         raise ValueError(
             "a literal has a base direction, which SPARQL 1.1 results have no place for"
         )
-    reports = found.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).fill_null(MIN)
-    for report, text in zip(reports, found.str.replace(_PREFIX, "{"), strict=True):
+    reports = encoded.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).fill_null(MIN)
+    for report, text in zip(reports, encoded.str.replace(_PREFIX, "{"), strict=True):
         yield report, text.encode() if form is Format.SRJ else _xml(text.encode())
 
 
@@ -103,11 +103,11 @@ def _xml(srj: bytes) -> bytes:
     those that are longer stand beside until the document is printed.
     """
     srj, long = _without_long(srj) if len(srj) > LONG else (srj, {})
-    found = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
-    assert isinstance(found, ox.QuerySolutions | ox.QueryBoolean), (
+    results = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
+    assert isinstance(results, ox.QuerySolutions | ox.QueryBoolean), (
         "a document of results has solutions or a boolean"
     )
-    data = found.serialize(format=ox.QueryResultsFormat.XML)
+    data = results.serialize(format=ox.QueryResultsFormat.XML)
     assert data is not None, "without an output file the print is returned"
     for name, text in long.items():
         data = data.replace(name, text)
@@ -120,11 +120,11 @@ def _without_long(srj: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     while mark in srj:
         mark += b"_"
 
-    def named(found: re.Match[bytes]) -> bytes:
-        if len(found[0]) <= LONG:
-            return found[0]
+    def named(match: re.Match[bytes]) -> bytes:
+        if len(match[0]) <= LONG:
+            return match[0]
         name = b"%b%d-" % (mark, len(texts))
-        texts[name] = html.escape(json.loads(found[0]), quote=False).replace('"', "&quot;").encode()
+        texts[name] = html.escape(json.loads(match[0]), quote=False).replace('"', "&quot;").encode()
         return b'"%b"' % name
 
     return _STRING.sub(named, srj), texts

@@ -40,5 +40,5 @@ def with_iso_times(form: Format, records: pl.Series) -> pl.Series:
     rest = line.str.replace(pattern, "")
     said = pl.concat_str(line.str.extract(pattern, 1), pl.lit(quote), text, pl.lit(quote), rest)
     known = ms.is_between(_FIRST, _LAST).fill_null(False)
-    found = pl.DataFrame({"line": records}).select(pl.when(known).then(said).otherwise(line))
-    return found.to_series()
+    rewritten = pl.DataFrame({"line": records}).select(pl.when(known).then(said).otherwise(line))
+    return rewritten.to_series()

@@ -12,7 +12,7 @@ from levada.plan.execution.plan import QueryPlan
 
 
 def together(
-    found: Iterable[tuple[int, QueryPlan, Batch]],
+    batches_of_epochs: Iterable[tuple[int, QueryPlan, Batch]],
 ) -> Iterator[tuple[int, QueryPlan, Batch]]:
     """Batches of epochs, in their order, as one of each query under its first epoch; a query that
     has changed begins anew.
@@ -20,7 +20,7 @@ def together(
     The answers of a query without windows have no time that tells them apart: each begins anew.
     """
     groups: dict[str, list[tuple[int, QueryPlan, list[Batch]]]] = {}
-    for epoch, query, batch in found:
+    for epoch, query, batch in batches_of_epochs:
         of_query = groups.setdefault(query.name, [])
         if of_query and query.streams and _alike(of_query[-1][1], query):
             of_query[-1][2].append(batch)

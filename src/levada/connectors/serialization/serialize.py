@@ -150,16 +150,16 @@ def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) 
     rows.sort(key=lambda row: row[:2])  # what goes before what comes
     match form:
         case Format.NDJSON:
-            found = serialize_rows.json_lines(query, variables, rows, relation=relation)
+            encoded = serialize_rows.json_lines(query, variables, rows, relation=relation)
         case Format.CSV:
-            found = serialize_rows.table_lines(
+            encoded = serialize_rows.table_lines(
                 ",", serialize_rows.csv_value, rows, relation=relation
             )
         case Format.TSV:
-            found = serialize_rows.table_lines(
+            encoded = serialize_rows.table_lines(
                 "\t", serialize_rows.tsv_value, rows, relation=relation
             )
-    return pl.Series("line", list(found), pl.String)
+    return pl.Series("line", list(encoded), pl.String)
 
 
 def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:

@@ -36,8 +36,8 @@ def json_term(text: str) -> str:
     >>> json_term("_:b")
     '{"type": "bnode", "value": "b"}'
     """
-    if found := _LITERAL.fullmatch(text):
-        quoted, language, datatype = found.groups()
+    if match := _LITERAL.fullmatch(text):
+        quoted, language, datatype = match.groups()
         if language:
             return f'{{"type": "literal", "value": {quoted}, "xml:lang": "{language}"}}'
         tail = f', "datatype": "{datatype}"}}' if datatype else "}"
@@ -73,8 +73,8 @@ def csv_field(value: str) -> str:
 @lru_cache(1 << 14)
 def tsv_value(text: str) -> str:
     """A term as a TSV field; plain numbers in their short Turtle form."""
-    found = _NUMBER.fullmatch(text)
-    return next(filter(None, found.groups())) if found else text
+    match = _NUMBER.fullmatch(text)
+    return next(filter(None, match.groups())) if match else text
 
 
 Row = tuple[int, int, tuple[Text, ...]]  # report, sign, terms

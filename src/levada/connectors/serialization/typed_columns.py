@@ -96,8 +96,8 @@ def typed(texts: pl.Series) -> Typed:
     if len(tails) == 1:
         return _of_one(texts, tails[0])
     names = {_xsd(tail) for tail in tails}
-    if names <= _NUMBERS and (found := _promoted(texts, tails, names)) is not None:
-        return found
+    if names <= _NUMBERS and (promoted := _promoted(texts, tails, names)) is not None:
+        return promoted
     return Typed(texts, "term")
 
 
@@ -108,12 +108,14 @@ def typed_frame(texts: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Typed]]:
     >>> typed_frame(pl.DataFrame({"report": [1000], "x": ['"a"']}))[0].dtypes
     [Datetime(time_unit='ms', time_zone='UTC'), String]
     """
-    found = {name: typed(texts[name]) for name in texts.columns if texts[name].dtype == pl.String}
+    typed_columns = {
+        name: typed(texts[name]) for name in texts.columns if texts[name].dtype == pl.String
+    }
     columns = [
-        found[column.name].values if column.name in found else _instant(column)
+        typed_columns[column.name].values if column.name in typed_columns else _instant(column)
         for column in texts.get_columns()
     ]
-    return pl.DataFrame(columns), found
+    return pl.DataFrame(columns), typed_columns
 
 
 def _instant(column: pl.Series) -> pl.Series:

@@ -126,7 +126,7 @@ class KafkaTarget:
         self.close()
         with self._told():
             kafka = library()
-            own = {
+            producer_settings = {
                 "transactional.id": self.identity,
                 "transaction.timeout.ms": STALE,
                 "compression.type": "lz4",
@@ -135,19 +135,19 @@ class KafkaTarget:
                 "error_cb": self._hear,
                 "logger": _SILENT,
             }
-            self._producer = kafka.Producer(settings(self.config) | own)
+            self._producer = kafka.Producer(settings(self.config) | producer_settings)
             self._check_topic()
             self._producer.init_transactions(ANSWER)
             group = {"group.id": self.identity, "isolation.level": "read_committed"}
             self._consumer = kafka.Consumer(settings(self.config) | group)
             marker = kafka.TopicPartition(self.config.topic, 0)
-            found = self._consumer.committed([marker], timeout=ANSWER)[0]
-            if found.error is not None:
-                raise kafka.KafkaException(found.error)
+            committed = self._consumer.committed([marker], timeout=ANSWER)[0]
+            if committed.error is not None:
+                raise kafka.KafkaException(committed.error)
         self._begun = True
-        if found.offset < 0:
+        if committed.offset < 0:
             return known
-        return msgspec.json.decode(found.metadata, type=Position)
+        return msgspec.json.decode(committed.metadata, type=Position)
 
     def _check_topic(self) -> None:
         topic = self._producer.list_topics(self.config.topic, timeout=ANSWER)
@@ -243,13 +243,13 @@ class KafkaTarget:
         except SinkError:
             raise
         except Exception as failure:
-            told: Any = failure.args[0] if failure.args else None
-            if not hasattr(told, "fatal"):
+            kafka_error: Any = failure.args[0] if failure.args else None
+            if not hasattr(kafka_error, "fatal"):
                 raise
             if self._producer is not None:
                 with suppress(Exception):
                     self._producer.poll(0)  # for what is heard
-            raise self._of(told) from failure
+            raise self._of(kafka_error) from failure
 
     def _of(self, error: Any) -> SinkError:
         if error.name() in _FENCED:
@@ -283,18 +283,18 @@ def messages(
     if form in _RDF:
         headers.append(("RDF-Message-Content-Type", _MEDIA[form].encode()))
     try:
-        found = _contents(form, query, batch)
+        encoded = _contents(form, query, batch)
     except BaseException as error:
         if not is_of_result(error):
             raise
         batch, more = without_unwritable(form, query.name, query.variables, batch)
         unwritable.extend(more)
-        found = _contents(form, query, batch)
-    if isinstance(found, pl.Series):
-        for value in found:
+        encoded = _contents(form, query, batch)
+    if isinstance(encoded, pl.Series):
+        for value in encoded:
             yield value, headers
         return
-    for report, data in found:
+    for report, data in encoded:
         time = [] if report is None or report == TIMELESS else [("report", str(report).encode())]
         yield data, headers + time
 

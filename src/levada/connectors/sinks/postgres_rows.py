@@ -37,9 +37,9 @@ def appended(batch: Batch) -> pl.DataFrame:
     >>> appended(Batch(np.array([5]), columns={"x": pl.Series(['"a"@en'])})).rows()
     [(5, 'a')]
     """
-    found = table(batch)
-    texts = [name for name in found.columns if found[name].dtype == pl.String]
-    return found.with_columns(_plain(found[name]).alias(name) for name in texts)
+    rows = table(batch)
+    texts = [name for name in rows.columns if rows[name].dtype == pl.String]
+    return rows.with_columns(_plain(rows[name]).alias(name) for name in texts)
 
 
 def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> list[Change]:
@@ -74,8 +74,8 @@ def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> lis
 
 
 def _first(twice: pl.DataFrame, rows: pl.DataFrame, key: Sequence[str]) -> tuple[object, ...]:
-    found = (twice if twice.height else rows).select(*key)
-    return tuple(found.row(0))
+    candidates = (twice if twice.height else rows).select(*key)
+    return tuple(candidates.row(0))
 
 
 def csv_of(rows: pl.DataFrame) -> bytes:

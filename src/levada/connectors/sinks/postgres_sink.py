@@ -131,10 +131,10 @@ class PostgresTarget:
         """A connection, which owns the output from now on."""
         self.close()
         with self._told():
-            given = {"password": password_at(self.password)} if self.password else {}
+            credentials = {"password": password_at(self.password)} if self.password else {}
             self._silence = self._silence or SILENCE
             self._connection = _bounded(library(), self._silence).connect(
-                self.url, connect_timeout=ANSWER, application_name="levada", **given
+                self.url, connect_timeout=ANSWER, application_name="levada", **credentials
             )
             self._owner = secrets.token_hex(8)
             with self._connection.transaction():
@@ -151,18 +151,18 @@ class PostgresTarget:
                 "NULL, report bigint NOT NULL, since bigint NOT NULL, owner text NOT NULL)"
             )
         find = f"SELECT epoch, report, since FROM {OUTPUTS} WHERE output = %s FOR UPDATE"
-        found = self._run(find, self.output).fetchone()
-        if found is None and known is not None and known.epoch:
+        row = self._run(find, self.output).fetchone()
+        if row is None and known is not None and known.epoch:
             raise self._lost()
         position = known or Position()
-        if found is None:
+        if row is None:
             self._run(
                 f"INSERT INTO {OUTPUTS} VALUES (%s, %s, %s, %s, %s)",
                 self.output, position.epoch, position.report, position.since, self._owner,
             )  # fmt: skip
             return known
         self._run(f"UPDATE {OUTPUTS} SET owner = %s WHERE output = %s", self._owner, self.output)
-        return Position(*found) if found[0] else known
+        return Position(*row) if row[0] else known
 
     def write(self, piece: Piece) -> None:
         """Rows and position, in a transaction."""
@@ -247,8 +247,8 @@ class PostgresTarget:
     def _is_there(self, table: tuple[str, ...]) -> bool:
         # FROM: a session hears of others' tables when it opens one itself
         there = "SELECT to_regclass(%s) IS NOT NULL FROM pg_namespace LIMIT 1"
-        found = self._run(there, _quoted(table)).fetchone()
-        return bool(found[0])
+        row = self._run(there, _quoted(table)).fetchone()
+        return bool(row[0])
 
     def _lacks(self, table: tuple[str, ...]) -> bool:
         """Whether a table is to be made, by nobody else until this transaction ends: of two who
@@ -274,13 +274,13 @@ class PostgresTarget:
         self._columns = columns
 
     def _check_key(self, key: tuple[str, ...]) -> None:
-        found = self._run(
+        indexes = self._run(
             "SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = "
             "i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = to_regclass(%s) AND "
             "i.indisunique GROUP BY i.indexrelid",
             _quoted(self.table),
         ).fetchall()
-        if not any(set(names) == set(key) for (names,) in found):
+        if not any(set(names) == set(key) for (names,) in indexes):
             raise SinkError(
                 f"The table {'.'.join(self.table)} has no unique index of {', '.join(key)}.",
                 hint="Make one, or leave it to Levada to make the table.",
@@ -353,8 +353,8 @@ def _bounded(psycopg: Any, silence: float) -> Any:
             return end.value
 
     class Bounded(psycopg.Connection):  # type: ignore[misc]
-        def wait(self, steps: Generator[int, int, Any], *given: Any, **more: Any) -> Any:
-            return super().wait(listen(steps), *given, **more)
+        def wait(self, steps: Generator[int, int, Any], *arguments: Any, **more: Any) -> Any:
+            return super().wait(listen(steps), *arguments, **more)
 
     return Bounded
 
@@ -393,15 +393,15 @@ def _check_url(who: str, url: str) -> None:
         parts = urlsplit(url)
         words = dict(parse_qsl(parts.query))
         secret = parts.password is not None or not words.keys().isdisjoint(_SECRETS)
-        found = bool(parts.path.strip("/")) or "dbname" in words
+        has_database = bool(parts.path.strip("/")) or "dbname" in words
     except ValueError:
-        secret = found = False
+        secret = has_database = False
     if secret:
         raise UsageError(
             f"{who}: a password does not stand in a URL, where others would read it.",
             hint="Say password=env:VARIABLE or password=file:PATH.",
         )
-    if not found:
+    if not has_database:
         raise UsageError(
             f"{who}: the URL names no database.", hint="Say postgresql://USER@HOST:PORT/DATABASE."
         )

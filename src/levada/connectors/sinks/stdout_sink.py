@@ -43,21 +43,21 @@ class StdoutSink:
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Writes and flushes; nothing is written for a batch without a line."""
         try:
-            found = records(self.format, query, variables, batch)
+            encoded = records(self.format, query, variables, batch)
         except BaseException as error:
             if not is_of_result(error):
                 raise
             batch, unwritable = without_unwritable(self.format, query, variables, batch)
-            found = records(self.format, query, variables, batch)
+            encoded = records(self.format, query, variables, batch)
             self.unwritable.extend(unwritable)
-        if not len(found):
+        if not len(encoded):
             return []
         if self._iso:
-            found = with_iso_times(self.format, found)
+            encoded = with_iso_times(self.format, encoded)
         header = b"" if self._headed else heading(self.format, variables, batch)
         self._headed = True
         try:
-            self._write(header + join_lines(found))
+            self._write(header + join_lines(encoded))
         except BrokenPipeError as error:
             self._forget_reader()
             raise SinkError("Nobody reads standard output any more.") from error

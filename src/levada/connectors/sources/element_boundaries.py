@@ -73,8 +73,8 @@ def _begin(data: Bytes, element: str) -> int:
     if raw.endswith(b"\r"):  # of which it is not seen whether a newline follows
         raw = raw[:-1]
     if element == "subject":
-        found = _OTHER_SUBJECT.search(raw)
-        return found.end() if found else 0
+        match = _OTHER_SUBJECT.search(raw)
+        return match.end() if match else 0
     first = _NEWLINE.search(raw)
     if first is None or element == "line":
         return first.end() if first else 0

@@ -57,8 +57,8 @@ class Listing:
         if os.path.isdir(self._path):
             new, here = self._in_folder()
         else:
-            found = list_files(self._stream, self._path)
-            new, here = [f for f in found if f.name not in self._known], {f.name for f in found}
+            files = list_files(self._stream, self._path)
+            new, here = [f for f in files if f.name not in self._known], {f.name for f in files}
         gone = self._known - here
         self._known = (self._known & here) | {f.name for f in new}
         return new, gone
@@ -92,10 +92,10 @@ def _time_of_change(path: str) -> tuple[int, int] | None:
     if folder != path and (glob.has_magic(folder) or "**" in path or not is_glob(path)):
         return None
     try:
-        found = os.stat(folder)
+        stat = os.stat(folder)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def _unlisted(stream: str, path: str, error: OSError) -> SourceError:

@@ -140,7 +140,7 @@ class FileSource:
             return [], old
         prints = self._prints.of(taken, position)
         after = {**moved, **self._prints.after(prints, position)}
-        after["taken"] = position.get("taken", 0) + sum(found.elements for _, found in taken)
+        after["taken"] = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
         if self.config.mapping is not None and self.config.mapping.numbers_rows:
             after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
         return references_of(taken, position, self._cutter, prints), after
@@ -151,10 +151,10 @@ class FileSource:
         """Adds to the position behind these references what tasks have measured of them."""
         prints: dict[str, str] = position.get("fingerprints", {})
         for name, text in prints.items():
-            own = [r for r in references if r.name == name]
-            found = {m.start: m.blocks for m in measured if m.name == name}
-            digests = "".join(found.get(r.start, "") for r in own)
-            prints[name] = self._prints.complete(name, text, own, digests)
+            file_references = [r for r in references if r.name == name]
+            blocks_at = {m.start: m.blocks for m in measured if m.name == name}
+            digests = "".join(blocks_at.get(r.start, "") for r in file_references)
+            prints[name] = self._prints.complete(name, text, file_references, digests)
         guessed = [r for r in references if not r.counted]
         if guessed:
             elements = sum(m.elements for m in measured)
@@ -225,19 +225,19 @@ class FileSource:
     def _look_at(self, name: str, path: str, *, later: bool) -> None:
         """The file as it is now, new or maybe grown; a finished one is not looked at again."""
         try:
-            found = os.stat(path)
+            stat = os.stat(path)
         except FileNotFoundError:  # it has just vanished
             self._vanish(name)
             return
-        size = found.st_size
+        size = stat.st_size
         closed = self.config.files == "sequence" or self.config.whole_files
         finished = self.config.settled or (later and closed)
         file = self._files.setdefault(name, SourceFile(name, path, size, finished))
-        rest = file.number not in (0, found.st_ino) and self._has_rest(file)
-        if found.st_ino != file.number or size < file.size:
+        rest = file.number not in (0, stat.st_ino) and self._has_rest(file)
+        if stat.st_ino != file.number or size < file.size:
             file.header, file.layout, file.fault = None, None, ""
-        file.size, file.finished, file.number = size, finished, found.st_ino
-        file.time = found.st_mtime_ns
+        file.size, file.finished, file.number = size, finished, stat.st_ino
+        file.time = stat.st_mtime_ns
         (self._growing.discard if finished else self._growing.add)(name)
         if rest and self._prints.current(self._position, {name: file}) is not self._position:
             self.gone.append(name)
@@ -318,14 +318,14 @@ class FileSource:
         or no more data).
         """
         by_size = False
-        while rows > 0 and (found := self._next(file, at, rows, by_size)) is not None:
-            by_size = not found.counted
-            if found.elements or (self.config.settled and file.speaks_at(found.stop)):
-                yield found
+        while rows > 0 and (piece := self._next(file, at, rows, by_size)) is not None:
+            by_size = not piece.counted
+            if piece.elements or (self.config.settled and file.speaks_at(piece.stop)):
+                yield piece
                 if one:
                     return
-            at = found.stop
-            rows -= found.elements
+            at = piece.stop
+            rows -= piece.elements
 
     def _next(self, file: SourceFile, at: int, rows: int, by_size: bool) -> FileRange | None:
         return self._watch(file, lambda: self._cutter.next(file, at, rows, by_size=by_size), None)
@@ -374,15 +374,15 @@ class FileSource:
             before, file = name, self._files[name]
             at = position.get("at", 0) if name == current else 0
             if name != current or not self._prints.is_whole(file, position):
-                for found in self._drain(file, at, rows, one):
-                    taken.append((file, found))
-                    rows -= found.elements
+                for piece in self._drain(file, at, rows, one):
+                    taken.append((file, piece))
+                    rows -= piece.elements
             if rows <= 0 or not file.finished or (one and taken):
                 break
         if not taken:
             return [], position, position
-        file, found = taken[-1]
-        return taken, position, {**position, "file": file.name, "at": found.stop}
+        file, piece = taken[-1]
+        return taken, position, {**position, "file": file.name, "at": piece.stop}
 
     def _take_parallel(
         self, position: Position, rows: int
@@ -400,10 +400,10 @@ class FileSource:
             for file in active:
                 wanted = min(share, rows)
                 got = 0
-                for found in self._drain(file, ats.get(file.name, 0), wanted):
-                    taken.append((file, found))
-                    ats[file.name] = found.stop
-                    got += found.elements
+                for piece in self._drain(file, ats.get(file.name, 0), wanted):
+                    taken.append((file, piece))
+                    ats[file.name] = piece.stop
+                    got += piece.elements
                 rows -= got
                 if got == wanted:
                     lively.append(file)

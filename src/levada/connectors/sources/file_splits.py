@@ -35,7 +35,7 @@ def references_of(
     references = []
     merged = _merge(taken, by_bytes=config.format != "parquet")
     hashed = _hashed(merged, prints)
-    for (file, found), blocks in zip(merged, hashed, strict=True):
+    for (file, piece), blocks in zip(merged, hashed, strict=True):
         partition = config.name if config.files == "sequence" else file.name
         index = counts[partition] = counts.get(partition, -1) + 1
         references.append(
@@ -46,49 +46,49 @@ def references_of(
                 # a task may stand in another directory
                 path=os.path.abspath(cutter.content(file)[0]),
                 format=cutter.format(file),
-                start=found.start,
-                stop=found.stop,
+                start=piece.start,
+                stop=piece.stop,
                 index=index,
                 document=document_id(config.name, file.name, lives.get(file.name, 0)),
-                elements=found.elements,
+                elements=piece.elements,
                 limit_left=left,
                 row=rows.get(file.name, 0),
                 fingerprint=prints.get(file.name, ""),
                 seen=() if is_packed(file.name) else (file.size, file.time),
-                pieces=found.pieces + _read_behind(found, prints.get(file.name, "")),
-                counted=found.counted,
+                pieces=piece.pieces + _read_behind(piece, prints.get(file.name, "")),
+                counted=piece.counted,
                 hashed=blocks,
                 base=Path(file.path).absolute().as_uri() if config.documents else "",
             )
         )
-        rows[file.name] = rows.get(file.name, 0) + found.elements
+        rows[file.name] = rows.get(file.name, 0) + piece.elements
     return references
 
 
-def _read_behind(found: FileRange, text: str) -> tuple[Piece, ...]:
+def _read_behind(piece_read: FileRange, text: str) -> tuple[Piece, ...]:
     """What a fingerprint knows of the end of a range that nobody has read."""
-    pieces = () if found.counted or not text else last_piece(text, found.start)
-    return tuple(piece for piece in pieces if piece[1] == found.stop)
+    pieces = () if piece_read.counted or not text else last_piece(text, piece_read.start)
+    return tuple(piece for piece in pieces if piece[1] == piece_read.stop)
 
 
 def _hashed(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
     """Which blocks of its file are hashed with each range, each file's ranges together; those of
     Parquet, whose ranges are rows, with the first.
     """
-    found = []
-    for name, own in groupby(taken, key=lambda one: one[0].name):
-        files, ranges = zip(*own, strict=True)
+    blocks = []
+    for name, file_pieces in groupby(taken, key=lambda one: one[0].name):
+        files, ranges = zip(*file_pieces, strict=True)
         rows = files[0].layout is not None
         stops = [files[0].size if rows else one.stop for one in ranges]
-        found += hashed_ranges(prints.get(name, ""), stops)
-    return found
+        blocks += hashed_ranges(prints.get(name, ""), stops)
+    return blocks
 
 
 def rows_behind(taken: list[Taken], position: Position, *, parallel: bool) -> Position:
     """How many records of each file are given out; of a sequence, of the one being read."""
     rows: dict[str, int] = dict(position.get("rows", {}))
-    for file, found in taken:
-        rows[file.name] = rows.get(file.name, 0) + found.elements
+    for file, piece in taken:
+        rows[file.name] = rows.get(file.name, 0) + piece.elements
     last = taken[-1][0].name
     return {"rows": rows if parallel else {last: rows[last]}}
 
@@ -98,10 +98,10 @@ def _merge(taken: list[Taken], *, by_bytes: bool) -> list[Taken]:
     first appearance.
     """
     by_file: dict[str, list[Taken]] = {}
-    for file, found in taken:
+    for file, piece in taken:
         ranges = by_file.setdefault(file.name, [])
-        if ranges and by_bytes and found.stop - ranges[-1][1].start <= WINDOW:
-            ranges[-1] = (file, ranges[-1][1].with_(found))
+        if ranges and by_bytes and piece.stop - ranges[-1][1].start <= WINDOW:
+            ranges[-1] = (file, ranges[-1][1].with_(piece))
         else:
-            ranges.append((file, found))
+            ranges.append((file, piece))
     return [entry for ranges in by_file.values() for entry in ranges]

@@ -183,9 +183,13 @@ class FileSplitter:
         """The format of a file: quads among triples and any RDF among documents show by the ending,
         else the stream's.
         """
-        own = format_of(file.name)
-        mixed = own in RDF if self.config.documents else (self.config.format, own) == ("nt", "nq")
-        return own if mixed and own is not None else self.config.format
+        file_format = format_of(file.name)
+        mixed = (
+            file_format in RDF
+            if self.config.documents
+            else (self.config.format, file_format) == ("nt", "nq")
+        )
+        return file_format if mixed and file_format is not None else self.config.format
 
     def next(
         self, file: SourceFile, at: int, rows: int, *, by_size: bool = False
@@ -220,8 +224,11 @@ class FileSplitter:
             if file.header is None or file.header.end == size:
                 return None
             at = file.header.end
-        if self.by_size and (found := self._by_size(file, at, rows, following=by_size)) is not None:
-            return found
+        if (
+            self.by_size
+            and (estimated := self._by_size(file, at, rows, following=by_size)) is not None
+        ):
+            return estimated
         return self._text_range(path, at, size, rows, file.finished)
 
     def _header(self, path: str, size: int, *, finished: bool) -> Header | None:
@@ -247,12 +254,12 @@ class FileSplitter:
             return FileRange(at, size, min(rows, max(int((size - at) / each), 1)), (), False)
         length = min(wanted, WINDOW - max(LOOKS))
         target = at + length if file.finished else min(at + length, size - max(LOOKS))
-        found = boundary(path, target, size, self.config.element) if target > at else None
-        if found is None:
+        cut = boundary(path, target, size, self.config.element) if target > at else None
+        if cut is None:
             return None
         is_last = target == at + wanted
-        elements = rows if is_last else min(rows, max(int((found[0] - at) / each), 1))
-        return FileRange(at, found[0], elements, (found[1],), False)
+        elements = rows if is_last else min(rows, max(int((cut[0] - at) / each), 1))
+        return FileRange(at, cut[0], elements, (cut[1],), False)
 
     def _sample(self, file: SourceFile, at: int, rows: int) -> tuple[int, float]:
         """Where the elements at ``at`` begin, and the bytes of one; 0.0 where so many are few."""

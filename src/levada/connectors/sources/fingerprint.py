@@ -162,12 +162,12 @@ def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
     [(0, 131072), (131072, 327680), (327680, 327680)]
     """
     at, edge = Fingerprint.parse(text).missing if text else (0, 0)
-    found = []
+    ranges = []
     for stop in stops:
         end = max(min(-(-stop // BLOCK) * BLOCK, edge), at)
-        found.append((at, end))
+        ranges.append((at, end))
         at = end
-    return found
+    return ranges
 
 
 def last_piece(text: str, start: int) -> tuple[Piece, ...]:
@@ -224,9 +224,9 @@ def altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
     >>> altered(pieces, 0, one), altered(pieces, 0, other)[:2]
     (None, (3, 6))
     """
-    for found in pieces:
-        if piece(found[0], data[found[0] - start : found[1] - start]) != found:
-            return found
+    for known in pieces:
+        if piece(known[0], data[known[0] - start : known[1] - start]) != known:
+            return known
     return None
 
 
@@ -255,8 +255,8 @@ def changed(reference: FileSplit, how: str) -> LevadaError:
     """The error of a file that is not as it was found, in a sentence."""
     said = f"The file {reference.path} {how}"
     if reference.sure:
-        told = f"{said} since it was read, and what came of it is published."
-        return SourceError(told, hint="Bring it back as it was.")
+        message = f"{said} since it was read, and what came of it is published."
+        return SourceError(message, hint="Bring it back as it was.")
     fault = FileFault(f"{said} before it was read: that part of it is lost.")
     fault.other = True
     return fault
@@ -269,19 +269,19 @@ def check_same(reference: FileSplit, data: Bytes | None) -> None:
     """
     path = reference.path
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return
-    if not reference.fingerprint or (found.st_size, found.st_mtime_ns) == reference.seen:
+    if not reference.fingerprint or (stat.st_size, stat.st_mtime_ns) == reference.seen:
         return
-    known, size = Fingerprint.parse(reference.fingerprint), found.st_size
+    known, size = Fingerprint.parse(reference.fingerprint), stat.st_size
     with opened(path) as file:
-        if not known.begins(file, found.st_ino, size):
+        if not known.begins(file, stat.st_ino, size):
             raise changed(reference, "was replaced by another")
         if (how := _rewritten(reference, size, data)) is not None:
             raise changed(reference, f"was rewritten ({how})")
-        copied = reference.seen and known.number != found.st_ino
-        if copied and not known.is_of(file, found.st_ino, size):
+        copied = reference.seen and known.number != stat.st_ino
+        if copied and not known.is_of(file, stat.st_ino, size):
             raise changed(reference, "was replaced by another")
 
 

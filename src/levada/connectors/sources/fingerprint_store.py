@@ -28,8 +28,8 @@ class Fingerprints:
         """The position, with those files at their beginning that are others than were read."""
         others = [
             name
-            for name, found in position.get("fingerprints", {}).items()
-            if name in files and not self._is_same(files[name], found)
+            for name, text in position.get("fingerprints", {}).items()
+            if name in files and not self._is_same(files[name], text)
         ]
         if not others:
             return position
@@ -52,7 +52,7 @@ class Fingerprints:
         for one in taken:
             by_file.setdefault(one[0].name, []).append(one)
         before: dict[str, str] = position.get("fingerprints", {})
-        return {name: self._make(own, before.get(name, "")) for name, own in by_file.items()}
+        return {name: self._make(pieces, before.get(name, "")) for name, pieces in by_file.items()}
 
     def after(self, made: dict[str, str], position: Position) -> Position:
         """The fingerprints that a take leaves: in a sequence that of the last file."""
@@ -69,8 +69,8 @@ class Fingerprints:
         text = position.get("fingerprints", {}).get(file.name)
         if text is None or not is_packed(file.name):
             return False
-        found = Fingerprint.parse(text)
-        return (found.number, found.whole) == (file.number, file.size)
+        fingerprint = Fingerprint.parse(text)
+        return (fingerprint.number, fingerprint.whole) == (file.number, file.size)
 
     def _is_same(self, file: SourceFile, text: str) -> bool:
         """Whether a file is the one that is meant; looked up when it has changed."""
@@ -84,24 +84,24 @@ class Fingerprints:
             )
         return known[2]
 
-    def _compare(self, file: SourceFile, found: Fingerprint) -> bool:
-        if (found.number, found.whole) == (file.number, file.size):
+    def _compare(self, file: SourceFile, fingerprint: Fingerprint) -> bool:
+        if (fingerprint.number, fingerprint.whole) == (file.number, file.size):
             return True
         try:
             path, size = self._text(file)
         except FileFault:  # which is told when it is read
             return True
         with opened(path) as text:
-            return found.is_of(text, file.number, size)
+            return fingerprint.is_of(text, file.number, size)
 
-    def complete(self, name: str, text: str, own: Sequence[FileSplit], digests: str) -> str:
+    def complete(self, name: str, text: str, references: Sequence[FileSplit], digests: str) -> str:
         """A fingerprint for which tasks have hashed blocks, with these; ``own``: the references to
         the file.
         """
         waiting = Fingerprint.parse(text)
-        if waiting.missing[0] == waiting.missing[1] or not own:
+        if waiting.missing[0] == waiting.missing[1] or not references:
             return text
-        done = waiting.completed(own[0].path, digests).text()
+        done = waiting.completed(references[0].path, digests).text()
         known = self._compared.get(name)
         if known is not None and known[0] == text:
             self._compared[name] = (done, *known[1:])
@@ -110,7 +110,7 @@ class Fingerprints:
     def _make(self, taken: Sequence[Taken], before: str) -> str:
         """Makes the fingerprint of a file of which these ranges are taken."""
         file, at = taken[0][0], taken[-1][1].stop
-        by_tasks = not all(found.counted for _, found in taken)
+        by_tasks = not all(piece.counted for _, piece in taken)
         begin = taken[0][1].start if self.config.format != "parquet" else 0  # there it is a row
         path, size = self._text(file)
         whole = -1

@@ -45,8 +45,8 @@ def complete_at_end(name: str) -> int:
     >>> complete_at_end("000000000000012.x78af5f94892f3950.w70.nq"), complete_at_end("12.nq") == MIN
     (70, True)
     """
-    found = _PUSHED.search(name)
-    return int(found[1]) if found is not None else MIN
+    match = _PUSHED.search(name)
+    return int(match[1]) if match is not None else MIN
 
 
 @dataclass(slots=True)
@@ -79,15 +79,15 @@ def beside(
     """What headers say, by the offsets of their messages, of which ``taken`` have a text, in order;
     messages without headers may be left out. ``rdf``: whether they may name a format.
     """
-    found, formats = MessageHeaders(), dict[int, str]()
+    declared, formats = MessageHeaders(), dict[int, str]()
     for offset, all_ in headers:
         for name, value in all_ or ():
-            found.hear(offset, name, value)
+            declared.hear(offset, name, value)
             if rdf and name.lower() == CONTENT:
                 formats[offset] = format_said(value)
     if formats:
-        found.formats = [formats.get(offset, "") for offset in taken]
-    return found
+        declared.formats = [formats.get(offset, "") for offset in taken]
+    return declared
 
 
 def header_columns(
@@ -96,13 +96,13 @@ def header_columns(
     """The columns among ``names`` that are of headers: of each message the last value, as text;
     null where it has none.
     """
-    found: dict[str, pl.Series] = {}
+    columns: dict[str, pl.Series] = {}
     for wanted in names:
         if wanted.startswith(HEADER):
             column = header_column(wanted.removeprefix(HEADER))
             values = [_value(all_ or (), column) for all_ in headers]
-            found[wanted] = pl.Series(wanted, values, pl.String)
-    return found
+            columns[wanted] = pl.Series(wanted, values, pl.String)
+    return columns
 
 
 def _value(headers: Sequence[Header], column: str) -> str | None:

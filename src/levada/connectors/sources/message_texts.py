@@ -54,13 +54,13 @@ class Messages:
             (places >= self.starts[:-1]).all() and (places < self.starts[1:]).all()
         ):
             return np.arange(n, dtype=np.int64)
-        found: Longs = np.searchsorted(self.starts[:-1], places, "right") - 1
-        return found
+        numbers: Longs = np.searchsorted(self.starts[:-1], places, "right") - 1
+        return numbers
 
     def offset(self, places: Longs) -> Longs:
         """The offset of the message that each place is in."""
-        found: Longs = self.offsets[self.number(places)]
-        return found
+        offsets: Longs = self.offsets[self.number(places)]
+        return offsets
 
     def sources(self, offsets: Longs) -> list[str] | None:
         """The topics of messages by their offsets; None if all are of one. Offsets without gaps."""

@@ -99,9 +99,9 @@ def with_schema(config: StreamConfig) -> StreamConfig:
     """
     if config.format != "parquet" or config.schema or config.mapping is not None:
         return config
-    for found in list_files(config.name, config.path):
+    for file in list_files(config.name, config.path):
         try:
-            types = pq.read_schema(found.path)
+            types = pq.read_schema(file.path)
         except Exception:  # one that cannot be read is told of when it is its turn
             continue
         pairs = ((field.name, _type_of(field.type)) for field in types)
@@ -150,15 +150,15 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
         if schema.names.count(name) > 1:
             raise FileFault(f"The file {path} has the column {name} twice.")
     for name, kind in config.schema:
-        found = schema.field(name).type
-        held = _type_of(found)
-        if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(found):
+        column_type = schema.field(name).type
+        held = _type_of(column_type)
+        if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(column_type):
             raise FileFault(
-                f"The column {name} of {path} is {found}, "
+                f"The column {name} of {path} is {column_type}, "
                 f"but the schema of {config.name} says {kind}."
             )
     if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
-        found = schema.field(config.time_field).type
+        column_type = schema.field(config.time_field).type
         raise FileFault(
-            f"The column {config.time_field} of {path} is {found}, which is no event time."
+            f"The column {config.time_field} of {path} is {column_type}, which is no event time."
         )

@@ -110,18 +110,18 @@ FromOutside = FileSplit | OffsetSplit
 
 
 def beside_of(
-    given: FromOutside, config: StreamConfig, messages: Messages | None
+    split: FromOutside, config: StreamConfig, messages: Messages | None
 ) -> MessageHeaders:
     """What is said beside the elements of a reference: by headers of its messages, or by who pushed
     its file, once that is read to its end.
     """
     if messages is not None:
         return messages.beside
-    complete = complete_at_end(given.name) if config.settled else MIN
-    if complete == MIN or not isinstance(given, FileSplit):
+    complete = complete_at_end(split.name) if config.settled else MIN
+    if complete == MIN or not isinstance(split, FileSplit):
         return MessageHeaders()
-    whole = given.stop >= Path(given.path).stat().st_size
-    return MessageHeaders(complete=complete, complete_at=given.start) if whole else MessageHeaders()
+    whole = split.stop >= Path(split.path).stat().st_size
+    return MessageHeaders(complete=complete, complete_at=split.start) if whole else MessageHeaders()
 
 
 _FILES: SourceReader[FileSplit] = FileReader()

@@ -103,8 +103,8 @@ def numbers(name: str) -> tuple[int, int] | None:
     >>> numbers("000000000000012-0000003.x78af5f94892f3950.parquet")
     (12, 15)
     """
-    found = _NUMBERS.match(name)
-    return None if found is None else (int(found[1]), int(found[1]) + int(found[2] or 1))
+    match = _NUMBERS.match(name)
+    return None if match is None else (int(match[1]), int(match[1]) + int(match[2] or 1))
 
 
 def is_next(folder: str, before: str, name: str) -> bool:
@@ -116,9 +116,9 @@ def is_next(folder: str, before: str, name: str) -> bool:
         return True
     there = sorted(n for n in os.listdir(folder) if n[0] != "." and before < n < name)
     wanted = first[1]
-    for own in map(numbers, there):
-        if own is not None and own[0] == wanted:
-            wanted = own[1]
+    for numbers_of_file in map(numbers, there):
+        if numbers_of_file is not None and numbers_of_file[0] == wanted:
+            wanted = numbers_of_file[1]
     if wanted != second[0]:
         count = f"-{second[0] - wanted:07d}" if "-" in name else ""
         way = f"make an empty file {wanted:015d}{count}{GIVEN_UP} there: the rows are lost then"

@@ -128,14 +128,14 @@ class PushLog:
 
     def _remembered(self) -> dict[str, Seen]:
         """The keys that still count. Raises ``CheckpointError`` for a damaged file of them."""
-        found: dict[str, Seen] = {}
+        seen: dict[str, Seen] = {}
         for path in self._key_files():
             if _number(path.name) <= self._last:
                 keys = read_keys(path)
-                found |= {key: Seen(self._begun, keys[key]) for key in keys}
+                seen |= {key: Seen(self._begun, keys[key]) for key in keys}
             else:
                 path.unlink(missing_ok=True)  # of a batch that never was
-        return found
+        return seen
 
     def _forget_keys(self) -> None:
         oldest = self._clock() - REMEMBERED

@@ -76,12 +76,12 @@ class PythonSpool:
 
     def push(self, rows: Rows) -> None:
         """More rows; when this returns they are durable, or will be when the engine starts."""
-        found = list(self._shape.batches(rows))
+        batches = list(self._shape.batches(rows))
         with self._lock:
             if not self._started:
-                self._waiting += found
+                self._waiting += batches
                 return
-            for batch in found:
+            for batch in batches:
                 self._write(batch)
 
     # -- for the driver --
@@ -199,7 +199,7 @@ class _Pull:
             self.failure = error
 
 
-def python_spool(name: str, source: Source, root: Path, given: Mapping[str, Any]) -> PythonSpool:
+def python_spool(name: str, source: Source, root: Path, settings: Mapping[str, Any]) -> PythonSpool:
     """The spool of ``engine.stream(name, source, columns= | schema=, ...)``. Raises
     ``UsageError``.
     """
@@ -209,12 +209,12 @@ def python_spool(name: str, source: Source, root: Path, given: Mapping[str, Any]
             f"The source of the stream {name} is {type(source).__name__}.",
             hint="Give a path, a frame, an RDF graph, an iterable of rows, or a function.",
         )
-    options = {key: value for key, value in given.items() if key not in _OWN}
-    columns = tuple(given.get("columns") or ())
-    tuples = bool(given.get("tuples") or options.get("schema") or options.get("mapping")) or (
+    options = {key: value for key, value in settings.items() if key not in _OWN}
+    columns = tuple(settings.get("columns") or ())
+    tuples = bool(settings.get("tuples") or options.get("schema") or options.get("mapping")) or (
         isinstance(source, ArrowFrame) and not columns
     )
-    _check_given(name, source, given, tuples)
+    _check_given(name, source, settings, tuples)
     if isinstance(source, ArrowFrame):
         frame = frame_of(source)  # pandas' frames are copied once more at the start
         if tuples and options.get("mapping") is None:
@@ -228,11 +228,11 @@ def python_spool(name: str, source: Source, root: Path, given: Mapping[str, Any]
     return PythonSpool(Shape(replace(config, settled=True), columns), source)
 
 
-def _check_given(name: str, source: Source, given: Mapping[str, Any], tuples: bool) -> None:
-    columns = given.get("columns") or ()
+def _check_given(name: str, source: Source, settings: Mapping[str, Any], tuples: bool) -> None:
+    columns = settings.get("columns") or ()
     timed = not tuples and not isinstance(source, RdfGraph)
     wrong = (
-        (bool(given.get("text")), "text= is for DataFrames of Spark.", "Rows may be lines."),
+        (bool(settings.get("text")), "text= is for DataFrames of Spark.", "Rows may be lines."),
         (
             tuples and bool(columns),
             "columns= are of statements, not of tuples.",
@@ -243,24 +243,24 @@ def _check_given(name: str, source: Source, given: Mapping[str, Any], tuples: bo
             f"these are {len(columns)} columns=.",
             "Say s, p, o, ts or s, p, o, g, ts.",
         ),
-        ("format" in given, "its batches are written by Levada.", "Leave format= out."),
-        ("files" in given, "its batches are one sequence.", "Leave files= out."),
+        ("format" in settings, "its batches are written by Levada.", "Leave format= out."),
+        ("files" in settings, "its batches are one sequence.", "Leave files= out."),
         (
-            timed and given.get("time") is not None,
+            timed and settings.get("time") is not None,
             "the last column is the time.",
             "Leave time= out.",
         ),
         (
             isinstance(source, RdfGraph)
-            and not str(given.get("time", "")).startswith("predicate:"),
+            and not str(settings.get("time", "")).startswith("predicate:"),
             "an RDF graph has no times.",
             "Say time=predicate:IRI, or give rows (graph, time).",
         ),
         (
             tuples
             and not isinstance(source, ArrowFrame)
-            and not given.get("schema")
-            and not given.get("mapping"),
+            and not settings.get("schema")
+            and not settings.get("mapping"),
             "rows that are tuples need a schema.",
             "Say schema={'k': 'integer', ...}.",
         ),

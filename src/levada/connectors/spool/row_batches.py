@@ -74,13 +74,13 @@ class Shape:
     @property
     def _types(self) -> dict[str, pl.DataType | None]:
         """The columns of tuples; the time's has any type unless the schema says one."""
-        found: dict[str, pl.DataType | None] = {
+        types: dict[str, pl.DataType | None] = {
             name: _TYPES[kind] if self.config.mapping is None else None
             for name, kind in self.config.read_columns
         }
         if self.config.time_field is not None:
-            found.setdefault(self.config.time_field, None)
-        return found
+            types.setdefault(self.config.time_field, None)
+        return types
 
     def batches(self, rows: Rows, most: int | None = CHUNK) -> Iterator[pl.DataFrame | pl.Series]:
         """The rows as batches: frames of tuples, lines of statements; ``most`` rows of an iterable
@@ -195,9 +195,9 @@ def frame_of(rows: ArrowFrame) -> pl.DataFrame:
     >>> frame_of(pl.DataFrame({"a": [1]})).rows()
     [(1,)]
     """
-    found = pl.from_arrow(pa.table(rows))
-    assert isinstance(found, pl.DataFrame), "a table is a frame"
-    return found.drop([name for name in found.columns if _INDEX.fullmatch(name)])
+    frame = pl.from_arrow(pa.table(rows))
+    assert isinstance(frame, pl.DataFrame), "a table is a frame"
+    return frame.drop([name for name in frame.columns if _INDEX.fullmatch(name)])
 
 
 def schema_of(frame: pl.DataFrame) -> dict[str, str]:
@@ -206,17 +206,17 @@ def schema_of(frame: pl.DataFrame) -> dict[str, str]:
     >>> schema_of(pl.DataFrame({"k": [1], "at": [datetime(2024, 1, 1)]}))
     {'k': 'integer'}
     """
-    found = {}
+    schema = {}
     for name, kind in frame.schema.items():
         if kind.is_integer():
-            found[name] = "integer"
+            schema[name] = "integer"
         elif kind.is_numeric():
-            found[name] = "double"
+            schema[name] = "double"
         elif kind == pl.Boolean:
-            found[name] = "boolean"
+            schema[name] = "boolean"
         elif kind in (pl.String, pl.Categorical, pl.Enum):
-            found[name] = "string"
-    return found
+            schema[name] = "string"
+    return schema
 
 
 def graph_lines(graph: RdfGraph) -> pl.Series:
@@ -232,11 +232,11 @@ def _by_subject(lines: pl.Series) -> pl.Series:
     from levada.connectors.ingest.subject_descriptions import described
 
     triples = parse("".join(lines).encode(), quads=False, timed=False, seed=0, document=0)
-    found, _ = described(triples)
-    if found.bad:
+    by_element, _ = described(triples)
+    if by_element.bad:
         return lines
     starts = lines.str.len_bytes().cast(pl.Int64).cum_sum().shift(fill_value=0)
-    return lines.gather(starts.search_sorted(pl.Series(found.line)))
+    return lines.gather(starts.search_sorted(pl.Series(by_element.line)))
 
 
 def _at(graph: RdfGraph, time: object) -> pl.Series:

@@ -22,7 +22,7 @@ _NO_TIME = r'["\\#\r\n]'  # what no time holds
 MARK = "not one term in each column: "
 
 
-def statement_lines(found: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+def statement_lines(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     r"""The line of each row; ``columns`` are subject, predicate, object, perhaps the graph (null:
     none), and the time.
 
@@ -32,40 +32,40 @@ def statement_lines(found: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     """
     *terms, time = columns
     # nothing but nulls is of no type
-    found = found.with_columns(pl.col(name).cast(pl.String) for name in terms)
+    rows = rows.with_columns(pl.col(name).cast(pl.String) for name in terms)
     whole = [
         pl.col(name).str.contains(_TERM).fill_null(len(terms) > 3 and name == terms[3])
         for name in terms
     ]
     timed = pl.lit(True)
-    if found[time].dtype == pl.String:
+    if rows[time].dtype == pl.String:
         text = pl.col(time)
         timed = (~text.str.contains(_NO_TIME) | text.str.contains(_QUOTED)).fill_null(True)
     mark = pl.when(pl.all_horizontal(*whole, timed)).then(pl.lit("")).otherwise(pl.lit(MARK))
     parts = [pl.col(name).fill_null("") for name in terms]
-    line = pl.concat_str(*parts, _time(found, time).fill_null(""), pl.lit("."), separator=" ")
+    line = pl.concat_str(*parts, _time(rows, time).fill_null(""), pl.lit("."), separator=" ")
     line = line.str.replace_all("\n", r"\n", literal=True).str.replace_all(
         "\r", r"\r", literal=True
     )
-    return found.select(line=pl.concat_str(mark, line, pl.lit("\n")))["line"]
+    return rows.select(line=pl.concat_str(mark, line, pl.lit("\n")))["line"]
 
 
-def text_lines(found: pl.DataFrame, column: str) -> pl.Series:
+def text_lines(rows: pl.DataFrame, column: str) -> pl.Series:
     r"""A column of lines as it is; null is no line.
 
     >>> text_lines(pl.DataFrame({"line": ["<a:s> <a:p> <a:o> 5 .", None]}), "line").to_list()
     ['<a:s> <a:p> <a:o> 5 .\n']
     """
     line = pl.concat_str(pl.col(column).str.strip_chars("\n\r"), pl.lit("\n"))
-    return found.select(line=line)["line"].drop_nulls()
+    return rows.select(line=line)["line"].drop_nulls()
 
 
-def _time(found: pl.DataFrame, name: str) -> pl.Expr:
+def _time(rows: pl.DataFrame, name: str) -> pl.Expr:
     """The event time of each row as a further term: a literal as it is, else in quotes; without a
     zone it is UTC.
     """
     time = pl.col(name)
-    kind = found[name].dtype
+    kind = rows[name].dtype
     if isinstance(kind, pl.Datetime):
         utc = time.dt.convert_time_zone("UTC") if kind.time_zone else time
         time = utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ")

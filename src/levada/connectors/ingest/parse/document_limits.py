@@ -222,16 +222,16 @@ class Bounded:
     def _check_direction(self) -> None:
         seen = self._end + self._block
         if self._form == "jsonld":
-            found = _DIRECTED.search(seen)
-            is_directed = found is not None
+            match = _DIRECTED.search(seen)
+            is_directed = match is not None
         else:
-            found = None
+            match = None
             for prefixes, pattern in zip(self._its, (_ITS, _DIR), strict=True):
                 prefixes.update(pattern.findall(seen))
             is_directed = not self._its[0].isdisjoint(self._its[1])
         if is_directed:
-            at = 0 if found is None else max(found.start() - len(self._end), 0)
-            raise Malformed(DIRECTION.rstrip("."), *(self._place(at) if found else ()))
+            at = 0 if match is None else max(match.start() - len(self._end), 0)
+            raise Malformed(DIRECTION.rstrip("."), *(self._place(at) if match else ()))
         self._end = seen[-_OVERLAP:]
 
     def _check_depth(self, automaton: Automaton) -> None:
@@ -270,13 +270,13 @@ class Entities:
             raise Malformed(f"its entities expand to more than {GROWTH} times its size")
 
     def _declare(self, block: bytes, before: int) -> None:
-        found = _ENTITIES.findall(block)
-        if before or len(found) != block.count(_DECLARED):
+        declarations = _ENTITIES.findall(block)
+        if before or len(declarations) != block.count(_DECLARED):
             raise Malformed(
                 "an entity stands behind its first megabyte, has a name that is not ASCII, or is "
                 "no text between double quotes"
             )
-        for name, value in found:
+        for name, value in declarations:
             uses = Counter(_USES.findall(value))
             size = len(value) + sum(n * self._size.get(use, 0) for use, n in uses.items())
             if size > ENTITY:

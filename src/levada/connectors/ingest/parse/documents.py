@@ -163,16 +163,16 @@ def refusal(opened: Opener, form: str, why: str) -> Malformed:
     """The fault of a document with a statement that is refused, with the first place of what is of
     RDF 1.2 in Turtle and TriG, whose parser does not say where its statements are.
     """
-    found = None
+    match = None
     if form in ("ttl", "trig") and why in (TRIPLE, DIRECTION):
         with opened() as file:
             head = file.read(_SEARCHED).removeprefix(BOM_UTF8)
-        found = next((m for m in _RDF_12.finditer(head) if m.lastgroup), None)
-    if found is None:
+        match = next((m for m in _RDF_12.finditer(head) if m.lastgroup), None)
+    if match is None:
         return Malformed(why.rstrip("."))
-    line = head.count(b"\n", 0, found.start()) + 1
-    column = found.start() - head.rfind(b"\n", 0, found.start())
-    return Malformed(_REFUSED.get(str(found.lastgroup), why).rstrip("."), line, column)
+    line = head.count(b"\n", 0, match.start()) + 1
+    column = match.start() - head.rfind(b"\n", 0, match.start())
+    return Malformed(_REFUSED.get(str(match.lastgroup), why).rstrip("."), line, column)
 
 
 def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
@@ -280,9 +280,9 @@ def _rename(text: bytes, names: dict[bytes, int]) -> bytes:
         return text
     data = np.frombuffer(text, np.uint8)
     start, size = (np.empty(text.count(b"_:"), np.int64) for _ in range(2))
-    found = blank_places(data, start, size)
-    start, size = start[:found], size[:found]
-    x, y = np.empty(found, np.uint64), np.empty(found, np.uint64)
+    count = blank_places(data, start, size)
+    start, size = start[:count], size[:count]
+    x, y = np.empty(count, np.uint64), np.empty(count, np.uint64)
     identify_slices(data, start, size, schedule(0), x, y)
     _, first, inverse = np.unique(
         np.stack([x, y], axis=1), axis=0, return_index=True, return_inverse=True
@@ -294,5 +294,5 @@ def _rename(text: bytes, names: dict[bytes, int]) -> bytes:
         for a, n in zip(start[first[order]].tolist(), size[first[order]].tolist(), strict=True)
     ]
     number[order] = [names.setdefault(label, len(names)) for label in labels]
-    out = np.empty(len(text) + 20 * found, np.uint8)
+    out = np.empty(len(text) + 20 * count, np.uint8)
     return out[: relabel(data, start, size, number[inverse.reshape(-1)], out)].tobytes()

@@ -100,14 +100,14 @@ def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_power:
 
 def _check_word_of_time(text: bytes, quads: bool) -> None:
     """Raises ``Refused`` if only a word that is no time stands between a statement and its dot."""
-    found = _LAST_WORD.fullmatch(text)
-    if found is None:
+    match = _LAST_WORD.fullmatch(text)
+    if match is None:
         return
     try:
-        _quad(found[1] + b" .", quads)
+        _quad(match[1] + b" .", quads)
     except Refused:
         return
-    word = found[2].decode(errors="replace")[:_SHOWN]
+    word = match[2].decode(errors="replace")[:_SHOWN]
     raise Refused(f"The event time {word} is no dateTime or integer within range.")
 
 
@@ -132,7 +132,7 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
     if text.count(b"<<") > DEEPEST:  # its terms are freed one call a level
         raise Refused(f"Triples within triples more than {DEEPEST} levels deep are not taken.")
     try:
-        found = list(
+        statements = list(
             ox.parse(input=text, format=ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES)
         )
     except SyntaxError as error:
@@ -150,10 +150,10 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
             f"It has {len(text)} bytes, and a line of more than 16 MB is read only if all its "
             "terms are written plainly."
         ) from None
-    assert len(found) <= 1, "one line holds one statement at most"
-    if found and (beyond := beyond_rdf_11(found[0].object)):
+    assert len(statements) <= 1, "one line holds one statement at most"
+    if statements and (beyond := beyond_rdf_11(statements[0].object)):
         raise Refused(beyond)
-    return found[0] if found else None
+    return statements[0] if statements else None
 
 
 def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
@@ -163,12 +163,12 @@ def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
     tokens = []
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             return None
-        if found.lastgroup not in ("space", "comment"):
-            tokens.append(found)
-        at = found.end()
+        if match.lastgroup not in ("space", "comment"):
+            tokens.append(match)
+        at = match.end()
     if (
         len(tokens) < 2
         or tokens[-1].lastgroup != "dot"

@@ -183,12 +183,12 @@ def instant_of(lexical: str) -> Instant | None:
     >>> instant_of("1970-01-01T01:00:00+01:00").ms
     0
     """
-    found = _TIME.fullmatch(lexical)
-    if found is None:
+    match = _TIME.fullmatch(lexical)
+    if match is None:
         return None
-    year = _year(found[1])
-    month, day, hour, minute, second = (int(part) for part in found.groups()[1:6])
-    fraction, zone = (found[7] or "").rstrip("0"), found[8]
+    year = _year(match[1])
+    month, day, hour, minute, second = (int(part) for part in match.groups()[1:6])
+    fraction, zone = (match[7] or "").rstrip("0"), match[8]
     midnight = hour == 24 and minute == second == 0 and not fraction
     if not (1 <= month <= 12 and 1 <= day <= _month_days(year, month) and (hour < 24 or midnight)):
         return None
@@ -265,11 +265,11 @@ def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
     value = None
     if name in (*_NUMBERS, "string") and _DOUBLE.fullmatch(text):
         value = _units(Decimal(text), unit_power)
-    elif found := _DATED.fullmatch(text):
-        parts = [part for part in found.groups()[:4] if part is not None]
+    elif match := _DATED.fullmatch(text):
+        parts = [part for part in match.groups()[:4] if part is not None]
         if len(parts) in _FORMS.get(name, {2, 3, 4} if name == "string" else ()):
             year, month, day, clock = parts + ["01", "01", "00:00:00"][len(parts) - 1 :]
-            instant = instant_of(f"{year}-{month}-{day}T{clock}{found[5] or ''}")
+            instant = instant_of(f"{year}-{month}-{day}T{clock}{match[5] or ''}")
             value = None if instant is None else instant.ms
     return value if value is not None and MIN < value < MAX else None
 

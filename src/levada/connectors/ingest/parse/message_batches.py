@@ -86,9 +86,9 @@ def _without_graphs(
             bad.append((place, str(fault), text.decode(errors="replace")))
     keep = np.ones(triples.n, np.bool_)
     keep[rows] = False
-    found = triples.take(np.flatnonzero(keep))
-    found.bad = sorted([*triples.bad, *bad])
-    return found
+    remaining = triples.take(np.flatnonzero(keep))
+    remaining.bad = sorted([*triples.bad, *bad])
+    return remaining
 
 
 def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messages, Bad]:
@@ -114,9 +114,9 @@ def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messag
     starts: Longs = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
     joined = b"".join(text + b"\n" for text in texts)
-    found = replace(messages, starts=starts)  # at other places of another text
+    relocated = replace(messages, starts=starts)  # at other places of another text
     bad = [(int(starts[k]), reason, messages.text(data, k)) for k, reason in faults]
-    return np.frombuffer(joined, np.uint8), found, bad
+    return np.frombuffer(joined, np.uint8), relocated, bad
 
 
 def _quads(one: bytes, form: str) -> bytes:
@@ -140,13 +140,13 @@ def _whole(triples: Triples, data: Bytes, messages: Messages) -> Triples:
         reasons.setdefault(number, reason)
     dead = np.zeros(len(messages), np.bool_)
     dead[list(reasons)] = True
-    found = triples.take(np.flatnonzero(~dead[messages.number(triples.line)]))
-    found.bad = []
+    remaining = triples.take(np.flatnonzero(~dead[messages.number(triples.line)]))
+    remaining.bad = []
     for k, reason in reasons.items():
         start, stop = int(messages.starts[k]), int(messages.starts[k + 1]) - 1
         why = registry_or(data[start : min(stop, start + _PREFIX + 1)].tobytes(), reason)
-        found.bad.append((start, why, messages.text(data, k)))
-    return found
+        remaining.bad.append((start, why, messages.text(data, k)))
+    return remaining
 
 
 def _scope(triples: Triples, messages: Messages, seed: int) -> None:

@@ -305,7 +305,7 @@ def _judge(
         place = int(columns.line[row])
         text = line_at(buffer, place, size)
         try:
-            found = read_line(
+            statement = read_line(
                 text,
                 quads=setting.quads,
                 timed=setting.timed,
@@ -314,11 +314,11 @@ def _judge(
             )
         except Refused as reason:
             bad.append((place, str(reason), text.decode(errors="replace")))
-            found = None
-        if found is None:
+            statement = None
+        if statement is None:
             keep[row] = False
         else:
-            taken.append((int(row), found))
+            taken.append((int(row), statement))
     return _fill(buffer, used, columns, taken, setting.seed), np.flatnonzero(keep)
 
 
@@ -339,7 +339,7 @@ def _fill(
     """Puts the statements that pyoxigraph found into their rows, the texts behind the buffer's."""
     if not taken:
         return buffer
-    texts = [text.encode() for _, found in taken for text in found.texts]
+    texts = [text.encode() for _, statement in taken for text in statement.texts]
     rows = np.array([row for row, _ in taken], np.int64)
     size = np.array([len(text) for text in texts], np.int64)
     start = used + np.cumsum(size) - size
@@ -359,10 +359,10 @@ def _fill(
     ):
         target[:, rows] = source.reshape(-1, 4).T
     columns.off[:, rows] *= columns.len[:, rows] > 0
-    columns.kind[:, rows] = np.array([found.kinds for _, found in taken], np.uint8).T
-    for row, found in taken:
-        _set_value(columns, row, found.value)
-        columns.time[row] = found.time
+    columns.kind[:, rows] = np.array([statement.kinds for _, statement in taken], np.uint8).T
+    for row, statement in taken:
+        _set_value(columns, row, statement.value)
+        columns.time[row] = statement.time
     return buffer
 
 

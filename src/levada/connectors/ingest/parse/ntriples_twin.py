@@ -23,8 +23,8 @@ def parse_slow(
     lines: list[int] = []
     rows: list[Row] = []
     bad: list[tuple[int, str, str]] = []
-    for found in _LINE.finditer(data):
-        text = found[0]
+    for match in _LINE.finditer(data):
+        text = match[0]
         if text.strip(b" \t")[:1] in (b"", b"#"):
             continue
         try:
@@ -32,12 +32,12 @@ def parse_slow(
                 text, quads=quads, timed=timed, document=document, unit_power=unit_power
             )
         except Refused as reason:
-            bad.append((found.start(), str(reason), text.decode(errors="replace")))
+            bad.append((match.start(), str(reason), text.decode(errors="replace")))
             continue
         assert row is not None, (
             "a line that is neither blank nor a comment is a statement or malformed"
         )
-        lines.append(found.start())
+        lines.append(match.start())
         rows.append(row)
     return _columns(rows, lines, bad, quads, seed)
 

@@ -106,17 +106,17 @@ def decode(data: Bytes, start: int, stop: int) -> str:
 
 def _not_utf8(data: Bytes, start: Times) -> list[int]:
     """The records with bytes that are no UTF-8; one decode of the rest for each."""
-    found: list[int] = []
+    undecodable: list[int] = []
     if not len(data) or data.max() < 128:
-        return found
+        return undecodable
     raw, at = data.tobytes(), 0
     while True:
         try:
             raw[at:].decode()
-            return found
+            return undecodable
         except UnicodeDecodeError as error:
             row = int(np.searchsorted(start, at + error.start, "right")) - 1
-            found.append(row)
+            undecodable.append(row)
             at = int(start[row + 1]) if row + 1 < len(start) else len(raw)
 
 

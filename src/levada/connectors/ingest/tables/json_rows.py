@@ -90,8 +90,8 @@ def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
     """
     ink = np.flatnonzero((data != 32) & (data != 9))
     first = data[ink[np.searchsorted(ink, start)]]
-    found: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
-    return found
+    counted: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
+    return counted
 
 
 def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) -> Bytes:

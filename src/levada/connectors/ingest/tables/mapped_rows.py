@@ -117,11 +117,11 @@ def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.Dat
 @lru_cache(maxsize=16)
 def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
     types = {**mapping.needed, ROW: "integer"}
-    found = []
+    expressions = []
     for name, formula in mapping.let:
         expression, types[name] = compile_(formula, types)
-        found.append((name, expression))
-    return tuple(found)
+        expressions.append((name, expression))
+    return tuple(expressions)
 
 
 @lru_cache(maxsize=16)

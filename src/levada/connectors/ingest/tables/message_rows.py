@@ -70,10 +70,10 @@ class Rows:
         is_first = np.ones(len(number), np.bool_)
         is_first[1:] = np.diff(number) > 0
         at = np.flatnonzero(is_first & ~is_dead[number])
-        found = rows.take(at)
-        found.dead = list(first_dead.values())
-        found.wrong = dict.fromkeys(np.flatnonzero(count[number[at]] > 1).tolist(), MANY)
-        return found
+        single_rows = rows.take(at)
+        single_rows.dead = list(first_dead.values())
+        single_rows.wrong = dict.fromkeys(np.flatnonzero(count[number[at]] > 1).tolist(), MANY)
+        return single_rows
 
 
 def _beside(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
@@ -88,12 +88,12 @@ def _of_topic(messages: Messages, number: Longs, names: Sequence[str]) -> list[p
     assert messages.topics is not None, "the messages have topics"
     topics = messages.topics.gather(number)
     levels = topics.str.split("/")
-    found = []
+    columns = []
     for name in names:
         _, _, level = name.partition("_")
         said = levels.list.get(int(level) - 1, null_on_oob=True) if level else topics
-        found.append(said.alias(name))
-    return found
+        columns.append(said.alias(name))
+    return columns
 
 
 def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: StreamConfig) -> Rows:
@@ -147,8 +147,8 @@ def _open(data: Bytes, messages: Messages, separator: int) -> Longs:
     if not reach.any() and (fault == SOUND).all():
         return np.empty(0, np.int64)
     suspects = np.unique(messages.number(quotes)).tolist()
-    found = [k for k in suspects if _is_open(data, messages, k, separator)]
-    return np.array(found, np.int64)
+    open_messages = [k for k in suspects if _is_open(data, messages, k, separator)]
+    return np.array(open_messages, np.int64)
 
 
 def _is_open(data: Bytes, messages: Messages, number: int, separator: int) -> bool:

@@ -164,8 +164,8 @@ def _timestamps(values: pl.Series, zone: str) -> Times:
 
 def _by_format(texts: pl.Series, config: StreamConfig) -> Times:
     form = config.time_format.replace("%S.%f", "%S%.f")
-    found = texts.str.to_datetime(form, time_unit="ms", strict=False)
-    return _timestamps(found, config.zone)
+    instants = texts.str.to_datetime(form, time_unit="ms", strict=False)
+    return _timestamps(instants, config.zone)
 
 
 def _zoneless(buffer: Bytes, off: Longs, length: Longs) -> Bools:
@@ -194,5 +194,5 @@ def _at_zone(ts: Times, zone: str) -> Times:
     """Local times as instants: of two the earlier, MIN where there is none."""
     known = np.abs(ts) < _CALENDAR
     local = pl.Series(np.where(known, ts, 0)).cast(pl.Datetime("ms"))
-    found = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return np.where(known, found.dt.epoch("ms").fill_null(MIN).to_numpy(), MIN)
+    zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return np.where(known, zoned.dt.epoch("ms").fill_null(MIN).to_numpy(), MIN)

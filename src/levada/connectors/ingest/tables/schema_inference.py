@@ -87,8 +87,8 @@ def with_columns(config: StreamConfig) -> StreamConfig:
         return with_schema(replace(config, schema=()) if config.undecided else config)
     if not config.undecided:
         return config
-    for found in list_files(config.name, config.path):
-        return _settled(config, sniff(found.path, config))
+    for file in list_files(config.name, config.path):
+        return _settled(config, sniff(file.path, config))
     raise MissingError(
         f"The stream {config.name} says schema=auto, and there is no file at {config.path} yet.",
         hint="Put a first file there, or say the schema.",
@@ -98,36 +98,36 @@ def with_columns(config: StreamConfig) -> StreamConfig:
 def kept(config: StreamConfig, before: StreamConfig) -> StreamConfig:
     """A stream with what was found of it at the first start; what the user has said stays."""
     unsaid = {"time": "field:ts", "unit": "ms", "time_format": "", "separator": ","}
-    found = [name for name, value in unsaid.items() if getattr(config, name) == value]
-    return replace(config, schema=before.schema, **{n: getattr(before, n) for n in found})
+    undecided = [name for name, value in unsaid.items() if getattr(config, name) == value]
+    return replace(config, schema=before.schema, **{n: getattr(before, n) for n in undecided})
 
 
-def _settled(config: StreamConfig, found: InferredSchema) -> StreamConfig:
-    schema = found.schema
-    if config.sign and config.sign not in found.types:
+def _settled(config: StreamConfig, inferred: InferredSchema) -> StreamConfig:
+    schema = inferred.schema
+    if config.sign and config.sign not in inferred.types:
         raise UsageError(f"The stream {config.name} has no column {config.sign} of signs.")
-    if config.time_kind == "field" and found.time is None:
+    if config.time_kind == "field" and inferred.time is None:
         raise SourceError(
-            _no_times(config, found),
+            _no_times(config, inferred),
             hint="Say time=field:NAME and time_format=FORMAT, or time=filename:REGEX.",
         )
     schema = tuple((n, "string" if n == config.sign else kind) for n, kind in schema)
-    settled = replace(config, schema=schema, separator=found.separator)
+    settled = replace(config, schema=schema, separator=inferred.separator)
     if config.time_kind != "field":
         return settled
     return replace(
-        settled, time=f"field:{found.time}", unit=found.unit, time_format=found.time_format
+        settled, time=f"field:{inferred.time}", unit=inferred.unit, time_format=inferred.time_format
     )
 
 
-def _no_times(config: StreamConfig, found: InferredSchema) -> str:
+def _no_times(config: StreamConfig, inferred: InferredSchema) -> str:
     """That the column which was named has no times, and what it begins with, or that none has."""
     column = config.time_argument
-    if found.texts is None or column not in found.texts or found.texts.is_empty():
+    if inferred.texts is None or column not in inferred.texts or inferred.texts.is_empty():
         return f"No column of the stream {config.name} has times that are known."
     return (
         f"The column {column} of the stream {config.name} has no times that are known: "
-        f"it begins with {found.texts[column][0]!r}."
+        f"it begins with {inferred.texts[column][0]!r}."
     )
 
 
@@ -236,22 +236,22 @@ def _check_header(path: str, names: Sequence[str]) -> None:
 def _of_json(path: str, text: str) -> InferredSchema:
     if spans_lines(text.encode()):
         raise SourceError(f"The file {path} is {NOT_LINES}.")
-    found: list[dict[str, object]] = []
+    objects: list[dict[str, object]] = []
     for line in text.split("\n"):
         try:
             value = json.loads(line) if line.strip() else None
         except ValueError:
             continue
         if isinstance(value, dict):
-            found.append(value)
-    if not found:
+            objects.append(value)
+    if not objects:
         raise SourceError(f"The file {path} has no line that is a JSON object.")
-    names = list(dict.fromkeys(name for row in found for name in row))
+    names = list(dict.fromkeys(name for row in objects for name in row))
     types = {
-        name: _json_type([row[name] for row in found if row.get(name) is not None])
+        name: _json_type([row[name] for row in objects if row.get(name) is not None])
         for name in names
     }
-    cells = {name: [_json_text(row.get(name)) for row in found] for name in names}
+    cells = {name: [_json_text(row.get(name)) for row in objects] for name in names}
     texts = pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()))
     return InferredSchema("ndjson", types, texts=texts, notes=tuple(_odd(texts, types)))
 
@@ -316,29 +316,29 @@ def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
             yield f"{said} cannot be said in a schema: it is left out."
 
 
-def _with_times(found: InferredSchema, config: StreamConfig) -> InferredSchema:
+def _with_times(inferred: InferredSchema, config: StreamConfig) -> InferredSchema:
     """With the column of times, and how these are written."""
-    asked = config.time_argument if config.time != "field:ts" or "ts" in found.types else ""
-    names = [name for name in found.types if name.strip()]
+    asked = config.time_argument if config.time != "field:ts" or "ts" in inferred.types else ""
+    names = [name for name in inferred.types if name.strip()]
     if asked in names and config.time_kind == "field":
         names = [asked]
     ranked: list[tuple[tuple[int, int, int], int, str, StreamConfig]] = []
     for name in names:
-        for way in _ways(found, name, config):
-            ranked.append((_rank(found, name, way), -len(ranked), name, way))
+        for way in _ways(inferred, name, config):
+            ranked.append((_rank(inferred, name, way), -len(ranked), name, way))
     if not ranked:
-        return found
+        return inferred
     best, _, name, way = max(ranked, key=lambda each: each[:2])
-    notes = list(found.notes)
+    notes = list(inferred.notes)
     alike = [w for rank, _, n, w in ranked if n == name and rank == best and w != way]
     if alike:
         notes.append(f"The times of {name} could also be {alike[0].time_format}.")
-    if _zoneless(found, name, way):
+    if _zoneless(inferred, name, way):
         notes.append(f"The times of {name} name no zone: they are taken for {config.zone}.")
     # days as 20240301 are texts that a format reads
-    types = found.types | ({name: "string"} if way.time_format else {})
+    types = inferred.types | ({name: "string"} if way.time_format else {})
     return replace(
-        found,
+        inferred,
         types=types,
         time=name,
         unit=way.unit,
@@ -347,14 +347,14 @@ def _with_times(found: InferredSchema, config: StreamConfig) -> InferredSchema:
     )
 
 
-def _ways(found: InferredSchema, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
+def _ways(inferred: InferredSchema, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
     """The ways in which all values of a column are times."""
-    assert found.texts is not None, "a table has rows"
-    seen = found.texts[name].alias("").drop_nulls()
-    if not len(seen) or found.types[name] == "boolean":
+    assert inferred.texts is not None, "a table has rows"
+    seen = inferred.texts[name].alias("").drop_nulls()
+    if not len(seen) or inferred.types[name] == "boolean":
         return
-    if found.types[name] in ("integer", "double") and not config.time_format:
-        whole = found.types[name] == "integer"  # 0.5, 1.0, .. are hardly ms, whatever their name
+    if inferred.types[name] in ("integer", "double") and not config.time_format:
+        whole = inferred.types[name] == "integer"  # 0.5, 1.0, .. are hardly ms, whatever their name
         unit = config.unit if config.unit != "ms" else _unit(seen, name if whole else "")
         unit = unit or ("ms" if config.time == f"field:{name}" else "")  # who names it knows
         if unit:
@@ -390,23 +390,23 @@ def _unit(seen: pl.Series, name: str) -> str:
     return "ms" if name.lower() in _LIKELY or _TIMELY.search(name) else ""
 
 
-def _rank(found: InferredSchema, name: str, way: StreamConfig) -> tuple[int, int, int]:
+def _rank(inferred: InferredSchema, name: str, way: StreamConfig) -> tuple[int, int, int]:
     """How likely a column is that of the times: the larger, the likelier."""
-    assert found.texts is not None, "a table has rows"
+    assert inferred.texts is not None, "a table has rows"
     timely = _TIMELY.search(name) or _NUMBERED.fullmatch(name)
     known = 2 if name.lower() in _LIKELY else 1 if timely else 0
-    times = field_times(found.texts[name].alias("").drop_nulls(), way)
+    times = field_times(inferred.texts[name].alias("").drop_nulls(), way)
     rising = int(bool((times[1:] >= times[:-1]).all()))
-    return known, int(found.types[name] == "string"), rising
+    return known, int(inferred.types[name] == "string"), rising
 
 
-def _zoneless(found: InferredSchema, name: str, way: StreamConfig) -> bool:
+def _zoneless(inferred: InferredSchema, name: str, way: StreamConfig) -> bool:
     """Whether the times are local ones, of which the zone is to be known."""
-    assert found.texts is not None, "a table has rows"
-    if found.types[name] in ("integer", "double") or way.zone != "UTC":
+    assert inferred.texts is not None, "a table has rows"
+    if inferred.types[name] in ("integer", "double") or way.zone != "UTC":
         return False
     if way.time_format:
         return "%z" not in way.time_format
     return not bool(
-        found.texts[name].alias("").drop_nulls().str.contains(r"(?:Z|[+-][0-9:]{4,6})\s*$").all()
+        inferred.texts[name].alias("").drop_nulls().str.contains(r"(?:Z|[+-][0-9:]{4,6})\s*$").all()
     )

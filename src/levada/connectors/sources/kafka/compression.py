@@ -113,5 +113,5 @@ def _snappy(block: memoryview) -> Bytes:
             break
     if size > min(MOST, 64 * len(block) + 64):  # Snappy makes 64 bytes of three at most
         raise ValueError("a block of Snappy says a size that it cannot have")
-    found = pa.Codec("snappy").decompress(pa.py_buffer(block), size)
-    return np.frombuffer(found, np.uint8)
+    data = pa.Codec("snappy").decompress(pa.py_buffer(block), size)
+    return np.frombuffer(data, np.uint8)

@@ -122,7 +122,7 @@ def _aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> B
     """
     waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
     open_: set[int] = set()
-    found = np.zeros(len(table), np.bool_)
+    of_aborted = np.zeros(len(table), np.bool_)
     for k, row in enumerate(table.tolist()):
         while waiting and waiting[-1][1] <= row[LAST]:
             open_.add(waiting.pop()[0])
@@ -131,8 +131,8 @@ def _aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> B
             if row[COUNT] and kind == _ABORT:
                 open_.discard(row[PRODUCER])
         elif row[ATTRIBUTES] & TRANSACTIONAL:
-            found[k] = row[PRODUCER] in open_
-    return found
+            of_aborted[k] = row[PRODUCER] in open_
+    return of_aborted
 
 
 @frozen
@@ -169,19 +169,19 @@ class Records:
 
 
 def read(
-    found: Sequence[tuple[Bytes, Table]], start: int, stop: int, *, more: bool = False
+    answers: Sequence[tuple[Bytes, Table]], start: int, stop: int, *, more: bool = False
 ) -> Records:
     """The records of [start, stop) of batches, by the answers' data. Raises ``BrokerError``."""
-    table = np.concatenate([np.zeros((0, FIELDS), np.int64), *(rows for _, rows in found)])
+    table = np.concatenate([np.zeros((0, FIELDS), np.int64), *(rows for _, rows in answers)])
     size = table[:, END] - table[:, PLACE]
     address = np.concatenate(
-        [np.zeros(0, np.int64), *(data.ctypes.data + rows[:, PLACE] for data, rows in found)]
+        [np.zeros(0, np.int64), *(data.ctypes.data + rows[:, PLACE] for data, rows in answers)]
     )
-    held = [data for data, _ in found]
+    held = [data for data, _ in answers]
     codec = table[:, ATTRIBUTES] & CODEC
     packed = np.flatnonzero(codec != NONE)
     if len(packed):
-        held.append(_unpacked(found, table, packed, address, size))
+        held.append(_unpacked(answers, table, packed, address, size))
     count = table[:, COUNT]
     wrong = (count < 0) | (count * LEAST > size)
     if wrong.any():
@@ -200,13 +200,13 @@ def read(
 
 
 def _unpacked(
-    found: Sequence[tuple[Bytes, Table]], table: Table, packed: Longs, address: Longs, size: Longs
+    answers: Sequence[tuple[Bytes, Table]], table: Table, packed: Longs, address: Longs, size: Longs
 ) -> Bytes:
     """The buffer with the records of packed batches; address and size are set to be there."""
-    whose = np.repeat(np.arange(len(found)), [len(rows) for _, rows in found])
+    whose = np.repeat(np.arange(len(answers)), [len(rows) for _, rows in answers])
     rows = table[packed]
     pieces = [
-        (row[ATTRIBUTES] & CODEC, found[k][0][row[PLACE] : row[END]])
+        (row[ATTRIBUTES] & CODEC, answers[k][0][row[PLACE] : row[END]])
         for k, row in zip(whose[packed].tolist(), rows.tolist(), strict=True)
     ]
     try:

@@ -101,27 +101,27 @@ class KafkaSource:
         anew = position.get("topic", self._topic) != self._topic
         if anew:
             read = ", ".join(f"of {p} up to {at}" for p, at in sorted(offsets.items()))
-            told = f"The topic is another one of its name; of partitions was read {read}"
-            self._lose(f"{self._kafka.topic}, made anew", told)
-        found = {} if anew else dict(offsets)
+            message = f"The topic is another one of its name; of partitions was read {read}"
+            self._lose(f"{self._kafka.topic}, made anew", message)
+        begun_offsets = {} if anew else dict(offsets)
         for number, end in self._ends.items():
             first = self._lows[number]
-            if number not in found:
-                found[number] = first if offsets else self._starts[number]
-            elif found[number] < first:
-                self._lose_offsets(number, found[number], first)
-                found[number] = first
-            elif found[number] > end:
-                self._cut(number, found[number], end)
-                found[number] = end
-        if found == offsets and not anew:
+            if number not in begun_offsets:
+                begun_offsets[number] = first if offsets else self._starts[number]
+            elif begun_offsets[number] < first:
+                self._lose_offsets(number, begun_offsets[number], first)
+                begun_offsets[number] = first
+            elif begun_offsets[number] > end:
+                self._cut(number, begun_offsets[number], end)
+                begun_offsets[number] = end
+        if begun_offsets == offsets and not anew:
             return position
         begin = {} if anew else position.get("begin", {})
         return {
             **position,
             "topic": self._topic,
-            "offsets": {str(p): at for p, at in sorted(found.items())},
-            "begin": {str(p): begin.get(str(p), at) for p, at in sorted(found.items())},
+            "offsets": {str(p): at for p, at in sorted(begun_offsets.items())},
+            "begin": {str(p): begin.get(str(p), at) for p, at in sorted(begun_offsets.items())},
         }
 
     def take(self, position: Position, rows: int) -> tuple[list[OffsetSplit], Position]:
@@ -133,13 +133,13 @@ class KafkaSource:
         shares = _shares(left, rows)
         if not shares:
             return [], after
-        found = []
+        splits = []
         for partition, share in shares.items():
             start = offsets[partition]
             offsets[partition] = start + share
-            found += self._pieces(int(partition), start, start + share)
+            splits += self._pieces(int(partition), start, start + share)
         taken = after.get("taken", 0) + sum(shares.values())
-        return found, {**after, "offsets": offsets, "taken": taken}
+        return splits, {**after, "offsets": offsets, "taken": taken}
 
     def backlog(self, position: Position) -> bool:
         """Whether a take would give anything."""
@@ -259,12 +259,12 @@ class KafkaSource:
             case _:
                 of_time = self._library.admin.OffsetSpec.for_timestamp(self._kafka.start_time)
                 try:
-                    found = self._offsets(of_time, TIMEOUT, list(self._ends))
+                    offsets = self._offsets(of_time, TIMEOUT, list(self._ends))
                 except (self._library.KafkaException, TimeoutError) as error:
                     self._is_away(error, first=True)
                     raise
                 # -1: no message is as late
-                self._starts = {p: at if at >= 0 else self._ends[p] for p, at in found.items()}
+                self._starts = {p: at if at >= 0 else self._ends[p] for p, at in offsets.items()}
 
     def _refresh(self, patience: float, *, first: bool = False) -> None:
         """Which partitions there are, and where they begin."""
@@ -359,10 +359,10 @@ def _answers(asked: Asked, patience: float) -> dict[int, int]:
     librdkafka says that it has lost the broker.
     """
     wait(asked.values(), patience)
-    found = {tp.partition: int(future.result(0).offset) for tp, future in asked.items()}
-    if min(found.values(), default=0) < NONE:
+    offsets = {tp.partition: int(future.result(0).offset) for tp, future in asked.items()}
+    if min(offsets.values(), default=0) < NONE:
         raise TimeoutError
-    return found
+    return offsets
 
 
 def _shares(left: Mapping[str, int], rows: int) -> dict[str, int]:
@@ -371,11 +371,11 @@ def _shares(left: Mapping[str, int], rows: int) -> dict[str, int]:
     >>> _shares({"0": 10, "1": 2}, 8)
     {'0': 6, '1': 2}
     """
-    found: dict[str, int] = {}
+    shares: dict[str, int] = {}
     open_ = sorted(left.items(), key=lambda pair: pair[1])  # the small ones leave room for others
     for k, (partition, n) in enumerate(open_):
         share = min(n, -(-rows // (len(open_) - k)))
         if share > 0:
-            found[partition] = share
+            shares[partition] = share
             rows -= share
-    return {p: found[p] for p in left if p in found}
+    return {p: shares[p] for p in left if p in shares}

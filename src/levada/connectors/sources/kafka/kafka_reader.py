@@ -49,12 +49,12 @@ class KafkaReader:
         """The messages of a range, a newline behind each. Raises ``AwayError``, ``LostError``."""
         partition = _taken(self._kafka, reference.number)
         try:
-            found, lost = self._records(partition, reference)
+            records, lost = self._records(partition, reference)
         except BaseException:
             partition.close()
             raise
-        data, messages = found.joined(timed=self._timed, lost=lost)
-        said, columns = said_beside(found, reference.number, self._config)
+        data, messages = records.joined(timed=self._timed, lost=lost)
+        said, columns = said_beside(records, reference.number, self._config)
         read = data, replace(messages, beside=said, columns=columns)
         _given_back(self._kafka, reference.number, partition)
         return read

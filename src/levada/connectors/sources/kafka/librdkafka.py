@@ -33,7 +33,7 @@ def settings(config: KafkaConfig) -> dict[str, Any]:
     there.
     """
     secure = "sasl_" if config.sasl else ""
-    found: dict[str, Any] = {
+    options: dict[str, Any] = {
         "bootstrap.servers": config.servers,
         "client.id": "levada",
         "log_level": 0,
@@ -41,7 +41,7 @@ def settings(config: KafkaConfig) -> dict[str, Any]:
         "reconnect.backoff.max.ms": 2000,
     }
     if config.sasl:
-        found |= {
+        options |= {
             "sasl.mechanism": _SASL[config.sasl],
             "sasl.username": config.user,
             "sasl.password": config.secret,
@@ -51,7 +51,7 @@ def settings(config: KafkaConfig) -> dict[str, Any]:
         "ssl.certificate.location": config.cert,
         "ssl.key.location": config.key,
     }
-    return found | {name: path for name, path in files.items() if path}
+    return options | {name: path for name, path in files.items() if path}
 
 
 def said(error: Any) -> str:

@@ -87,12 +87,12 @@ class Partition:
         """The records of [start, stop), in order. Raises ``GoneError``, ``AwayError``,
         ``SourceError``.
         """
-        found, damaged = self._fetched(start, stop)
+        answers, damaged = self._fetched(start, stop)
         while True:
             try:
-                records = read(found, start, stop, more=more)
+                records = read(answers, start, stop, more=more)
             except DamagedBatchError as damage:
-                found = [(data, rows[rows[:, FIRST] != damage.first]) for data, rows in found]
+                answers = [(data, rows[rows[:, FIRST] != damage.first]) for data, rows in answers]
                 damaged.append((max(damage.first, start), min(damage.behind, stop), damage))
             else:
                 return replace(records, damaged=tuple(starmap(_loss, damaged)))
@@ -102,7 +102,7 @@ class Partition:
         rest, self._rest = self._rest, None
         if self._rest_at != start:
             rest = None
-        found: list[tuple[Bytes, Table]] = []
+        answers: list[tuple[Bytes, Table]] = []
         damaged: list[Damaged] = []
         at, step, self._heard = start, 1, time.monotonic()
         while at < stop:
@@ -120,10 +120,10 @@ class Partition:
                 first, _, why = damaged.pop()
                 damaged.append((first, min(at, int(answer.table[0, FIRST])), why))
             step = 1
-            found.append((answer.data, answer.before(stop)))
+            answers.append((answer.data, answer.before(stop)))
             at = answer.behind
             self._rest, self._rest_at = answer.rest(stop), stop
-        return found, damaged
+        return answers, damaged
 
     def _answer(self, at: int, stop: int) -> Batches | None:
         """The next batches, from ``at`` on; None if the partition has none before ``stop``. Raises

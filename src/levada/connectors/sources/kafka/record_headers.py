@@ -59,18 +59,18 @@ def _headers(records: Records) -> dict[int, Headers]:
     more = records.more.reshape(-1, 4)
     some = np.flatnonzero(more[:, 3] > 1)  # none is a count of one byte
     read: dict[bytes, Headers] = {}
-    found = {}
+    headers = {}
     for k, (place, size) in zip(some.tolist(), more[some, 2:].tolist(), strict=True):
         raw = string_at(place, size)
         if raw not in read:
             read[raw] = _taken_apart(raw)
-        found[k] = read[raw]
-    return found
+        headers[k] = read[raw]
+    return headers
 
 
 def _taken_apart(raw: bytes) -> Headers:
     """Names and values; what is damaged ends them, as the checksum has not."""
-    found: list[Header] = []
+    headers: list[Header] = []
     count, at = _number(raw, 0)
     for _ in range(min(count, len(raw))):
         size, at = _number(raw, at)
@@ -78,8 +78,8 @@ def _taken_apart(raw: bytes) -> Headers:
         size, at = _number(raw, at)
         value = None if size < 0 else raw[at : at + size]
         at += max(size, 0)
-        found.append((name, value))
-    return tuple(found)
+        headers.append((name, value))
+    return tuple(headers)
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:

@@ -47,15 +47,15 @@ def _scram(config: KafkaConfig, say: Say, nonce: str) -> None:
     signature = hmac.digest(hashlib.new(name, key).digest(), signed, name)
     proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
     answer = _fields(say(f"{last},p={base64.b64encode(proof).decode()}".encode()), "v")
-    own = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
-    if not hmac.compare_digest(base64.b64decode(answer["v"]), own):
+    server_signature = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
+    if not hmac.compare_digest(base64.b64decode(answer["v"]), server_signature):
         raise BrokerError("it does not know the password of its user")
 
 
 def _fields(message: bytes, *names: str) -> dict[str, str]:
     """The fields of a server's message, these among them. Raises ``BrokerError``."""
     parts = message.decode("utf-8", "replace").split(",")
-    found = dict(part.partition("=")[::2] for part in parts)
-    if "e" in found or not found.keys() >= set(names):
-        raise BrokerError(f"it refuses the login: {found.get('e', 'its answer is no SCRAM')}")
-    return found
+    fields = dict(part.partition("=")[::2] for part in parts)
+    if "e" in fields or not fields.keys() >= set(names):
+        raise BrokerError(f"it refuses the login: {fields.get('e', 'its answer is no SCRAM')}")
+    return fields

@@ -162,7 +162,7 @@ def _leader_in(answer: Answer, partition: int) -> tuple[int, int]:
     code = answer.i16()
     answer.text()
     answer.i8()  # whether it is Kafka's own
-    found = (code or UNKNOWN, NONE)
+    leader_or_error = (code or UNKNOWN, NONE)
     for _ in range(answer.i32()):
         error, number, leader = answer.i16(), answer.i32(), answer.i32()
         answer.i32()  # its epoch
@@ -170,5 +170,5 @@ def _leader_in(answer: Answer, partition: int) -> tuple[int, int]:
             for _ in range(answer.i32()):
                 answer.i32()
         if number == partition:
-            found = (code or (error if leader == NONE else 0), leader)
-    return found
+            leader_or_error = (code or (error if leader == NONE else 0), leader)
+    return leader_or_error

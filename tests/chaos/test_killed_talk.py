@@ -24,7 +24,7 @@ from cases import Clause
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import read_manifest
 from levada.checkpoint.reader_leases import ReaderLease, epochs_there
-from levada.checkpoint.request_files import QuerySpec, Request, place, read_ledger, waiting
+from levada.checkpoint.request_files import QuerySpec, Request, list_requests, place, read_ledger
 from levada.cli.remote.add_drop import ask
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.status.epoch_follower import Reader
@@ -168,7 +168,7 @@ class Starts(threading.Thread):
 
     def run(self) -> None:
         while not self.over.is_set():
-            self._sign.needs(1)
+            self._sign.require_epoch(1)
             time.sleep(0.2)
 
     def found(self) -> dict[str, list[int]]:
@@ -204,7 +204,7 @@ def the_last_life(talk: Talk) -> None:
     def all_is_done() -> bool:
         manifest = newest_manifest(talk.root / "ck")
         read = manifest is not None and manifest.streams[S].watermark >= latest
-        return read and not waiting(talk.root / "ck")
+        return read and not list_requests(talk.root / "ck")
 
     until(all_is_done, process=process)
     (talk.root / "stop").touch()

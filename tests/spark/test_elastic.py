@@ -26,7 +26,7 @@ from cluster import Cluster, environment
 from awaiting import newest_epoch, until
 from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.checkpoint.leadership.commit_log import last_takeover
-from levada.checkpoint.leadership.heartbeat import waiting
+from levada.checkpoint.leadership.heartbeat import read_standbys
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.state_files import UNUSED
 
@@ -304,7 +304,7 @@ def two_drivers(field: Field, cluster: Cluster) -> list[subprocess.Popen[str]]:
     works = field.start("spread", *given, **SOON, **ALONE)
     all_there(field, works, 1)
     waits = field.start("spread", *given, "--standby", "--lease", "4s", **SOON, **ALONE)
-    field.until(lambda: waiting(field.checkpoint), works)
+    field.until(lambda: read_standbys(field.checkpoint), works)
     field.epochs(works, 2)
     return [works, waits]
 

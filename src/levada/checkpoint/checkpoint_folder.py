@@ -35,7 +35,7 @@ from levada.checkpoint.epoch_context import Setup, encode_setup, load_plan, load
 from levada.checkpoint.key_group_tables import GroupTables
 from levada.checkpoint.leadership.commit_log import Driver, Leadership
 from levada.checkpoint.leadership.new_checkpoint import check_free
-from levada.checkpoint.leadership.orphan_files import leavings, orphans, previous
+from levada.checkpoint.leadership.orphan_files import find_leftovers, orphans, previous
 from levada.checkpoint.live_files import LiveFiles
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.checkpoint.object_store.folder_mirror import mirror_of
@@ -76,12 +76,12 @@ class _Chain:
     length: int = 0
     size: int = 0
 
-    def longer(self, version: int, size: int) -> _Chain:
+    def extended(self, version: int, size: int) -> _Chain:
         """With one more."""
         return _Chain(version, self.whole, self.length + 1, self.size + size)
 
     @property
-    def spent(self) -> bool:
+    def needs_whole_version(self) -> bool:
         """Whether the next version is to be whole."""
         return self.length >= CHAIN or self.size * SHARE > self.whole
 
@@ -127,7 +127,7 @@ class Checkpoint:
             self._make_folders()
             self.reign = Leadership(root, driver, mirror, behind)  # before anything is deleted
             self.facts = facts_of(root)
-            self.reign.show()
+            self.reign.expose_manifest()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
             if not self.tables.current:
                 self.tables.deal(partitions)
@@ -194,8 +194,8 @@ class Checkpoint:
         try:
             self.names = LiveFiles(self.root, self.last, before)
         except CheckpointError as error:
-            raise self.reign.overtaken() or error from error
-        orphans = leavings(self.root, self.last, before, self.names.of_last_two)
+            raise self.reign.takeover_error() or error from error
+        orphans = find_leftovers(self.root, self.last, before, self.names.of_last_two)
         oldest = 0 if self.last is None else self.last.epoch - 1
         old = (e for e in epochs_there(self.root) if e < oldest and not self._is_kept(e))
         orphans += [self.root / "manifests" / str(epoch) for epoch in old]
@@ -208,19 +208,19 @@ class Checkpoint:
         before, manifest.indexed = self.last, self.indexed
         self._sync(self.names.folders(manifest))
         try:
-            self.reign.commit(manifest, lambda: self._needed(manifest))
+            self.reign.commit(manifest, lambda: self._needed_files(manifest))
         finally:
             if self.last is manifest:  # also if something fails behind the commit
-                self.names.take(manifest)
+                self.names.commit(manifest)
         if before is not None and before.groups < manifest.groups:
             self.tables.forget(before.groups)
         if self.has_orphans or manifest.epoch % SWEEP == 0:
             self.has_orphans = False
             self.unlink(orphans(self.root, manifest, self.names.of_last_two))
 
-    def _needed(self, manifest: Manifest) -> set[str]:
+    def _needed_files(self, manifest: Manifest) -> set[str]:
         plan, groups = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
-        return self.names.needed(manifest, plan, groups)
+        return self.names.needed_files(manifest, plan, groups)
 
     def _sync(self, folders: Iterable[str]) -> None:
         """Makes the names of what tasks have made durable, as their content is."""
@@ -228,7 +228,7 @@ class Checkpoint:
             for folder in folders:
                 sync_folder(f"{self.root}/{folder}")
         except OSError as error:
-            raise self.reign.overtaken() or unwritable_error(self.root, error) from error
+            raise self.reign.takeover_error() or unwritable_error(self.root, error) from error
 
     def check_follows(self, epoch: int) -> None:
         """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
@@ -288,13 +288,18 @@ class Checkpoint:
             self._wholes.append(plan.version)
             self._chain = _Chain(plan.version, size)
         elif self._chain is not None:
-            self._chain = self._chain.longer(plan.version, size)
+            self._chain = self._chain.extended(plan.version, size)
         return True
 
     def _change(self, topology: Topology) -> PlanChange | None:
         """What is new in a version, if that is to be written."""
         change, chain = topology.change, self._chain
-        if change is None or chain is None or chain.spent or change.base != chain.version:
+        if (
+            change is None
+            or chain is None
+            or chain.needs_whole_version
+            or change.base != chain.version
+        ):
             return None
         return change
 
@@ -327,7 +332,7 @@ class Checkpoint:
         for path in (self.root / "plans").glob("[0-9]*.catalog"):
             yield int(path.name.split("-", 1)[0])
 
-    def ordered(self, streams: Iterable[str], left: Collection[str] = ()) -> list[str]:
+    def order_streams(self, streams: Iterable[str], left: Collection[str] = ()) -> list[str]:
         """These streams in the order of the plans, which number them; new ones behind. Raises
         ``CheckpointError`` if one is missing that has not ``left``.
         """

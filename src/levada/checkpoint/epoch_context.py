@@ -114,12 +114,12 @@ class EpochContext(msgspec.Struct):
         return bool(self.counted) or self.placed
 
     @property
-    def limited(self) -> Limited:
+    def query_limits(self) -> Limited:
         """What each query may have."""
         return Limited(self.limits, self.own)
 
     @property
-    def replaced(self) -> frozenset[str | None]:
+    def replaced_graphs(self) -> frozenset[str | None]:
         """The static graphs that this epoch replaces."""
         return frozenset(self.replacement.graphs if self.replacement else ())
 
@@ -175,7 +175,7 @@ _FOUND: dict[str, Any] = {
 def heads_of(controls: Sequence[SourceReport], *, whole: bool) -> list[list[Any]]:
     """What blobs carry of controls, without what is as usual at their end. The driver hears of
     partition 0 what was found; to others (not ``whole``) a control says how far a partition is, and
-    what all of them mark alike (``TaskOutcome.hear``).
+    what all of them mark alike (``TaskOutcome.record_inputs``).
     """
     return [_cut(_head(control, whole=whole)) for control in controls]
 
@@ -267,7 +267,7 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
     loaded: Loaded | None = None  # an intake's: what it has read of static data
     most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
-    def hear(self, controls: Sequence[SourceReport], before: Collection[str]) -> None:
+    def record_inputs(self, controls: Sequence[SourceReport], before: Collection[str]) -> None:
         """Marks what its task goes by: what was found in each reference, and ``before``: the marks
         of who has sent to it.
         """
@@ -356,7 +356,7 @@ def advance_watermarks(context: EpochContext, controls: Sequence[SourceReport]) 
     """W of every stream after the epoch, the same at every target and at the driver: how far it is
     complete, but not beyond the epoch's ``until``.
     """
-    complete = completed(context.streams, controls, context.shared)
+    complete = complete_times(context.streams, controls, context.shared)
     return np.maximum(old_watermarks(context.streams), np.minimum(complete, context.until))
 
 
@@ -365,11 +365,11 @@ def ended_streams(context: EpochContext, controls: Sequence[SourceReport]) -> Bo
     latest = np.array([s.latest for s in context.streams], np.int64)
     for c in controls:
         latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
-    complete = completed(context.streams, controls, context.shared)
+    complete = complete_times(context.streams, controls, context.shared)
     return np.asarray((complete >= MAX) & (latest < advance_watermarks(context, controls)))
 
 
-def completed(
+def complete_times(
     streams: Sequence[StreamState],
     controls: Sequence[SourceReport],
     shared: Sequence[Sequence[int]],
@@ -404,13 +404,13 @@ def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int
     return max(s.watermark, s.known, s.clock, least - s.lateness)
 
 
-def moves(
+def raises_watermark(
     states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
 ) -> bool:
     """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
     has made what it would.
     """
-    raised = completed(states, [], shared) > old_watermarks(states)
+    raised = complete_times(states, [], shared) > old_watermarks(states)
     raised[list(unread)] = False
     return bool(raised.any())
 

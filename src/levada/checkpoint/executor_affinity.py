@@ -45,7 +45,7 @@ class AffinityStats(msgspec.Struct):
 
 
 class ExecutorAffinity:
-    """The homes of one run: ``of`` before each job, ``ran`` behind it."""
+    """The homes of one run: ``assign`` before each job, ``record_run`` behind it."""
 
     def __init__(self) -> None:
         self._homes: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ class ExecutorAffinity:
         self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # in one task, or
         self.told = AffinityStats()
 
-    def of(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
+    def assign(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
         """The executor that each partition's tasks of the next job are to prefer ("": none); of a
         job that is ``one`` task that of partition 0. ``cores``: of the executors that there are.
         """
         self._jobs, self._one = self._jobs + 1, one
         partitions = 1 if one else partitions
-        executors = assigned(partitions, self._homes, cores)
+        executors = assign_partitions(partitions, self._homes, cores)
         self._homes = executors + self._homes[partitions:]
         self._asked = tuple(
             "" if self._busy.get(e, (0, 0))[0] > self._jobs else e for e in executors
@@ -72,7 +72,7 @@ class ExecutorAffinity:
         self.told.executors, self.told.cores = len(cores), sum(cores.values())
         return self._asked
 
-    def ran(self, tasks: Iterable[Task]) -> None:
+    def record_run(self, tasks: Iterable[Task]) -> None:
         """By which executors the stage tasks of the job ran; none says so if it ran elsewhere."""
         located = [task for task in tasks if task[2]]
         now = (
@@ -94,7 +94,9 @@ class ExecutorAffinity:
             self._busy[executor] = self._jobs + many + 1, many
 
 
-def assigned(partitions: int, before: Sequence[str], cores: Mapping[str, int]) -> tuple[str, ...]:
+def assign_partitions(
+    partitions: int, before: Sequence[str], cores: Mapping[str, int]
+) -> tuple[str, ...]:
     """The executor of each partition, of which each has at most its share: where it was ``before``,
     if it may stay, else where there is the most room; "" where there are no executors.
 
@@ -124,16 +126,16 @@ def assigned(partitions: int, before: Sequence[str], cores: Mapping[str, int]) -
 @cache
 def executor_here() -> str:
     """The executor whose worker this process is; "" if it is none, or the system does not tell."""
-    return _told_to_executor(NAME)
+    return _executor_argument(NAME)
 
 
 @cache
 def host_here() -> str:
     """The host of that executor, as Spark names it; "" as well."""
-    return _told_to_executor(HOST)
+    return _executor_argument(HOST)
 
 
-def _told_to_executor(word: bytes) -> str:
+def _executor_argument(word: bytes) -> str:
     """What stands behind a word with which the executor above this process was started."""
     pid = os.getpid()
     try:

@@ -3,7 +3,7 @@ where each file that there ever was has a place of its own.
 
 A manifest would grow by every file. So what no take has touched lately moves from a position into
 the log, and the position names how long the log was, with the hash of so much of it: a mark. A
-position with its mark stands for a whole one (``whole``), whatever was appended later: what is
+position with its mark stands for a whole one (``expand``), whatever was appended later: what is
 appended was true at every position that named less of it, since it was in that position itself.
 
 An entry is a line ``[name, {key: value}]``, which replaces earlier ones of the name; an empty one
@@ -59,7 +59,7 @@ class ReadLog:
         self._last: tuple[Position, Position] = ({}, {})
         self._own: list[int] = []  # the numbers of the logs that it has begun, or gone on from
 
-    def whole(self, position: Position) -> Position:
+    def expand(self, position: Position) -> Position:
         """What a position stands for. Raises ``CheckpointError`` if the log is damaged."""
         if MARK not in position:
             return position
@@ -70,12 +70,12 @@ class ReadLog:
             self._last = position, rest | _position_of(entries)
         return self._last[1]
 
-    def short(self, before: Position, after: Position) -> Position:
+    def abbreviate(self, before: Position, after: Position) -> Position:
         """The position for the whole one ``after``; ``before`` is the one (with its mark) from
         which it was taken. What the take did not touch moves into the log, if it is much; a file
         of the log of which nothing is known any more stands in the position with null.
         """
-        was = _entries_of(self.whole(before))
+        was = _entries_of(self.expand(before))
         now = _entries_of(after)
         known = self._entries if MARK in before else {}
         changed = {n: e for n, e in now.items() if known.get(n) != e}

@@ -56,7 +56,7 @@ class FileDelta:
         """How many names are written."""
         return len(self.files) + len(self.gone) + len(self.state)
 
-    def after(
+    def with_changes(
         self, new: Iterable[str], gone: Iterable[str], state: Mapping[str, str | None]
     ) -> FileDelta:
         """With what an epoch has changed."""
@@ -114,7 +114,7 @@ class LiveFiles:
         return BEFORE in self._lists
 
     @property
-    def all(self) -> Collection[str]:
+    def named_files(self) -> Collection[str]:
         """All files that the last manifest names, but for the inventory."""
         return self._many.keys()
 
@@ -127,7 +127,7 @@ class LiveFiles:
     def bytes(self) -> int:
         """The size of these files. Cost: a look at each."""
         size = 0
-        for name in self.all:
+        for name in self.named_files:
             with suppress(OSError):
                 size += os.stat(self._root / name).st_size
         return size
@@ -137,17 +137,17 @@ class LiveFiles:
         ``beside``: files that the manifest itself needs. Writes an inventory, if it is time.
         """
         change = self._change(done, beside)
-        since = self._since.after(change.new, change.gone, change.state)
+        since = self._since.with_changes(change.new, change.gone, change.state)
         many = len(self._many) + len(change.new) - len(change.gone)
         if since.size > max(FEW, many // SHARE):
-            since = self._anew(manifest.epoch, change)
+            since = self._full_delta(manifest.epoch, change)
             if since.inventory != self._since.inventory and self._since.inventory:
                 change.gone.append(self._since.inventory)
         manifest.inventory, manifest.state = since.inventory, dict(since.state)
         manifest.files, manifest.gone = [*since.files], [*since.gone]
         self._ahead = manifest, change, since
 
-    def _anew(self, epoch: int, change: Change) -> FileDelta:
+    def _full_delta(self, epoch: int, change: Change) -> FileDelta:
         """All names, as a new inventory or, if they are few, as they are."""
         files = dict.fromkeys(self._many) | dict.fromkeys(change.new)
         for name in change.gone:
@@ -167,23 +167,23 @@ class LiveFiles:
                 continue
             key = key_of(d)
             if d.whole:
-                lists[key] = self._other(key, {*d.files})
+                lists[key] = self._difference(key, {*d.files})
             else:
                 assert key in self._lists, "a task tells what is new after what is known"
                 lists[key] = {*d.files}, {*d.gone}
             if d.state != self.state.get(key) and (d.whole or d.state):
                 state[key] = d.state
-        lost = self._lost(stage_outcomes, lists)
-        lists[BESIDE] = self._other(BESIDE, beside)
+        lost = self._lost_keys(stage_outcomes, lists)
+        lists[BESIDE] = self._difference(BESIDE, beside)
         state |= {key: None for key in lost if key in self.state}
         lists |= {key: (NOTHING, self._lists[key]) for key in lost if key in self._lists}
-        return self._counted(lists, state, lost)
+        return self._count_references(lists, state, lost)
 
-    def _other(self, key: str, files: Set[str]) -> tuple[Set[str], Set[str]]:
+    def _difference(self, key: str, files: Set[str]) -> tuple[Set[str], Set[str]]:
         had = self._lists.get(key, NOTHING)
         return files - had, had - files
 
-    def _lost(
+    def _lost_keys(
         self, stage_outcomes: Sequence[TaskOutcome], lists: Mapping[str, object]
     ) -> list[str]:
         """Who needed files, and is not there any more."""
@@ -193,7 +193,7 @@ class LiveFiles:
         there = {BESIDE, *(key_of(d) for d in stage_outcomes)}
         return [key for key in {**self._lists, **self.state} if key not in there]
 
-    def _counted(
+    def _count_references(
         self,
         lists: dict[str, tuple[Set[str], Set[str]]],
         state: dict[str, str | None],
@@ -210,7 +210,7 @@ class LiveFiles:
         gone = [name for name, by in more.items() if by < 0 and many[name] + by == 0]
         return Change(lists, more, come, gone, state, lost)
 
-    def needed(self, manifest: Manifest, plan: Path, groups: Path) -> set[str]:
+    def needed_files(self, manifest: Manifest, plan: Path, groups: Path) -> set[str]:
         """What there must be when the manifest that has been told last is committed: what it names,
         its plan with the catalog, and its group table.
         """
@@ -230,7 +230,7 @@ class LiveFiles:
             made.append(since.inventory)
         return sorted({name.partition("/")[0] for name in made if name})
 
-    def take(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest) -> None:
         """The manifest that has been told last is committed."""
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
         _, change, self._since = self._ahead

@@ -30,17 +30,17 @@ Some = tuple[bool, HandedOverGroups]
 
 def open_state(context: EpochContext, stage: int, partition: int, opener: Opener) -> State:
     """The state of a partition in a stage. Raises ``CheckpointError``."""
-    had = partial(_had, context, stage, opener)
-    if context.lies and (moved := _moved(context, partition, had)) is not None:
+    had = partial(_read_part, context, stage, opener)
+    if context.lies and (moved := _handover_sources(context, partition, had)) is not None:
         alike, parts = moved
         head = take_over(alike, parts) if alike or parts else None
-        return State(head, "", opener, _bounded(context, stage, partition))
+        return State(head, "", opener, _bounded_writer(context, stage, partition))
     part = had(partition)
-    bounded = _bounded(context, stage, partition)
+    bounded = _bounded_writer(context, stage, partition)
     return State(part and part.head, part.file if part else "", opener, bounded)
 
 
-def _bounded(context: EpochContext, stage: int, partition: int) -> Bounded | None:
+def _bounded_writer(context: EpochContext, stage: int, partition: int) -> Bounded | None:
     """Where memory is bounded: how pieces are written at once."""
     if not context.memory.bytes:
         return None
@@ -48,7 +48,7 @@ def _bounded(context: EpochContext, stage: int, partition: int) -> Bounded | Non
     return Bounded(context.memory.theta, partial(state_files.write, context.root, "state", stem))
 
 
-def _moved(
+def _handover_sources(
     context: EpochContext, partition: int, had: Callable[[int], Part | None]
 ) -> tuple[Part | None, list[Part]] | None:
     """From whom a partition takes what all have alike, and from whom groups; None: it has what it
@@ -85,9 +85,11 @@ def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Tak
     ways = _ways(before.division, now.division)
     for owner in range(before.partitions):
         theirs = before.partition == owner
-        rest = _taken(theirs, mine, _passed_on(before, now, owner, partition))
+        rest = _select_groups(theirs, mine, _groups_passed_on(before, now, owner, partition))
         joins = {
-            node: _taken(theirs, mine, _shared(before, now, node, owner, partition))
+            node: _select_groups(
+                theirs, mine, _divided_join_groups(before, now, node, owner, partition)
+            )
             for node in ways
         }
         if rest[0] or any(some for some, _ in joins.values()):
@@ -104,7 +106,7 @@ Heavies = Iterator[tuple[int, bool, bool]]
 """Of each group that is divided or was: whether the owner had rows of it, whether these go."""
 
 
-def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
+def _select_groups(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
     groups, had = theirs & mine, theirs.copy()
     for group, was, goes in heavy:
         had[group], groups[group] = was, goes
@@ -112,7 +114,7 @@ def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
     return bool(groups.any()), HandedOverGroups(None if is_all else groups, had)
 
 
-def _passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
+def _groups_passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
     """What follows from divided joins."""
     old, new = _by_group(before), _by_group(now)
     for group in sorted({*old, *new}):
@@ -123,7 +125,7 @@ def _passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) 
             yield group, had, had and partition == int(now.partition[group])
 
 
-def _shared(
+def _divided_join_groups(
     before: GroupTable, now: GroupTable, node: int, owner: int, partition: int
 ) -> Heavies:  # fmt: skip
     """What a divided join keeps."""
@@ -144,7 +146,7 @@ def _parts(table: GroupTable, heavy: Mapping[int, SplitKeyGroup], group: int) ->
     return heavy[group].parts if group in heavy else (int(table.partition[group]),)
 
 
-def _had(context: EpochContext, stage: int, opener: Opener, partition: int) -> Part | None:
+def _read_part(context: EpochContext, stage: int, opener: Opener, partition: int) -> Part | None:
     """All that a partition had; None: nothing."""
     name = context.state.get(f"{stage}.{partition}")
     return None if name is None else Part(read_head(opener(name)[1]), name, HandedOverGroups(None))

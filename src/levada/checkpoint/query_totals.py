@@ -25,7 +25,14 @@ import numpy as np
 
 from levada.checkpoint import state_files
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.result_counts import NONE, ResultCounts, living, moved, names_of, together
+from levada.checkpoint.result_counts import (
+    NONE,
+    ResultCounts,
+    living_rows,
+    merge_counts,
+    move_members,
+    names_of,
+)
 from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.errors import CheckpointError
@@ -40,7 +47,7 @@ T = TypeVar("T")
 Files = list[tuple[str, int]]
 
 
-def keep(
+def update_totals(
     root: str, plan: Plan, last: Manifest, epoch: int, counts: ResultCounts
 ) -> tuple[ResultCounts, Files]:
     """The totals after an epoch, in which queries have reported so much: of late, and files."""
@@ -48,14 +55,14 @@ def keep(
     if not len(counts) and not gone:
         return recent, last.totalled
     parts = [_totals(totals) for totals in (recent, counts) if len(totals)]
-    rows = together(parts)[0] if parts else _totals(NONE)
+    rows = merge_counts(parts)[0] if parts else _totals(NONE)
     files = last.totalled
     if gone:
-        rows, files = _moved(root, plan, last, rows)
-        rows = rows.where(living(plan, rows))
+        rows, files = _move_totals(root, plan, last, rows)
+        rows = rows.where(living_rows(plan, rows))
     if rows.n <= FEW:
-        return ResultCounts.of(rows), files
-    return NONE, _written(root, plan, files, epoch, rows)
+        return ResultCounts.from_rows(rows), files
+    return NONE, _append_file(root, plan, files, epoch, rows)
 
 
 def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]:
@@ -82,13 +89,13 @@ def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
     """
     solutions = Counter[str]()
     for rows in (_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)):
-        there = rows.where(living(plan, rows))
+        there = rows.where(living_rows(plan, rows))
         for name, n in zip(names_of(plan, there), there["n"].tolist(), strict=True):
             solutions[name] += n
     return dict(solutions)
 
 
-def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
+def read_by_last_manifest(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
     """What ``read`` finds by the last manifest, of a run that goes on meanwhile and deletes what
     the one before the last names alone. Raises ``CheckpointError``.
     """
@@ -101,7 +108,7 @@ def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
                 raise
 
 
-def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, Files]:
+def _move_totals(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, Files]:
     """Of late and files, where queries have other Emits than by the last manifest: what they had is
     theirs. Files are read for that, and where one has such a query all are put together anew.
     """
@@ -110,14 +117,14 @@ def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, F
     ):
         return rows, last.totalled
     parts = [_read(root, name) for name, _ in last.totalled]
-    moved_parts = [moved(plan, last.plan, part) for part in parts]
+    moved_parts = [move_members(plan, last.plan, part) for part in parts]
     same = all(
         np.array_equal(part[column], moved_part[column])
         for part, moved_part in zip(parts, moved_parts, strict=True)
         for column in ("node", "op")
     )
-    rows = moved(plan, last.plan, rows)
-    return (rows, last.totalled) if same else (together([*moved_parts, rows])[0], [])
+    rows = move_members(plan, last.plan, rows)
+    return (rows, last.totalled) if same else (merge_counts([*moved_parts, rows])[0], [])
 
 
 def _totals(result_counts: ResultCounts) -> Frame:
@@ -126,7 +133,7 @@ def _totals(result_counts: ResultCounts) -> Frame:
     return rows.with_(least=none, most=none)
 
 
-def _written(root: str, plan: Plan, files: Files, epoch: int, rows: Frame) -> Files:
+def _append_file(root: str, plan: Plan, files: Files, epoch: int, rows: Frame) -> Files:
     """The files with one more, and with those that it is put together with."""
     files = list(files)
     parts, size = [rows], rows.n
@@ -134,8 +141,8 @@ def _written(root: str, plan: Plan, files: Files, epoch: int, rows: Frame) -> Fi
         name, row_count = files.pop()
         parts.append(_read(root, name))
         size += row_count
-    whole = together(parts)[0]
-    whole = whole.where(living(plan, whole))
+    whole = merge_counts(parts)[0]
+    whole = whole.where(living_rows(plan, whole))
     if not whole.n:
         return files
     data = checked_parts({NAME: whole}, {})

@@ -64,13 +64,13 @@ class RetainedEpochs:
 
         Manifests of before that are not kept any more are deleted.
         """
-        least = self._least()
+        least = self._first_needed_epoch()
         if least is None and not self._epochs and self._begun:
             return None
         if not self._epochs:
             self._begin(manifest.epoch)
         if not self._epochs or self._epochs[-1].epoch < manifest.epoch:
-            self._epochs.append(_kept(self.root, manifest))
+            self._epochs.append(_kept_epoch(self.root, manifest))
         self._drop(manifest.epoch + 1 if least is None else least, manifest.epoch - 2)
         return self._epochs[0] if self._epochs else None
 
@@ -80,7 +80,7 @@ class RetainedEpochs:
         for epoch in sorted(e for e in epochs_there(self.root) if e < newest):
             with suppress(CheckpointError):
                 self._epochs.append(
-                    _kept(self.root, read_manifest(self.root / "manifests" / str(epoch)))
+                    _kept_epoch(self.root, read_manifest(self.root / "manifests" / str(epoch)))
                 )
 
     def _drop(self, least: int, older: int) -> None:
@@ -95,12 +95,12 @@ class RetainedEpochs:
             if gone.epoch < older:
                 (self.root / "manifests" / str(gone.epoch)).unlink(missing_ok=True)
 
-    def _least(self) -> int | None:
+    def _first_needed_epoch(self) -> int | None:
         """The first epoch that a living reader needs."""
         now = self.clock()
         if not self._folder.may_have_changed(now) and not self._signs:
             return None
-        signs = readers(self.root)
+        signs = read_leases(self.root)
         if not signs and not self._signs:
             return None
         before, self._signs = self._signs, {}
@@ -115,7 +115,7 @@ class RetainedEpochs:
         return min(needed, default=None)
 
 
-def readers(root: Path) -> dict[str, tuple[int, str]]:
+def read_leases(root: Path) -> dict[str, tuple[int, str]]:
     """The readers of a checkpoint: when each last gave a sign, and the epoch that it needs."""
     signs = {}
     try:
@@ -133,7 +133,7 @@ def readers(root: Path) -> dict[str, tuple[int, str]]:
 
 def needed_from(root: Path) -> int | None:
     """The first epoch that a reader says it needs, living or not; None without one."""
-    texts = [text for _, text in readers(root).values()]
+    texts = [text for _, text in read_leases(root).values()]
     return min((int(text) for text in texts if text.isdigit()), default=None)
 
 
@@ -149,7 +149,7 @@ class ReaderLease:
         self._path, self._clock = root / FOLDER / name, clock
         self._said, self._when = -1, 0.0
 
-    def needs(self, epoch: int) -> None:
+    def require_epoch(self, epoch: int) -> None:
         """Says so, where it is another one or the last sign was long ago. Raises
         ``CheckpointError``.
         """
@@ -175,7 +175,7 @@ class ReaderLease:
             self._path.unlink(missing_ok=True)
 
 
-def _kept(root: Path, manifest: Manifest) -> KeptEpoch:
+def _kept_epoch(root: Path, manifest: Manifest) -> KeptEpoch:
     size = 0
     for name in manifest.segments:
         with suppress(OSError):

@@ -69,7 +69,7 @@ STAYS_WHOLE = "and a group stays whole."
 """How a remark ends of a group that no move helps with."""
 
 
-def remarked(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
+def with_join_remark(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
     """What is told, with why joins do not divide a group that no move helps with."""
     if not whole or not report.remark.endswith(STAYS_WHOLE):
         return report
@@ -78,7 +78,7 @@ def remarked(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
     )
 
 
-def after(before: RebalanceReport | None, now: RebalanceReport) -> RebalanceReport:
+def with_history(before: RebalanceReport | None, now: RebalanceReport) -> RebalanceReport:
     """What is told after a round: the decisions before it, with what has come of them, and its
     own.
     """

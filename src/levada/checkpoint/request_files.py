@@ -259,7 +259,7 @@ def _make_folder(root: Path) -> None:
         ) from error
 
 
-def brought(root: Path, name: str) -> Path:
+def content_path(root: Path, name: str) -> Path:
     """Where the N-Triples of a request are."""
     return root / FOLDER / f"{name}.nt"
 
@@ -267,11 +267,11 @@ def brought(root: Path, name: str) -> Path:
 def place_content(root: Path, request: Request, lines: bytes) -> None:
     """Puts a request and its N-Triples where the engine finds them. Raises ``CheckpointError``."""
     _make_folder(root)
-    write_once(brought(root, request.id), seal(lines))
+    write_once(content_path(root, request.id), seal(lines))
     place(root, request)
 
 
-def waiting(root: Path) -> list[str]:
+def list_requests(root: Path) -> list[str]:
     """The ids of the requests that are there, in their order."""
     try:
         names = (root / FOLDER).iterdir()
@@ -293,7 +293,7 @@ def put_answer(root: Path, name: str, answer: Answer) -> None:
     folder = root / FOLDER
     replace_file(folder / f"{name}.answer", seal(msgspec.json.encode(answer)))
     (folder / f"{name}.json").unlink(missing_ok=True)
-    brought(root, name).unlink(missing_ok=True)
+    content_path(root, name).unlink(missing_ok=True)
     for path in sorted(folder.glob("*.answer"))[:-MOST_ANSWERS]:
         path.unlink(missing_ok=True)
 
@@ -313,7 +313,7 @@ def withdraw(root: Path, name: str) -> Answer | None:
     answer = take_answer(root, name) or read_ledger(root).done.get(name)
     if answer is None:
         (root / FOLDER / f"{name}.json").unlink(missing_ok=True)
-        brought(root, name).unlink(missing_ok=True)
+        content_path(root, name).unlink(missing_ok=True)
     return answer
 
 

@@ -48,13 +48,13 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: bytes = b""
 
     @staticmethod
-    def of(rows: Frame) -> ResultCounts:
+    def from_rows(rows: Frame) -> ResultCounts:
         """These columns, one row for each member, ascending."""
         if not rows.n:
             return NONE
-        columns = {name: _packed(rows[name]) for name in _COLUMNS if name in rows.columns}
+        columns = {name: _pack(rows[name]) for name in _COLUMNS if name in rows.columns}
         op = rows["op"].astype(np.int32).tobytes()
-        return ResultCounts(op, _packed(rows["node"].astype(np.int32)), **columns)
+        return ResultCounts(op, _pack(rows["node"].astype(np.int32)), **columns)
 
     def __len__(self) -> int:
         return len(self.op) // 4
@@ -70,7 +70,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         columns: dict[str, Column] = {"node": self._nodes(), "op": op}
         return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, op.size)
 
-    def at(self, node: int, member: int) -> Counts | None:
+    def of_emit(self, node: int, member: int) -> Counts | None:
         """What the query of this Emit has, if it has results."""
         first, last = np.searchsorted(self._nodes(), [node, node + 1]).tolist()
         ops = self._ops()
@@ -82,7 +82,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def of_query(self, query: QueryPlan | None) -> Counts | None:
         """What a query has, if it has results."""
-        return None if query is None or not self.op else self.at(query.node, query.member)
+        return None if query is None or not self.op else self.of_emit(query.node, query.member)
 
     def by_name(self, plan: Plan) -> dict[str, Counts]:
         """What each query has, by its name in the plan by which it was counted."""
@@ -90,7 +90,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         return dict(zip(names_of(plan, self.frame()), zip(*lists, strict=True), strict=True))
 
     def _nodes(self) -> Ints:
-        nodes: Ints = _spread(np.frombuffer(self.node, np.int32), len(self.op) // 4)
+        nodes: Ints = _unpack(np.frombuffer(self.node, np.int32), len(self.op) // 4)
         return nodes
 
     def _ops(self) -> Ints:
@@ -99,7 +99,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _longs(self, name: str) -> Longs:
         held: bytes = getattr(self, name) or bytes(8)
-        values: Longs = _spread(np.frombuffer(held, np.int64), len(self.op) // 4)
+        values: Longs = _unpack(np.frombuffer(held, np.int64), len(self.op) // 4)
         return values
 
 
@@ -123,7 +123,7 @@ def by_node(rows: Frame) -> Iterator[tuple[int, Frame]]:
         yield int(node[first]), rows.slice(first, last)
 
 
-def together(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
+def merge_counts(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
     """One row for each member of these, ascending: solutions and reports are added up. Which rows
     are of several.
     """
@@ -140,7 +140,7 @@ def together(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
     return Frame(columns, len(first)), np.diff(first, append=rows.n) > 1
 
 
-def living(plan: Plan, rows: Frame) -> Bools:
+def living_rows(plan: Plan, rows: Frame) -> Bools:
     """Which rows are of queries of the plan."""
     node, op = rows["node"], rows["op"]
     alive = np.zeros(rows.n, np.bool_)
@@ -151,7 +151,7 @@ def living(plan: Plan, rows: Frame) -> Bools:
     return alive
 
 
-def moved(plan: Plan, since: int, rows: Frame) -> Frame:
+def move_members(plan: Plan, since: int, rows: Frame) -> Frame:
     """Rows of the Emits of former versions under those that took their places after the plan
     version ``since``, ascending.
     """
@@ -167,7 +167,7 @@ def moved(plan: Plan, since: int, rows: Frame) -> Frame:
     for (old, member), (number, new_member) in now.items():
         at = (rows["node"] == old) & (rows["op"] == member)
         node[at], op[at] = number, new_member
-    return together([rows.with_(node=node, op=op)])[0]
+    return merge_counts([rows.with_(node=node, op=op)])[0]
 
 
 class ResultTotals:
@@ -184,13 +184,13 @@ class ResultTotals:
         if not result_counts.op:
             return
         for node, rows in by_node(result_counts.frame()):
-            sums = self._reaching(node, int(rows["op"][-1]))
+            sums = self._sums_up_to(node, int(rows["op"][-1]))
             sums[0, rows["op"]] += rows["n"]
             sums[1, rows["op"]] += rows["reports"]
             self.solutions += int(rows["n"].sum())
             self.reports += int(rows["reports"].sum())
 
-    def of(self, query: QueryPlan | None) -> tuple[int, int]:
+    def of_query(self, query: QueryPlan | None) -> tuple[int, int]:
         """The solutions and reports of a query, by all Emits that it has had."""
         if query is None:
             return 0, 0
@@ -204,7 +204,7 @@ class ResultTotals:
         n, reports = sums[:, query.member].tolist()
         return n, reports
 
-    def above(self, reports: int) -> Frame:
+    def members_above(self, reports: int) -> Frame:
         """Those with more reports: ``node``, ``op`` and ``reports``."""
         busy_members = [
             (node, np.flatnonzero(sums[1] > reports)) for node, sums in sorted(self._of.items())
@@ -221,7 +221,7 @@ class ResultTotals:
         }
         return Frame(columns, len(columns["op"]))
 
-    def _reaching(self, node: int, member: int) -> Longs:
+    def _sums_up_to(self, node: int, member: int) -> Longs:
         """The sums of a node, as far as this member."""
         sums = self._of.get(node)
         if sums is None or member >= sums.shape[1]:
@@ -233,10 +233,10 @@ class ResultTotals:
         return sums
 
 
-def _packed(values: npt.NDArray[np.integer[Any]]) -> bytes:
+def _pack(values: npt.NDArray[np.integer[Any]]) -> bytes:
     constant = values.size > 1 and bool((values == values[0]).all())
     return (values[:1] if constant else values).tobytes()
 
 
-def _spread(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def _unpack(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     return values if values.size == size else values.repeat(size)

@@ -86,7 +86,7 @@ class Keep:
     reports: int | None = None
 
     @staticmethod
-    def of(text: str) -> Keep:
+    def parse(text: str) -> Keep:
         """A duration, a size or a number of reports, or several of them.
 
         >>> Keep.of("1h,256MB,5k")
@@ -145,7 +145,7 @@ class Index:
             _cut(self.root / FILE, whole)
         for entry in entries:
             self.gone |= entry.gone
-            self._hold(entry)
+            self._add_entry(entry)
         self.newest = entries[-1].epoch if entries else 0
         self._gone = self._drop_before(entries[-1].first if entries else 0)
         for manifest in _manifests_behind(self.root, self.newest):
@@ -161,13 +161,13 @@ class Index:
         Raises ``CheckpointError``.
         """
         if self.entries and manifest.epoch <= self.entries[-1].epoch:
-            self._again(manifest)
+            self._replace_last(manifest)
             return []
         entry = entry_of(self.root, manifest, self.clock(), self.plans)
         if not entry.queries:
             return []
-        self._hold(entry)
-        gone = self._over()
+        self._add_entry(entry)
+        gone = self._drop_excess()
         lost = {query: old.last(query) for old in gone for query in old.queries}
         self.gone |= lost
         entry = msgspec.structs.replace(
@@ -187,20 +187,20 @@ class Index:
         replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
         self._gone = 0
 
-    def _again(self, manifest: Manifest) -> None:
+    def _replace_last(self, manifest: Manifest) -> None:
         """The last epoch was done again: its results are the same, in other files."""
         last = self.entries[-1]
         if manifest.epoch == last.epoch and manifest.segments != last.segments:
             self.entries[-1] = msgspec.structs.replace(last, segments=manifest.segments)
             self._replace()
 
-    def _hold(self, entry: Entry) -> None:
+    def _add_entry(self, entry: Entry) -> None:
         self.entries.append(entry)
         self._size += entry.size
         self._reports += _reports(entry)
         self.sizes.update(entry.sizes)
 
-    def _over(self) -> list[Entry]:
+    def _drop_excess(self) -> list[Entry]:
         """Gives up what is beyond the bounds, the newest epoch never."""
         least, needed, now = 0, self.needed(), self.clock()
         size, reports = self._size, self._reports
@@ -221,7 +221,7 @@ class Index:
         large = keep.size is not None and size > keep.size
         return old or large or (keep.reports is not None and reports > keep.reports)
 
-    def holds(self) -> bool:
+    def is_full(self) -> bool:
         """Whether what outputs still need is beyond the bounds: then nothing more is to come."""
         now = self.clock()
         if not self.entries or not self._exceeds(self.entries[0], self._size, self._reports, now):
@@ -259,7 +259,7 @@ class Cursor:
         self.first = 0  # the oldest epoch that is kept
         self.gone: dict[str, int] = {}  # by query: the id of the last report that is not
 
-    def more(self) -> list[Entry]:
+    def read_new(self) -> list[Entry]:
         """What has come since the last look; before it ``first`` may have risen. Raises
         ``CheckpointError``.
         """
@@ -292,16 +292,16 @@ class Cursor:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _damaged(self._root, str(error.strerror)) from error
-        entries, whole = _parsed(self._root, data, self._line)
+            raise _damage_error(self._root, str(error.strerror)) from error
+        entries, whole = _parse_lines(self._root, data, self._line)
         if b"\n" in data[whole:]:
-            raise _damaged(self._root, ALTERED)
+            raise _damage_error(self._root, ALTERED)
         self._read += whole
         self._line = entries[-1].epoch if entries else self._line
         return entries
 
     @property
-    def there(self) -> bool:
+    def has_index(self) -> bool:
         """Whether the checkpoint has an index; also if its file is missing, which ``more`` says."""
         if self._path.exists():
             return True
@@ -390,21 +390,21 @@ def _read_whole(root: Path) -> tuple[list[Entry], int, int]:
     except FileNotFoundError:
         return [], 0, 0
     except OSError as error:
-        raise _damaged(root, str(error.strerror)) from error
-    return *_parsed(root, data, 0), len(data)
+        raise _damage_error(root, str(error.strerror)) from error
+    return *_parse_lines(root, data, 0), len(data)
 
 
-def _damaged(root: Path, reason: str) -> CheckpointError:
+def _damage_error(root: Path, reason: str) -> CheckpointError:
     return unreadable(root / FILE, reason, way=WAY)
 
 
 def _check_reaches(root: Path, entries: list[Entry], epoch: int) -> None:
     """Raises ``CheckpointError`` if the line of an epoch that a manifest names is not there."""
     if epoch > (entries[-1].epoch if entries else 0):
-        raise _damaged(root, f"it lacks what was published in epoch {epoch}")
+        raise _damage_error(root, f"it lacks what was published in epoch {epoch}")
 
 
-def _parsed(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
+def _parse_lines(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
     """The entries of the lines at the beginning that are whole, and the bytes of these. ``line``:
     the epoch of the line before them. Raises ``CheckpointError`` if a whole line follows one that
     is not, or a line names another one than that before it.
@@ -415,12 +415,12 @@ def _parsed(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
         entry = msgspec.json.decode(text, type=Entry)
         if entry.epoch > line:  # an engine that was overtaken may have added what was there
             if entry.before != line:
-                raise _damaged(root, f"it lacks what was published in epoch {entry.before}")
+                raise _damage_error(root, f"it lacks what was published in epoch {entry.before}")
             entries.append(entry)
             line = entry.epoch
         at = end + 1
     if any(_text(rest) is not None for rest in data[at:].split(b"\n")[1:]):
-        raise _damaged(root, ALTERED)
+        raise _damage_error(root, ALTERED)
     return entries, at
 
 

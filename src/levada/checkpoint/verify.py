@@ -153,7 +153,7 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
     items: dict[Item, None] = {}
     with suppress(CheckpointError):  # told where the file is looked at
         manifest = newest_manifest(root)
-        items |= dict.fromkeys(named(root, facts, manifest) if manifest else ())
+        items |= dict.fromkeys(named_files(root, facts, manifest) if manifest else ())
     items |= dict.fromkeys(_of_intention(root, facts))
     items |= dict.fromkeys(_of_before(root, facts))
     with suppress(CheckpointError):
@@ -174,11 +174,11 @@ def _of_before(root: Path, facts: Facts) -> Iterator[Item]:
         last = newest_manifest(root)
         path = root / "manifests" / str(last.epoch - 1 if last is not None else 0)
         if path.exists():
-            items = named(root, facts, read_manifest(path))
+            items = named_files(root, facts, read_manifest(path))
             yield from (i for i in items if i.kind not in ("letters", "results", "positions"))
 
 
-def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
+def named_files(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     """The files that a manifest names."""
     for version in sorted({manifest.plan, *(h.plan for h in (*manifest.held, *manifest.rolled))}):
         yield from _of_plan(facts, version)
@@ -209,10 +209,10 @@ def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
         intention = _intention(root / item.name)
     except CheckpointError:
         return  # told where the file is looked at
-    yield from of(root, facts, intention)
+    yield from intention_files(root, facts, intention)
 
 
-def of(root: Path, facts: Facts, intention: EpochIntent) -> Iterator[Item]:
+def intention_files(root: Path, facts: Facts, intention: EpochIntent) -> Iterator[Item]:
     """The files that an intention names."""
     yield from (Item("positions", name) for name in logs_of(intention.positions))
     if intention.plan:

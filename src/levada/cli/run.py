@@ -96,7 +96,7 @@ def _check_standby(checkpoint: str | None, mode: Mode) -> None:
     if mode.silence and checkpoint is None:
         message = "A standby takes over a checkpoint, and there is none."
         raise UsageError(message, hint="Say --checkpoint DIR, too.")
-    if mode.silence and checkpoint is not None and Address.of(checkpoint) is not None:
+    if mode.silence and checkpoint is not None and Address.parse(checkpoint) is not None:
         raise UsageError(
             f"A standby watches a folder, and {checkpoint} is on an object store.",
             hint="Start it without --standby when the other has ended: it goes on from there.",

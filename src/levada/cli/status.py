@@ -18,8 +18,8 @@ from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
 from levada.checkpoint import verify as store
-from levada.checkpoint.leadership.rollback import offer
 from levada.checkpoint.leadership.rollback import rollback as back
+from levada.checkpoint.leadership.rollback import rollback_hint
 from levada.connectors.ingest.static_load_report import Loaded
 from levada.connectors.ingest.static_load_report import told as read_of
 from levada.core.event_time import MAX, MIN, instant
@@ -63,7 +63,7 @@ def verify(checkpoint: Path) -> None:
     for found in report.damaged:
         print(found.wrong)
     mended = any(found.item.kind not in store.OF_NO_MANIFEST for found in report.damaged)
-    if mended and not report.running and (way := offer(checkpoint)):
+    if mended and not report.running and (way := rollback_hint(checkpoint)):
         print(way)
     if report.damaged:
         raise typer.Exit(1)

@@ -31,10 +31,10 @@ from levada.checkpoint.request_files import (
     OutputSpec,
     Request,
     StaticReplacement,
-    brought,
+    content_path,
+    list_requests,
     put_answer,
     read_request,
-    waiting,
     write_ledger,
 )
 from levada.checkpoint.watched_folder import WatchedFolder
@@ -90,7 +90,7 @@ class Requests:
             self._keep_dropped()
             self._keep_over()
             self._add_kept()
-        there = set(waiting(self._root))
+        there = set(list_requests(self._root))
         self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
         if once:
             self._registry.check_work()
@@ -187,7 +187,7 @@ class Requests:
             self._settle(last)
             if not self._folder.may_have_changed(now) and not self._are_waiting:
                 return []
-            self._taken = waiting(self._root)
+            self._taken = list_requests(self._root)
             self._are_waiting = bool(self._taken)
             new = [name for name in self._taken if name not in self._ledger.done]
             requests = {name: read_request(self._root, name) for name in new}
@@ -286,7 +286,7 @@ class Requests:
 
     def _give(self, name: str, graph: str | None) -> Answer:
         """Other content for a static graph, from the next epoch on."""
-        path, ledger = brought(self._root, name), self._ledger
+        path, ledger = content_path(self._root, name), self._ledger
         if not path.exists():
             raise UsageError("The request has lost what it brought.")
         lines = _lines(read_sealed(path))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.leadership.rollback import with_rollback_hint
 from levada.checkpoint.object_store.object_client import Objects
-from levada.checkpoint.object_store.store_url import located
+from levada.checkpoint.object_store.store_url import locate_checkpoint
 from levada.checkpoint.result_index import Keep
 from levada.checkpoint.send_graph_options import check_slices
 from levada.connectors.sinks import Sink
@@ -154,12 +154,15 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
-        (self._address, self.root), self._mode = located(checkpoint), parse_mode(checkpoint_mode)
+        (self._address, self.root), self._mode = (
+            locate_checkpoint(checkpoint),
+            parse_mode(checkpoint_mode),
+        )
         self._memory, self._wish = Memory.of(memory), parse_placement_option(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, LearnPlacementOption))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
         self._sink, self._letters, self._keep = sink, letters, keep_results
-        self._kept = Keep.of(keep) if keep else None  # for others
+        self._kept = Keep.parse(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
         self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may stand elsewhere
         self._registry = Registry(schema, self._statics.folder, regime, planning)

@@ -134,7 +134,7 @@ class Driver:
         self._full = False  # there may be a backlog
         self._replan_at_stop = False  # a query of the plan has been suspended
         streams = self._registry.streams
-        configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
+        configs = [streams[n] for n in checkpoint.order_streams(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
         sourcing = SourceCoordinator(
             configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open
@@ -193,7 +193,7 @@ class Driver:
             may_run=self._may_run,
             examine=self._examine,
             again=self._publish_again,
-            overtaken=checkpoint.reign.overtaken,
+            overtaken=checkpoint.reign.takeover_error,
             lost=self._lost,
         )
         self.epochs.await_published = self.loop.await_published

@@ -20,7 +20,7 @@ from levada.checkpoint.leadership.heartbeat import (
     Heartbeat,
     LeaderWatch,
     Sign,
-    waiting,
+    read_standbys,
     write_pulse,
 )
 from levada.cli.app.signals import Stopped
@@ -71,7 +71,7 @@ def test_a_stopped_engine_is_taken_over_and_says_so_when_it_wakes(folder: Path) 
     try:
         until(lambda: any(int(p.name) >= 2 for p in folder.glob("ck/manifests/[0-9]*")), active)
         standby = start(folder, "--once", "--standby", "--lease", "3s")
-        until(lambda: waiting(folder / "ck"), active, standby)
+        until(lambda: read_standbys(folder / "ck"), active, standby)
         status = read_status(folder / "ck")
         assert status.active is not None
         assert status.active.pid == active.pid
@@ -160,11 +160,11 @@ def test_who_waits_is_seen_until_it_waits_no_more(tmp_path: Path) -> None:
     sign = Sign(tmp_path, Driver("h", 7, 1000))
     sign.renew()
     sign.renew()
-    assert [(who.host, who.pid, who.since) for who in waiting(tmp_path).values()] == [
+    assert [(who.host, who.pid, who.since) for who in read_standbys(tmp_path).values()] == [
         ("h", 7, 1000)
     ]
     sign.close()
-    assert not waiting(tmp_path)
+    assert not read_standbys(tmp_path)
 
 
 @pytest.fixture
@@ -221,7 +221,9 @@ def test_a_standby_with_an_output_waits_and_takes_over(folder: Path) -> None:
         until((root / "commits").exists, first)
         second = start(folder, *to, "--standby", "--lease", "3s")
         started.append(second)
-        until(lambda: second.pid in [each.pid for each in waiting(root).values()], first, second)
+        until(
+            lambda: second.pid in [each.pid for each in read_standbys(root).values()], first, second
+        )
         first.kill()
         until(lambda: takeover_of(root) == second.pid, second)
     finally:

@@ -87,7 +87,7 @@ def test_counts_have_units_wherever_they_are_said(
     stream = parse_stream("a=x.nt,limit=5k,ahead=2M")
     assert (stream.limit, stream.ahead) == (5000, 2_000_000)
     assert QueryLimits.of("reports=10k,solutions=2M").reports == 10_000
-    assert Keep.of("1h,5k").reports == 5000
+    assert Keep.parse("1h,5k").reports == 5000
     monkeypatch.chdir(tmp_path)
     for option in ("--epoch-rows", "--max-rows"):
         assert main(["run", "q.rq", option, "100k", "--once"]) == 2

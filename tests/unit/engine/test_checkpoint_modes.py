@@ -54,7 +54,7 @@ def push(folder: Path) -> None:
     lines = "".join(f'<http://e/a> <http://e/p> "{i}" {300 * i} .\n' for i in range(9)) + "no\n"
     data = spool_folder(folder / "ck", S) / "data"
     PushLog(data, "nq").append(lines.encode(), {"key": "digest"})
-    reader_leases.ReaderLease(folder / "ck", "reader", lambda: 0.0).needs(1)
+    reader_leases.ReaderLease(folder / "ck", "reader", lambda: 0.0).require_epoch(1)
     place_content(folder / "ck", Request("1", content=Content(None)), b"")
 
 

@@ -432,7 +432,7 @@ def names_bad(value: Any) -> bool:
     "at",
     [
         "levada.runtime.driver.epoch_totals.hits",
-        "levada.checkpoint.query_totals.keep",
+        "levada.checkpoint.query_totals.update_totals",
         "levada.runtime.driver.epoch.tell_counts",
         "levada.runtime.driver.epoch.records_of",
         "levada.runtime.driver.derived_streams.references",

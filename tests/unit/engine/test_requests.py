@@ -191,7 +191,7 @@ def test_without_an_engine_nothing_is_left_behind(
         pass
     with pytest.raises(EngineError, match="No engine runs on the checkpoint"):
         add(tmp_path)
-    assert store.waiting(tmp_path / "ck") == []
+    assert store.list_requests(tmp_path / "ck") == []
 
 
 def test_an_engine_that_ends_before_it_answers(
@@ -203,13 +203,13 @@ def test_an_engine_that_ends_before_it_answers(
         until(lambda: running.progress().epochs)
 
         def close() -> None:
-            until(lambda: store.waiting(tmp_path / "ck"), "the request")
+            until(lambda: store.list_requests(tmp_path / "ck"), "the request")
             running.close()
 
         threading.Thread(target=close).start()
         with pytest.raises(EngineError, match=r"ended before it took up.*withdrawn"):
             add(tmp_path)
-    assert store.waiting(tmp_path / "ck") == []
+    assert store.list_requests(tmp_path / "ck") == []
 
 
 @pytest.mark.parametrize("refused", ["", "It was refused."])
@@ -315,12 +315,12 @@ def test_a_reader_that_gives_no_sign_is_given_up(
     manifest = store_manifest(root)
     kept = RetainedEpochs(root, lambda: now[0])
     sign = ReaderLease(root, "r", lambda: now[0])
-    sign.needs(manifest.epoch)
+    sign.require_epoch(manifest.epoch)
     first = kept.follow(manifest)
     assert first is not None
     assert first.epoch == manifest.epoch
     now[0] += reader_leases.SIGN
-    sign.needs(manifest.epoch)
+    sign.require_epoch(manifest.epoch)
     now[0] += reader_leases.ALIVE - 1
     assert kept.follow(manifest) is not None
     now[0] += reader_leases.ALIVE + 1

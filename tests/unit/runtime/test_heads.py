@@ -38,7 +38,7 @@ def test_heads_lose_nothing_that_is_gone_by(found: list[SourceReport]) -> None:
     assert some == [msgspec.structs.replace(c, **less) for c in found]
     marks = [TaskOutcome(1, partition) for partition in (0, 1)]
     for mark, own in zip(marks, (found, some), strict=True):
-        mark.hear(own, {""})
+        mark.record_inputs(own, {""})
     assert marks[0].heard == marks[1].heard
 
 

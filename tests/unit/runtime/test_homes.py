@@ -13,7 +13,7 @@ from levada.checkpoint.executor_affinity import (
     BUSY,
     AffinityStats,
     ExecutorAffinity,
-    assigned,
+    assign_partitions,
     executor_here,
 )
 
@@ -24,9 +24,9 @@ CORES = st.dictionaries(st.sampled_from("01234567"), st.integers(1, 4), max_size
 def test_who_may_stay_stays_and_nobody_has_more_than_a_share(
     partitions: int, first: dict[str, int], later: list[dict[str, int]]
 ) -> None:
-    before = assigned(partitions, (), first)
+    before = assign_partitions(partitions, (), first)
     for cores in later:
-        now = assigned(partitions, before, cores)
+        now = assign_partitions(partitions, before, cores)
         assert len(now) == partitions
         if not cores:
             assert set(now) == {""}
@@ -46,50 +46,50 @@ def test_who_may_stay_stays_and_nobody_has_more_than_a_share(
 def ran(
     homes: ExecutorAffinity, asked: tuple[str, ...], elsewhere: dict[int, str] | None = None
 ) -> None:
-    homes.ran((1, p, (elsewhere or {}).get(p, at or "9")) for p, at in enumerate(asked))
+    homes.record_run((1, p, (elsewhere or {}).get(p, at or "9")) for p, at in enumerate(asked))
 
 
 def test_an_executor_without_room_is_asked_for_less_and_less() -> None:
     homes, cores, asked_in = ExecutorAffinity(), {"0": 1, "1": 1}, list[int]()
     for job in range(60):
-        asked = homes.of(2, cores, one=False)
+        asked = homes.assign(2, cores, one=False)
         assert asked in (("0", "1"), ("0", "")), "any executor will do"
         if asked[1]:
             asked_in.append(job)
         ran(homes, asked, {1: "0"})
     assert asked_in == [0, 1, 3, 6, 11, 20, 37, 37 + BUSY + 1]
-    assert homes.of(2, cores, one=False) == ("0", "")
+    assert homes.assign(2, cores, one=False) == ("0", "")
 
 
 def test_an_executor_that_was_busy_for_a_moment_has_its_partitions_back() -> None:
     homes, cores = ExecutorAffinity(), {"0": 1, "1": 1}
     for busy in (True, False, True, False):
-        asked = homes.of(2, cores, one=False)
+        asked = homes.assign(2, cores, one=False)
         assert asked == ("0", "1")
         ran(homes, asked, {1: "0"} if busy else None)
 
 
 def test_one_that_has_room_for_a_part_has_no_room() -> None:
     homes, cores = ExecutorAffinity(), {"0": 1, "1": 1}
-    asked = [homes.of(4, cores, one=False)]
+    asked = [homes.assign(4, cores, one=False)]
     for _ in range(2):
         ran(homes, asked[-1], {3: "0"})
-        asked.append(homes.of(4, cores, one=False))
+        asked.append(homes.assign(4, cores, one=False))
     assert asked == [("0", "1", "0", "1"), ("0", "1", "0", "1"), ("0", "", "0", "")]
 
 
 def test_what_is_told() -> None:
     homes, cores = ExecutorAffinity(), {"0": 1, "1": 2}
     for at in ("0", "0", "1"):
-        homes.of(2, cores, one=False)
-        homes.ran([(1, 0, at), (1, 1, "1"), (2, 0, "1"), (2, 1, "1")])
+        homes.assign(2, cores, one=False)
+        homes.record_run([(1, 0, at), (1, 1, "1"), (2, 0, "1"), (2, 1, "1")])
     assert homes.told == AffinityStats(tasks=8, stayed=7, executors=2, cores=3)
-    homes.of(2, cores, one=True)
-    homes.ran([(1, 0, "0"), (1, 1, "0")])  # in one task
-    homes.of(2, cores, one=False)
-    homes.ran([(1, 0, ""), (1, 1, "")])  # in the driver's process
-    homes.of(2, cores, one=True)
-    homes.ran([(1, 0, "1"), (1, 1, "1")])
+    homes.assign(2, cores, one=True)
+    homes.record_run([(1, 0, "0"), (1, 1, "0")])  # in one task
+    homes.assign(2, cores, one=False)
+    homes.record_run([(1, 0, ""), (1, 1, "")])  # in the driver's process
+    homes.assign(2, cores, one=True)
+    homes.record_run([(1, 0, "1"), (1, 1, "1")])
     assert homes.told == AffinityStats(tasks=9, stayed=7, executors=2, cores=3)
 
 

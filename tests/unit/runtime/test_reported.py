@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from levada.checkpoint.epoch_context import TaskOutcome
-from levada.checkpoint.result_counts import NONE, ResultCounts, ResultTotals, together
+from levada.checkpoint.result_counts import NONE, ResultCounts, ResultTotals, merge_counts
 from levada.core.frame import Frame
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import Plan
@@ -25,7 +25,7 @@ def told_of(known: Known) -> ResultCounts:
     columns = {"node": [node for node, _ in order], "op": [op for _, op in order]}
     columns |= {name: [known[at][i] for at in order] for i, name in enumerate(NAMES)}
     rows = {name: np.array(column, np.int64) for name, column in columns.items()}
-    return ResultCounts.of(Frame(rows, len(order)))
+    return ResultCounts.from_rows(Frame(rows, len(order)))
 
 
 def drawn(rng: random.Random, most: int) -> Known:
@@ -47,7 +47,7 @@ def test_what_is_told_is_known(seed: int) -> None:
     known = drawn(rng, 40)
     told = msgspec.json.decode(msgspec.json.encode(told_of(known)), type=ResultCounts)
     assert (len(told), told.solutions) == (len(known), sum(c[0] for c in known.values()))
-    assert {(a, b): told.at(a, b) for a in range(10) for b in range(21)} == {
+    assert {(a, b): told.of_emit(a, b) for a in range(10) for b in range(21)} == {
         (a, b): known.get((a, b)) for a in range(10) for b in range(21)
     }
     members = MemberTable.from_members([Member((0,), query=f"q{i}") for i in range(21)])
@@ -66,18 +66,18 @@ def test_what_several_tell_is_added_up(seed: int) -> None:
         for at, (n, low, high, reports) in known.items():
             had = both.setdefault(at, [0, low, high, 0])
             both[at] = [had[0] + n, min(had[1], low), max(had[2], high), had[3] + reports]
-    rows, shared = together([told_of(known).frame() for known in several])
-    told = ResultCounts.of(rows)
-    assert {at: told.at(*at) for at in both} == {at: tuple(had) for at, had in both.items()}
+    rows, shared = merge_counts([told_of(known).frame() for known in several])
+    told = ResultCounts.from_rows(rows)
+    assert {at: told.of_emit(*at) for at in both} == {at: tuple(had) for at, had in both.items()}
     assert len(told) == len(both)
     times = {at: sum(at in known for known in several) for at in both}
     assert shared.tolist() == [times[at] > 1 for at in sorted(both)]
     for (node, member), had in both.items():
         query = cast(Any, SimpleNamespace(node=node, member=member))
         query.each = (query,)
-        assert sums.of(query) == (had[0], had[3])
+        assert sums.of_query(query) == (had[0], had[3])
     assert (sums.solutions, sums.reports) == tuple(sum(h[i] for h in both.values()) for i in (0, 3))
-    over = sums.above(3)
+    over = sums.members_above(3)
     places = zip(over["node"].tolist(), over["op"].tolist(), strict=True)
     expected = {at: had[3] for at, had in both.items() if had[3] > 3}
     assert dict(zip(places, over["reports"].tolist(), strict=True)) == expected
@@ -104,11 +104,11 @@ def test_a_report_of_several_tasks_is_one(seed: int) -> None:
         done.append(TaskOutcome(1, task, segment=str(task), counts=told_of(counts)))
     told = epoch_totals.counts(done, lambda name: (segments[name], None))
     expected = {at: (len(r), min(r), max(r), len({*r})) for at, r in rows.items()}
-    assert {at: told.at(*at) for at in expected} == expected and len(told) == len(expected)
+    assert {at: told.of_emit(*at) for at in expected} == expected and len(told) == len(expected)
 
 
 def test_nothing_is_told() -> None:
-    assert (len(NONE), NONE.solutions, NONE.at(1, 1), NONE.frame().n) == (0, 0, None, 0)
-    assert ResultCounts.of(NONE.frame()) == NONE
+    assert (len(NONE), NONE.solutions, NONE.of_emit(1, 1), NONE.frame().n) == (0, 0, None, 0)
+    assert ResultCounts.from_rows(NONE.frame()) == NONE
     assert msgspec.json.encode(NONE) == b"{}"
     assert epoch_totals.counts([TaskOutcome(1, 0)], lambda name: ({}, None)) == NONE

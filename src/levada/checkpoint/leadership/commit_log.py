@@ -98,14 +98,14 @@ class Leadership:
         try:
             opened = os.open(self._takeover, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:  # the next driver has deleted it already
-            raise self.overtaken() or unwritable_error(self._root, error) from error
+            raise self.takeover_error() or unwritable_error(self._root, error) from error
         weakref.finalize(self, os.close, opened)  # no other file gets its number until then
         self._inode = os.fstat(opened).st_ino
         epoch = 0 if self.last is None else self.last.epoch
         try:
             check_newest(self._root, epoch)
         except CheckpointError as error:
-            raise self.overtaken() or error from error
+            raise self.takeover_error() or error from error
         self._forget()
 
     def _take_over(self, driver: Driver) -> bool:
@@ -138,7 +138,7 @@ class Leadership:
         try:
             commit = read_commit(self._root, self._of_last)
         except CheckpointError as error:
-            raise self.overtaken() or error from error
+            raise self.takeover_error() or error from error
         assert isinstance(commit, Manifest), "a takeover names a manifest"
         return commit
 
@@ -150,14 +150,14 @@ class Leadership:
         created = self._create(self._at + 1, encode_manifest(manifest), needed)
         if not created or (self._is_deleted() and newest_number(self._root) != self._at + 1):
             self._by = "" if self._mirror is None else self._mirror.newer()
-            raise self.overtaken() or CheckpointError(
+            raise self.takeover_error() or CheckpointError(
                 f"Epoch {manifest.epoch} of the checkpoint {self._root} cannot be committed: its "
                 f"number {self._at + 1} is taken."
             )
         self._at = self._of_last = self._at + 1
         self._there.append(self._at)
         self.last = manifest
-        self.show()
+        self.expose_manifest()
         self._forget()
 
     def _create(self, number: int, data: bytes, needed: Needed = frozenset) -> bool:
@@ -165,7 +165,7 @@ class Leadership:
         if self._mirror is not None and not self._mirror.create(number, data, needed()):
             return False
         path = f"{self._folder}/{number}"
-        return write_once(path, data) or _holds(path, data)
+        return write_once(path, data) or _is_our_file(path, data)
 
     def _is_deleted(self) -> bool:
         """Whether another driver has deleted the takeover of this one."""
@@ -174,7 +174,7 @@ class Leadership:
         except OSError:
             return True
 
-    def show(self) -> None:
+    def expose_manifest(self) -> None:
         """Has the last manifest stand under its epoch for readers. It need not be durable: the
         commit is, and a start does this again.
         """
@@ -185,22 +185,22 @@ class Leadership:
         except FileExistsError:
             pass
         except OSError as error:
-            raise self.overtaken() or unwritable_error(self._root, error) from error
+            raise self.takeover_error() or unwritable_error(self._root, error) from error
 
-    def overtaken(self) -> OvertakenError | None:
+    def takeover_error(self) -> OvertakenError | None:
         """The sentence, if another driver has taken over; costs the list of a small folder. On an
         object store only a commit finds out: until then nothing that is shared has changed.
         """
         if self._by:
-            return self._sentence(self._by)
+            return self._overtaken_error(self._by)
         if max(_numbers(self._root), default=0) <= self._at:
             return None
         by = last_takeover(self._root)
         if by is None or by.reign <= self.number:
             return None
-        return self._sentence(str(by))
+        return self._overtaken_error(str(by))
 
-    def _sentence(self, by: str) -> OvertakenError:
+    def _overtaken_error(self, by: str) -> OvertakenError:
         return OvertakenError(
             f"Another engine has taken over the checkpoint {self._root}: {by}.",
             hint="This one has ended, and has published nothing since then.",
@@ -208,7 +208,7 @@ class Leadership:
 
     def check(self) -> None:
         """Raises ``OvertakenError`` if another driver has taken over and begun to delete."""
-        if (self._by or self._is_deleted()) and (error := self.overtaken()) is not None:
+        if (self._by or self._is_deleted()) and (error := self.takeover_error()) is not None:
             raise error
 
     def _forget(self) -> None:
@@ -275,7 +275,7 @@ def _numbers(root: Path) -> list[int]:
         return []
 
 
-def _holds(path: str, data: bytes) -> bool:
+def _is_our_file(path: str, data: bytes) -> bool:
     """Whether the file is ours: a server may say that it is there already, of what it has just
     created for us.
     """

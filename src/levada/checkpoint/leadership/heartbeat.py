@@ -90,8 +90,8 @@ class LeaderWatch:
 
     def is_due(self) -> bool:
         """Whether it is time to take over."""
-        data = read(self._root / FILE)
-        pulse, silent = _decoded(data, Heartbeat), self._seen.look(data) >= self._lease
+        data = read_or_empty(self._root / FILE)
+        pulse, silent = _decode(data, Heartbeat), self._seen.look(data) >= self._lease
         if pulse is None or not (silent or pulse.left):
             return silent
         last = last_takeover(self._root)
@@ -111,7 +111,7 @@ class Sign:
         """It still waits. Raises ``OSError``."""
         make_folder(self._path.parent, parents=True)
         self._who = msgspec.structs.replace(self._who, count=self._who.count + 1)
-        put(self._path, seal(msgspec.json.encode(self._who)))
+        write_at_once(self._path, seal(msgspec.json.encode(self._who)))
 
     def close(self) -> None:
         """It waits no more."""
@@ -121,26 +121,26 @@ class Sign:
 
 def read_pulse(root: Path) -> Heartbeat | None:
     """The last pulse; None: no engine has run yet."""
-    return _decoded(read(root / FILE), Heartbeat)
+    return _decode(read_or_empty(root / FILE), Heartbeat)
 
 
 def write_pulse(root: Path, pulse: Heartbeat) -> None:
     """The next pulse. Raises ``OSError``."""
-    put(root / FILE, seal(msgspec.json.encode(pulse)))
+    write_at_once(root / FILE, seal(msgspec.json.encode(pulse)))
 
 
-def waiting(root: Path) -> dict[Path, Waiting]:
+def read_standbys(root: Path) -> dict[Path, Waiting]:
     """Those that have given a sign, by their files."""
     standbys = {}
     with suppress(OSError):
         for path in sorted((root / FOLDER).iterdir()):
-            who = _decoded(read(path), Waiting)
+            who = _decode(read_or_empty(path), Waiting)
             if who is not None and not path.name.startswith("."):
                 standbys[path] = who
     return standbys
 
 
-def put(path: Path, data: bytes) -> None:
+def write_at_once(path: Path, data: bytes) -> None:
     """Gives a file this content at once; a power cut may take it. Raises ``OSError``."""
     temporary = Path(hidden_name(str(path)))
     try:
@@ -152,7 +152,7 @@ def put(path: Path, data: bytes) -> None:
         raise
 
 
-def read(path: Path) -> bytes:
+def read_or_empty(path: Path) -> bytes:
     """What a file holds; nothing, if it is not there or does not answer."""
     try:
         return path.read_bytes()
@@ -160,7 +160,7 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def _decoded(data: bytes, kind: type[T]) -> T | None:
+def _decode(data: bytes, kind: type[T]) -> T | None:
     content = unseal(data)
     if content is None:
         return None

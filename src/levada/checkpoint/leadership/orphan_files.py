@@ -25,18 +25,18 @@ MADE = ("state", "side", "graph")
 _WRITTEN = ("", "standby", "commits", "manifests", "plans", "intentions", "positions", "tables")
 
 
-def leavings(
+def find_leftovers(
     root: Path, last: Manifest | None, before: Manifest | None, named: Set[str]
 ) -> list[Path]:
     """What a driver finds that begins its reign after this manifest; but for old manifests.
     ``named``: the files that it and the one before name (``checkpoint``).
     """
     kept = named | _letters(last) | _letters(before)
-    orphans = [path for path in _made(root) if f"{path.parent.name}/{path.name}" not in kept]
+    orphans = [path for path in _task_files(root) if f"{path.parent.name}/{path.name}" not in kept]
     for folder in _WRITTEN:
         with suppress(OSError):
             orphans += [p for p in (root / folder).iterdir() if HIDDEN.fullmatch(p.name)]
-    ahead = _ahead(root)
+    ahead = _open_intention(root)
     known = [m.positions for m in (last, before, ahead) if m is not None]
     logs = {name for positions in known for name in logs_of(positions)}
     with suppress(OSError):
@@ -50,7 +50,7 @@ def orphans(root: Path, last: Manifest, named: Set[str]) -> list[Path]:
     kept = named | _letters(last) | _letters(previous(root, last))
     return [
         path
-        for path in _made(root)
+        for path in _task_files(root)
         if f"{path.parent.name}/{path.name}" not in kept and _epoch(path.name) <= last.epoch
     ]
 
@@ -67,7 +67,7 @@ def _letters(manifest: Manifest | None) -> set[str]:
     return set() if manifest is None else {name for _, name, _ in manifest.side}
 
 
-def _made(root: Path) -> Iterator[Path]:
+def _task_files(root: Path) -> Iterator[Path]:
     for folder in MADE:
         yield from (root / folder).iterdir()
 
@@ -77,7 +77,7 @@ def _epoch(name: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _ahead(root: Path) -> EpochIntent | None:
+def _open_intention(root: Path) -> EpochIntent | None:
     """The open intention, if it is there and whole."""
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / "intentions" / "open"), type=EpochIntent)

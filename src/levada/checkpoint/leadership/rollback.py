@@ -52,7 +52,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         last = checkpoint.last
         if last is None:
             raise CheckpointError(f"No epoch of the checkpoint {root} is committed.")
-        before, intention = _before(root, last)
+        before, intention = _read_previous(root, last)
         if to not in (None, before.epoch):
             raise CheckpointError(
                 f"The checkpoint {root} can go back to epoch {before.epoch} alone, not to {to}.",
@@ -71,7 +71,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         checkpoint.close()
 
 
-def offer(root: Path) -> str:
+def rollback_hint(root: Path) -> str:
     """What to do where a file of the last manifest is damaged: "" if the one before is not whole
     either, or what was done since is not known.
     """
@@ -81,7 +81,7 @@ def offer(root: Path) -> str:
         newest_commit = newest(root)  # going back is a commit behind it
         check_newest(root, 0 if newest_commit is None else newest_commit[1].epoch)
         last = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
-        before, intention = _before(root, read_manifest(root / "manifests" / str(last)))
+        before, intention = _read_previous(root, read_manifest(root / "manifests" / str(last)))
         _check(root, before, intention)
         return (
             f"The manifest before, of epoch {before.epoch}, is whole: "
@@ -92,11 +92,11 @@ def offer(root: Path) -> str:
 
 def with_rollback_hint(root: Path, error: DamagedError) -> DamagedError:
     """The error, with what to do about it if something can be done."""
-    hint = offer(root)
+    hint = rollback_hint(root)
     return DamagedError(error.message, hint=hint) if hint else error
 
 
-def _before(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
+def _read_previous(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
     """The manifest before the last one, and what was done since."""
     try:
         before = read_manifest(root / "manifests" / str(last.epoch - 1))
@@ -135,7 +135,9 @@ def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:
 def _check(root: Path, before: Manifest, intention: EpochIntent) -> None:
     """Raises ``CheckpointError`` unless the epoch can be done again."""
     facts = facts_of(root)
-    items = dict.fromkeys([*verify.named(root, facts, before), *verify.of(root, facts, intention)])
+    items = dict.fromkeys(
+        [*verify.named_files(root, facts, before), *verify.intention_files(root, facts, intention)]
+    )
     marks = logs_of(before.positions) | logs_of(intention.positions)
     try:
         for item in items:

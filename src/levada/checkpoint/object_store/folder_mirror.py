@@ -98,7 +98,7 @@ class Mirror:
         before = self._packs.objects()
         pieces, sizes = self._packs.save(number, self._files())
         if missing := needed - {piece.path for piece in pieces}:
-            self._fetch(self._packs.committed(missing))
+            self._fetch(self._packs.committed_pieces(missing))
             pieces, sizes = self._packs.save(number, self._files())
         body = seal(msgspec.msgpack.encode(Saved(number, data, self._who, pieces, sizes)))
         name = _name(number)
@@ -134,13 +134,13 @@ class Mirror:
         """The newest commit. Raises ``CheckpointError``."""
         while number := self._newest_number():
             try:
-                return self._decoded(_name(number), self._objects.get(_name(number)))
+                return self._decode(_name(number), self._objects.get(_name(number)))
             except AbsentError:
                 if self._newest_number() == number:
                     raise
         return None
 
-    def _decoded(self, name: str, body: bytes) -> Saved:
+    def _decode(self, name: str, body: bytes) -> Saved:
         data = unseal(body)
         if data is not None:
             try:

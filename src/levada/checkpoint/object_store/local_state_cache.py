@@ -54,7 +54,7 @@ class HostCopies:
             os.utime(copy)  # the last ones used are kept
             return copy
         except OSError:
-            return copy if not self._off and self._made(path, copy) else ""
+            return copy if not self._off and self._make_copy(path, copy) else ""
 
     def forget(self, root: str, name: str) -> None:
         """A copy is not what it should be."""
@@ -65,7 +65,7 @@ class HostCopies:
         digest = blake2b(os.path.abspath(path).encode(), digest_size=16).hexdigest()
         return os.path.join(self.folder, digest)
 
-    def _made(self, path: str, copy: str) -> bool:
+    def _make_copy(self, path: str, copy: str) -> bool:
         beside = f"{copy}.{secrets.token_hex(4)}"
         try:
             size = os.path.getsize(path)

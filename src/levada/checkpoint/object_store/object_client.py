@@ -91,7 +91,7 @@ class Objects:
         has made itself: so ask who holds what.
         """
 
-        def created() -> bool:
+        def put_new() -> bool:
             try:
                 self._do.put(self._store, name, data, mode="create", use_multipart=False)
             except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
@@ -99,7 +99,7 @@ class Objects:
                 return False
             return True
 
-        return self._tried(created, "written")
+        return self._call_until_answer(put_new, "written")
 
     def _check_exists(self, name: str) -> None:
         """Raises ``OSError`` if an object that is said to exist does not: two requests for it met
@@ -112,11 +112,13 @@ class Objects:
 
     def put(self, name: str, data: bytes | Path) -> None:
         """An object of this content."""
-        self._tried(lambda: self._do.put(self._store, name, data), "written")
+        self._call_until_answer(lambda: self._do.put(self._store, name, data), "written")
 
     def get(self, name: str) -> bytes:
         """All of an object. Raises ``AbsentError``."""
-        content = self._tried(lambda: self._do.get(self._store, name).bytes(), "read", name)
+        content = self._call_until_answer(
+            lambda: self._do.get(self._store, name).bytes(), "read", name
+        )
         return bytes(content)
 
     def part(self, name: str, start: int, end: int) -> bytes:
@@ -124,21 +126,21 @@ class Objects:
         if it ends before them.
         """
         call = partial(self._do.get_range, self._store, name, start=start, end=end)
-        return bytes(self._tried(call, "read", name))
+        return bytes(self._call_until_answer(call, "read", name))
 
     def names(self, folder: str, after: str = "") -> list[str]:
         """The names of the objects in a folder, in order, from behind one on."""
 
-        def listed() -> list[str]:
+        def list_names() -> list[str]:
             chunks = self._do.list(self._store, folder, offset=after or None, chunk_size=1000)
             return sorted(meta["path"] for chunk in chunks for meta in chunk)
 
-        return self._tried(listed, "listed")
+        return self._call_until_answer(list_names, "listed")
 
     def delete(self, names: Sequence[str]) -> None:
         """Deletes objects, whether they are there or not."""
         if names:
-            self._tried(lambda: self._do.delete(self._store, list(names)), "cleared")
+            self._call_until_answer(lambda: self._do.delete(self._store, list(names)), "cleared")
 
     def probe(self) -> None:
         """Raises ``CheckpointError`` for a store that creates what is there already: on it two
@@ -159,14 +161,14 @@ class Objects:
             hint="Take one that does, such as S3, or a folder.",
         )
 
-    def _tried(self, call: Callable[[], T], what: str, name: str = "") -> T:
+    def _call_until_answer(self, call: Callable[[], T], what: str, name: str = "") -> T:
         """Calls until there is an answer: for a minute, or for seconds if there was none yet."""
         patience = PATIENCE if self._answered else FIRST_PATIENCE
         end = time.monotonic() + patience
         with mark_pending(f"The object store of {self.address}"):
-            return self._repeated(call, what, name, end)
+            return self._retry(call, what, name, end)
 
-    def _repeated(self, call: Callable[[], T], what: str, name: str, end: float) -> T:
+    def _retry(self, call: Callable[[], T], what: str, name: str, end: float) -> T:
         pause = FIRST_PAUSE
         while True:
             try:

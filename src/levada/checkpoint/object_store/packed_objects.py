@@ -70,7 +70,7 @@ class Packs:
             name = path.relative_to(self._root).as_posix()
             try:
                 sign = _sign(path)
-                piece = self._known(name, path, sign)
+                piece = self._known_piece(name, path, sign)
             except FileNotFoundError:  # it was being replaced, or goes with an answer
                 continue
             except OSError as error:
@@ -89,7 +89,7 @@ class Packs:
         sizes = {name: size for name, size in self._sizes.items() if name in named}
         return [*kept, *written.pieces], sizes | written.sizes
 
-    def _known(self, name: str, path: Path, sign: Sign) -> Piece | None:
+    def _known_piece(self, name: str, path: Path, sign: Sign) -> Piece | None:
         piece = self._pieces.get(name)
         if piece is None or piece.size != sign[1]:
             return None
@@ -99,7 +99,7 @@ class Packs:
             self._signs[name] = sign
         return piece
 
-    def committed(self, names: Iterable[str]) -> list[Piece]:
+    def committed_pieces(self, names: Iterable[str]) -> list[Piece]:
         """Where these files are in the last commit. Raises ``DamagedError`` if one is not."""
         for name in names:
             if name not in self._pieces:
@@ -110,7 +110,7 @@ class Packs:
         """Whether the file is there as it was committed. It is read."""
         path = self._root / piece.path
         try:
-            return self._known(piece.path, path, _sign(path)) is not None
+            return self._known_piece(piece.path, path, _sign(path)) is not None
         except OSError:
             return False
 
@@ -169,7 +169,7 @@ class _Writing:
         except FileNotFoundError:
             return
         if not self._name:
-            self._name = self._drawn()
+            self._name = self._draw_name()
         digest = xxhash.xxh3_128_hexdigest(data)
         self.pieces.append(Piece(name, self._name, len(self._data), len(data), digest))
         self.signs[name] = sign
@@ -178,7 +178,7 @@ class _Writing:
             self.flush()
 
     def _add_large(self, name: str, sign: Sign) -> None:
-        path, drawn = self._root / name, self._drawn()
+        path, drawn = self._root / name, self._draw_name()
         digest = digest_of(path)
         self._objects.put(drawn, path)
         self.pieces.append(Piece(name, drawn, 0, sign[1], digest))
@@ -191,7 +191,7 @@ class _Writing:
             self.sizes[self._name] = len(self._data)
             self._name, self._data = "", bytearray()
 
-    def _drawn(self) -> str:
+    def _draw_name(self) -> str:
         return f"data/{self._number:015}-{secrets.token_hex(8)}"
 
 

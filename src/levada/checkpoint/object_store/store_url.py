@@ -36,7 +36,7 @@ class Address:
     prefix: str
 
     @classmethod
-    def of(cls, text: str) -> Address | None:
+    def parse(cls, text: str) -> Address | None:
         """The address that a text is; None: it is a folder's path. Raises ``UsageError`` for what
         is neither.
         """
@@ -77,12 +77,12 @@ class Address:
 
 def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
     """The folder of a checkpoint, wherever that is. Raises ``UsageError``."""
-    address = Address.of(os.fspath(checkpoint))
+    address = Address.parse(os.fspath(checkpoint))
     return Path(checkpoint) if address is None else address.folder()
 
 
-def located(checkpoint: str | os.PathLike[str] | None) -> tuple[Address | None, Path]:
+def locate_checkpoint(checkpoint: str | os.PathLike[str] | None) -> tuple[Address | None, Path]:
     """Its address if it is on an object store, and its folder; None: a new temporary one."""
     if checkpoint is None:
         return None, Path(tempfile.mkdtemp(prefix="levada-"))
-    return Address.of(os.fspath(checkpoint)), folder_of(checkpoint)
+    return Address.parse(os.fspath(checkpoint)), folder_of(checkpoint)

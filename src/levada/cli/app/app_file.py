@@ -347,7 +347,7 @@ def _options(base: Path, value: Any) -> Options:
     given = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
     files = enumerate(given.get("ontology", ()))
     given["ontology"] = tuple(_path(base, f"options.ontology[{i}]", file) for i, file in files)
-    stored = Address.of(given.get("checkpoint", ""))
+    stored = Address.parse(given.get("checkpoint", ""))
     for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
         if name in given and given[name] != STDOUT:
             given[name] = _path(base, at("options", name), given[name])

@@ -73,7 +73,7 @@ def serve(app: App, wish: Wish) -> int:
         raise UsageError(
             "The server and the engine meet in a checkpoint.", hint="Say --checkpoint DIR."
         )
-    if Address.of(app.options.checkpoint) is not None:
+    if Address.parse(app.options.checkpoint) is not None:
         raise UsageError(
             "levada serve keeps what clients ask and push in the checkpoint's folder, and "
             f"{app.options.checkpoint} is on an object store.",
@@ -87,7 +87,7 @@ def serve(app: App, wish: Wish) -> int:
     from levada.language.warnings.warning import QuerySlip
     from levada.server.run_server import ServerSupervisor, bound, shown_address
 
-    Keep.of(wish.keep)
+    Keep.parse(wish.keep)
     limits = ",".join(filter(None, (SERVED, app.options.limits)))
     app = replace(app, options=replace(app.options, limits=limits))
     if app.options.out != STDOUT:

@@ -57,6 +57,6 @@ class DeliveryApi:
         opened. That does not hold the engine, which is closed when nobody has it any more.
         """
         plans = partial(plan_of, root, facts_of(root))
-        kept = self._kept or Keep.of(KEEP)
+        kept = self._kept or Keep.parse(KEEP)
         opened = partial(Index, root, kept, counting_clock(), plans, self._deliveries.needed)
         return opened() if self._kept or self._deliveries.all else None, opened

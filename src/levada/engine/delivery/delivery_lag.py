@@ -42,7 +42,7 @@ def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputSt
     within the last second. Raises ``CheckpointError``.
     """
     known = read_deliveries(root) if now is None else now
-    entries = Cursor(root).more() if known else []
+    entries = Cursor(root).read_new() if known else []
     suspended = read_suspended(root) if known else {}
     return tuple(_status(one, entries, _note(one, suspended)) for one in known)
 

@@ -25,7 +25,7 @@ import msgspec
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.delivery_progress import Delivered, read_deliveries, write_deliveries
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.query_totals import of_last, total_of
+from levada.checkpoint.query_totals import read_by_last_manifest, total_of
 from levada.checkpoint.request_files import Sent, read_ledger
 from levada.checkpoint.result_index import Entry, Index
 from levada.connectors.sinks.sink_url import Destination
@@ -137,7 +137,7 @@ class Deliveries:
             plan = store.load_plan(last.plan).queries.get(query)
         if last is None or plan is None:
             return True
-        had, _ = of_last(
+        had, _ = read_by_last_manifest(
             lambda: store.last or last, lambda now: total_of(str(store.root), now, plan)
         )
         return not had
@@ -266,7 +266,7 @@ class Deliveries:
         for delivery in self.all:
             if delivery.failure is not None:
                 raise delivery.failure
-        if index is None or not self.all or not index.holds():
+        if index is None or not self.all or not index.is_full():
             self._holds(MAX)
             return ""
         working = [delivery for delivery in self.all if not delivery.broken]

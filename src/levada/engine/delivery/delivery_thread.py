@@ -199,7 +199,7 @@ class Delivery:
         known = None if self.known is None else self.position
         found = self.target.open(known)
         cursor = Cursor(self.root)
-        ends, entries = self.ends, cursor.more()
+        ends, entries = self.ends, cursor.read_new()
         self._settle(found, cursor)
         self._say("")
         while not self._stopping.is_set():
@@ -216,7 +216,7 @@ class Delivery:
             self.changed(False)
             self._woken.wait(LOOK)
             self._woken.clear()
-            ends, entries = self.ends, cursor.more()
+            ends, entries = self.ends, cursor.read_new()
         return None
 
     def has(self, entry: Entry) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.result_counts import NONE, living, names_of, together
+from levada.checkpoint.result_counts import NONE, living_rows, merge_counts, names_of
 from levada.checkpoint.result_index import Index, Keep
 from levada.core.array_types import Bools
 from levada.core.event_time import TIMELESS
@@ -99,7 +99,7 @@ class QueryQuotas:
     def _often(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
         told = manifest.counts.frame()
         if self._behind:
-            told, _ = together([self._rows, told])
+            told, _ = merge_counts([self._rows, told])
         else:
             self._empty, self._before = Counter(), self._known
         self._rows = told
@@ -137,7 +137,7 @@ class QueryQuotas:
         span = np.maximum(rows["most"] - rows["least"], 0)
         over = rows["n"] > most_at_rate(self._least("rate"), span, read)
         rows, span, read = rows.where(over), span[over], read[over]
-        alive = living(plan, rows)
+        alive = living_rows(plan, rows)
         rows, span, read = rows.where(alive), span[alive], read[alive]
         for i, name in enumerate(names_of(plan, rows)):
             rate, n = self._limits.of(name).rate, int(rows["n"][i])
@@ -147,7 +147,7 @@ class QueryQuotas:
 
     def _living(self, plan: Plan, at: Bools) -> Frame:
         rows = self._rows.where(at)
-        return rows.where(living(plan, rows))
+        return rows.where(living_rows(plan, rows))
 
     def _reports_of(self, plan: Plan, name: str) -> int:
         """The reports with rows of a query."""

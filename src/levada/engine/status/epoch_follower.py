@@ -31,11 +31,11 @@ class Reader:
     def __init__(self, root: Path, sign: ReaderLease, *, from_start: bool) -> None:
         self._root, self._facts, self._sign = root, facts_of(root), sign
         self.missed = 0
-        sign.needs(0)  # keeps all, until it is known what is there
+        sign.require_epoch(0)  # keeps all, until it is known what is there
         there = epochs_there(root)
         self._next = min(there, default=1) if from_start else max(there, default=0) + 1
         self._begun = not from_start
-        sign.needs(self._next)
+        sign.require_epoch(self._next)
 
     def epochs(self) -> Iterator[EpochResults]:
         """The epochs that there are and have not been read, with their numbers."""
@@ -48,8 +48,8 @@ class Reader:
                 self._begun = True
                 yield self._next, found
             self._next += 1
-            self._sign.needs(self._next)
-        self._sign.needs(self._next)
+            self._sign.require_epoch(self._next)
+        self._sign.require_epoch(self._next)
 
     def _read(self, epoch: int) -> list[tuple[QueryPlan, Batch]] | None:
         """The results of an epoch; None if they are gone."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from levada.checkpoint.manifest import Manifest, StreamRecord
-from levada.checkpoint.query_totals import of_last
+from levada.checkpoint.query_totals import read_by_last_manifest
 from levada.core.event_time import MAX
 from levada.core.names import display_name, is_derived
 from levada.engine.delivery.delivery_lag import outputs_of
@@ -69,7 +69,8 @@ class IntrospectionApi:
             return dict.fromkeys(self._registry.queries, 0)
         told = self._driver.publication.told
         return {
-            name: told.of(query.lifetime.query)[0] for name, query in self._registry.queries.items()
+            name: told.of_query(query.lifetime.query)[0]
+            for name, query in self._registry.queries.items()
         }
 
     def status(self) -> Status:
@@ -85,7 +86,7 @@ class IntrospectionApi:
             plan = driver.epochs.checkpoint.load_plan(last.plan)
             return status_of(root, last, plan, driver.suspended.queries)
 
-        found = of_last(lambda: driver.last, told)
+        found = read_by_last_manifest(lambda: driver.last, told)
         return replace(
             found,
             outputs=outputs_of(root, now),

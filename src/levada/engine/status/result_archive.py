@@ -63,8 +63,8 @@ class Archive:
 
     def refresh(self) -> list[Entry]:
         """What has come since the last look. Raises ``CheckpointError``."""
-        source = self._index if self._index.there else self._manifests
-        new = source.more()
+        source = self._index if self._index.has_index else self._manifests
+        new = source.read_new()
         with self._lock:
             for query, last in source.gone.items() if new else ():
                 self._gone[query] = max(self._gone.get(query, last), last)
@@ -194,14 +194,14 @@ class Manifests:
         self.first = 0
         self.gone: dict[str, int] = {}
 
-    def more(self) -> list[Entry]:
+    def read_new(self) -> list[Entry]:
         """The epochs that have come since the last look."""
         there = epochs_there(self._root)
         newest = max(there, default=0)
         self.first = min(there, default=0)
         if self._sign is not None:
             try:
-                self._sign.needs(max(newest - HELD, self.first, 1))
+                self._sign.require_epoch(max(newest - HELD, self.first, 1))
             except CheckpointError:
                 self._sign = None  # a folder that may only be read
         if newest == self._last:

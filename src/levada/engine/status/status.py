@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.crash_counter import read_losses
 from levada.checkpoint.leadership.commit_log import last_takeover
-from levada.checkpoint.leadership.heartbeat import read_pulse, waiting
+from levada.checkpoint.leadership.heartbeat import read_pulse, read_standbys
 from levada.checkpoint.manifest import Bound, Manifest, Preferences, StreamRecord
 from levada.checkpoint.query_totals import solutions_of
 from levada.checkpoint.request_files import read_ledger, read_server_report
@@ -223,7 +223,9 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
         "active": _active(root),
         "away": sources_away(root),
         "clock": clock_step(root),
-        "standby": tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values()),
+        "standby": tuple(
+            DriverStatus(w.host, w.pid, w.since) for w in read_standbys(root).values()
+        ),
         "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
         "token_faults": read_server_report(root).token_faults,
     }

@@ -19,7 +19,13 @@ import msgspec
 
 from levada.checkpoint import query_totals, state_files
 from levada.checkpoint.checkpoint_folder import Checkpoint
-from levada.checkpoint.epoch_context import EpochContext, Replacement, Setup, encode, moves
+from levada.checkpoint.epoch_context import (
+    EpochContext,
+    Replacement,
+    Setup,
+    encode,
+    raises_watermark,
+)
 from levada.checkpoint.manifest import Bound, EpochIntent, Manifest
 from levada.connectors.ingest.static_files import replaced
 from levada.core.cpu_guard import cpu_guard
@@ -169,7 +175,7 @@ class EpochRunner:
             for name in plan.streams
         ]
         unread = derived_streams.unread(plan)
-        if not (due or moves(states, self._shared(plan), unread)):
+        if not (due or raises_watermark(states, self._shared(plan), unread)):
             return None
         self._began_before, self._decided = self._decided[1], (last.epoch + 1, began)
         return EpochIntent(
@@ -447,7 +453,9 @@ class EpochRunner:
         controls, done = decode_outcomes(outcomes, intention.references, plan)
         self._passing += [name for outcome in done if not outcome.stage for name in outcome.gone]
         counts = epoch_totals.counts(done, lambda name: state_files.map_(context.root, name))
-        added, totalled = query_totals.keep(context.root, plan, last, intention.epoch, counts)
+        added, totalled = query_totals.update_totals(
+            context.root, plan, last, intention.epoch, counts
+        )
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
         count_passed(intention, controls, plan, late)

@@ -38,7 +38,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from levada.checkpoint.leadership.rollback import offer
+from levada.checkpoint.leadership.rollback import rollback_hint
 from levada.checkpoint.manifest import PUBLISHING
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksummed_files import read_sealed, seal
@@ -167,7 +167,7 @@ class EpochLoop:
             explained = unwritable_error(root, OSError())
         elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
             explained = unwritable_error(root, error)
-        elif isinstance(error, DamagedError) and (hint := offer(root)):
+        elif isinstance(error, DamagedError) and (hint := rollback_hint(root)):
             explained = DamagedError(error.message, hint=hint)
         else:
             return error

@@ -15,7 +15,7 @@ import numpy as np
 
 from levada.checkpoint.epoch_context import SourceReport, TaskOutcome
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.result_counts import NONE, ResultCounts, by_node, together
+from levada.checkpoint.result_counts import NONE, ResultCounts, by_node, merge_counts
 from levada.core.array_types import Longs
 from levada.core.frame import Frame
 from levada.core.query_limits import Limited
@@ -35,13 +35,13 @@ def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
     task_counts = [d.counts for d in done if len(d.counts)]
     if len(task_counts) < 2:
         return task_counts[0] if task_counts else NONE
-    rows, several = together([each.frame() for each in task_counts])
+    rows, several = merge_counts([each.frame() for each in task_counts])
     rows["reports"][several] = 1
     unsure = several & (rows["least"] < rows["most"])
     if unsure.any():
         opened = [opener(d.segment)[0] for d in done if d.segment]
         rows["reports"][unsure] = distinct_reports(rows.where(unsure), opened)
-    return ResultCounts.of(rows)
+    return ResultCounts.from_rows(rows)
 
 
 def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Longs:

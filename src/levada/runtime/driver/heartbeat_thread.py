@@ -19,7 +19,7 @@ from levada.checkpoint.leadership.heartbeat import (
     Away,
     Heartbeat,
     StabilityTimer,
-    waiting,
+    read_standbys,
     write_pulse,
 )
 from levada.core.clock import CLOCK
@@ -55,12 +55,12 @@ class HeartbeatThread:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        if self._reign.overtaken() is None:
+        if self._reign.takeover_error() is None:
             self._pulse(left=True)
 
     def _go(self) -> None:
         while not self._stopping.wait(INTERVAL):
-            if self._reign.overtaken() is not None:
+            if self._reign.takeover_error() is not None:
                 self._overtaken()
                 return
             self._pulse()
@@ -84,7 +84,7 @@ class HeartbeatThread:
 
     def _forget_the_gone(self) -> None:
         """Takes away the signs of those that wait no more."""
-        standbys = waiting(self._root)
+        standbys = read_standbys(self._root)
         self._waiting = {
             path: self._waiting.get(path) or StabilityTimer(time.monotonic) for path in standbys
         }

@@ -46,7 +46,7 @@ class StaticLoads:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
-        self.imprints = Imprints(checkpoint.root, checkpoint.names.all)
+        self.imprints = Imprints(checkpoint.root, checkpoint.names.named_files)
         self._ahead = self.imprints
         self._rows, self._loaded = list[str](), list[Loaded]()
         self._of: tuple[str, str] = ("", "")  # the setups for which it is known what is needed

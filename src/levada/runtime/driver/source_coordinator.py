@@ -93,7 +93,7 @@ class SourceCoordinator:
             return {}
         position = positions.get(config.name, {})
         log = self._logs.get(config.name)
-        return position if log is None else log.whole(position)
+        return position if log is None else log.expand(position)
 
     def by_path(self, positions: Positions) -> Positions:
         """The positions of the streams that there are, by their paths."""
@@ -105,7 +105,7 @@ class SourceCoordinator:
     ) -> dict[str, Any]:
         """A position as an intention has it, with what is no longer read from in the log."""
         log = self._logs.get(config.name)
-        return after if log is None else log.short(positions.get(config.name, {}), after)
+        return after if log is None else log.abbreviate(positions.get(config.name, {}), after)
 
     def overtaken(self) -> dict[str, list[str]]:
         """The files that came when a later name was read already, and are not yet told of."""

@@ -13,7 +13,7 @@ from levada.checkpoint.epoch_context import (
     TaskOutcome,
     advance_watermarks,
     column_of,
-    completed,
+    complete_times,
 )
 from levada.checkpoint.manifest import (
     EpochIntent,
@@ -83,7 +83,7 @@ def records_of(
 ) -> dict[str, StreamRecord]:
     """The records of all streams, from those of the epoch before and what tasks have told."""
     new = advance_watermarks(context, controls)
-    complete = completed(context.streams, controls, context.shared)
+    complete = complete_times(context.streams, controls, context.shared)
     records: dict[str, StreamRecord] = {}
     for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
         before = last.streams.get(name, StreamRecord())
@@ -233,7 +233,7 @@ def tell_executors(
     missed, rest = missed_by(executor)
     manifest.carried = TransportStats(stages, before.missed + missed, rest)
     if (homes := homes_of(executor)) is not None:
-        homes.ran((d.stage, d.partition, d.at) for d in done if d.stage)
+        homes.record_run((d.stage, d.partition, d.at) for d in done if d.stage)
         manifest.homes = msgspec.structs.replace(homes.told)
 
 

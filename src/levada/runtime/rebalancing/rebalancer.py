@@ -22,7 +22,7 @@ from levada.checkpoint.epoch_context import (
     load_groups,
     load_plan,
 )
-from levada.checkpoint.rebalance_report import RebalanceReport, after, remarked
+from levada.checkpoint.rebalance_report import RebalanceReport, with_history, with_join_remark
 from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.runtime.rebalancing.partition_load import Round, load_of
@@ -83,8 +83,8 @@ class Balancing:
         else:
             most = 0 if self.wanted is not None else cores or self._most
             decision = reorganized(measured, table, self._options, self._standing, most)
-        report = remarked(decision.told, self._whole)
-        self._standing, self.news = decision.standing, after(self._known, report)
+        report = with_join_remark(decision.told, self._whole)
+        self._standing, self.news = decision.standing, with_history(self._known, report)
         new = decision.table or table
         queue = now.queue.copy() if new.partitions == table.partitions else np.zeros(0)
         queue[list(decision.standing.gave | decision.standing.took)] = 0.0

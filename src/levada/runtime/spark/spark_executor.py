@@ -187,7 +187,7 @@ class SparkExecutor:
             cores = {
                 executor: core_count for executor, core_count in there.items() if executor in seen
             }
-        homes = self.homes.of(job.partitions, cores, one=job.fused)
+        homes = self.homes.assign(job.partitions, cores, one=job.fused)
         return tuple(self._members.at(executor) for executor in homes), len(cores) < len(there)
 
     def _at(self, job: Job, where: PreferredExecutors) -> list[bytes]:

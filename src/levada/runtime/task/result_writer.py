@@ -75,11 +75,11 @@ class Results:
         terms = self._terms(frames)
         for node, frame in frames.items():
             try:
-                self._check(self.plan.nodes[node], frame, terms, context.limited)
+                self._check(self.plan.nodes[node], frame, terms, context.query_limits)
             except BaseException as error:
                 raise_failure(error, node)
-        if context.limited.any("kept"):
-            self._count_bytes(frames, terms, context.limited)
+        if context.query_limits.any("kept"):
+            self._count_bytes(frames, terms, context.query_limits)
         counts: list[Frame] = []
         named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
         for node, frame in frames.items():
@@ -96,7 +96,7 @@ class Results:
         data = checked_parts({**named, **terms.frames("terms")}, {"plan": self.plan.version})
         return state_files.write(
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
-        ), ResultCounts.of(concat(counts))
+        ), ResultCounts.from_rows(concat(counts))
 
     def _same(self, node: int, present: Ints) -> Frame | None:
         """Who else has the rows of these members of an Emit, and who has its cells."""

@@ -188,7 +188,9 @@ class StageTask:
             self.progress,
             self._element_times(),
             PartitionInfo(self.partition, table.partition, table.division),
-            Statics(context.first, context.replaced, replacement.instant if replacement else None),
+            Statics(
+                context.first, context.replaced_graphs, replacement.instant if replacement else None
+            ),
             self.partials,
             limits=context.limits,
             shares=sharing_demand_of(self.plan),
@@ -398,9 +400,9 @@ class StageTask:
             carried=self.arrivals.carried, rows_state=self.state.touched, most_held=self.held.peak,
             shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
         )  # fmt: skip
-        if self.context.limited.any("state"):
+        if self.context.query_limits.any("state"):
             done.held = count_state_rows(self.plan, self.state, self.progress.new, self.partition)
-        done.hear(self.controls, self.heard)
+        done.record_inputs(self.controls, self.heard)
         file = self.state.file or None
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"

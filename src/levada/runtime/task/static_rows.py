@@ -77,7 +77,7 @@ class Reading:
 def readings(context: EpochContext, plan: Plan) -> list[Reading]:
     """What an epoch reads: static data as they are, and those that it replaces as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
-    whole = {n.id: n.members_read_whole(context.first, context.replaced) for n in _readers(plan)}
+    whole = {n.id: n.members_read_whole(context.first, context.replaced_graphs) for n in _readers(plan)}
     planned = [
         Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
     ]
@@ -180,13 +180,13 @@ def _readers(plan: Plan) -> list[PlanNode]:
 def _changing(node: PlanNode, context: EpochContext) -> Bools:
     """The members that are told what a replacement changes."""
     touched = np.array(
-        [not context.replaced.isdisjoint(g) for g in node.members.each_graph()], np.bool_
+        [not context.replaced_graphs.isdisjoint(g) for g in node.members.each_graph()], np.bool_
     )
     return (
         touched
         & node.alive
         & node.layout.weighted
-        & ~node.members_read_whole(context.first, context.replaced)
+        & ~node.members_read_whole(context.first, context.replaced_graphs)
     )
 
 

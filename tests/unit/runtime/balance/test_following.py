@@ -41,7 +41,7 @@ class Cluster(LocalExecutor):
     def run(self, job: Job) -> list[bytes]:
         cores = CORES[min(self._jobs, len(CORES) - 1)]
         self._jobs += 1
-        self.homes.of(job.partitions, dict.fromkeys(map(str, range(cores)), 1), one=job.fused)
+        self.homes.assign(job.partitions, dict.fromkeys(map(str, range(cores)), 1), one=job.fused)
         return super().run(job)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from balance_world import World
-from levada.checkpoint.rebalance_report import MOST_DECIDED, RebalanceReport, after
+from levada.checkpoint.rebalance_report import MOST_DECIDED, RebalanceReport, with_history
 from levada.core.array_types import Doubles
 from levada.core.key_groups import group_of
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin, table_of_partitions
@@ -203,7 +203,7 @@ def test_it_is_a_function_of_its_arguments() -> None:
 def test_a_decision_tells_why_and_what_came_of_it() -> None:
     world = even(lopsided(FEW, 4), noise=0.01)
     world.reorganize(2)
-    told = after(world.found[0].told, world.found[1].told)
+    told = with_history(world.found[0].told, world.found[1].told)
     first = told.decided[0]
     assert (first.what, first.supplier, first.epoch, first.partitions) == ("move", 0, 11, 4)
     assert first.groups == pytest.approx(FEW / 6, rel=0.25), "the heaviest as they were counted"
@@ -224,7 +224,7 @@ def test_what_is_told_is_bounded() -> None:
         world.options = BalanceOptions(reorganize_every=1, consumer_threshold=0.4)
         world.reorganize(3)
         for found in world.found:
-            told = after(told, found.told)
+            told = with_history(told, found.told)
     assert told is not None
     assert len(told.decided) == MOST_DECIDED and len(told.loads) == 16
 

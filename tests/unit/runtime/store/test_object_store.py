@@ -16,7 +16,7 @@ import pytest
 
 from asking import S, T, element, judge, query, register, step
 from fate import Fate, published, survived
-from levada.checkpoint.leadership.rollback import offer, rollback
+from levada.checkpoint.leadership.rollback import rollback, rollback_hint
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.object_store import packed_objects
 from levada.checkpoint.object_store.folder_mirror import mirror_of
@@ -206,7 +206,7 @@ def test_a_race_of_conditional_puts(place: str) -> None:
 
 
 def of(place: str) -> Address:
-    found = Address.of(place)
+    found = Address.parse(place)
     assert found is not None
     return found
 
@@ -379,7 +379,7 @@ def test_what_is_damaged_in_the_folder_is_brought_again(tmp_path: Path, place: s
             path.write_bytes(was[:-9] if i % 3 == 1 else bytes(255 - byte for byte in was))
     ran(data, tmp_path, place)
     assert same_queries(reports(alone), reports(tmp_path)) is None
-    said = offer(folder_of(place))
+    said = rollback_hint(folder_of(place))
     assert f"Start again with --checkpoint {place}" in said
 
 

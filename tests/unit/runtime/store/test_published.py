@@ -35,7 +35,9 @@ def manifest(epoch: int, root: Path, size: int = 10) -> Manifest:
 def counts_of(solutions: int, report: int) -> ResultCounts:
     """``q`` has so many solutions in one report."""
     counts = {"node": 3, "op": 0, "n": solutions, "least": report, "most": report, "reports": 1}
-    return ResultCounts.of(Frame({name: np.array([n], np.int64) for name, n in counts.items()}, 1))
+    return ResultCounts.from_rows(
+        Frame({name: np.array([n], np.int64) for name, n in counts.items()}, 1)
+    )
 
 
 def plan(version: int) -> Plan:
@@ -46,24 +48,24 @@ def plan(version: int) -> Plan:
 
 def index(root: Path, keep: str = "1000", clock: int = 0) -> Index:
     (root / "manifests").mkdir(exist_ok=True)
-    return Index(root, Keep.of(keep), lambda: clock, plan)
+    return Index(root, Keep.parse(keep), lambda: clock, plan)
 
 
 def test_a_cursor_sees_what_is_added(tmp_path: Path) -> None:
     kept, cursor = index(tmp_path), Cursor(tmp_path)
-    assert (cursor.there, cursor.more()) == (False, [])
+    assert (cursor.has_index, cursor.read_new()) == (False, [])
     for epoch in (1, 2):
         assert kept.add(manifest(epoch, tmp_path)) == []
     assert kept.add(Manifest(3, 1)) == [], "an epoch without results has no line"
-    found = cursor.more()
+    found = cursor.read_new()
     assert [(e.epoch, e.queries) for e in found] == [
         (1, {"q": (1000, 1000, 1)}),
         (2, {"q": (2000, 2000, 1)}),
     ]
-    assert cursor.more() == []
+    assert cursor.read_new() == []
     kept.add(manifest(4, tmp_path))
-    assert [e.epoch for e in cursor.more()] == [4]
-    assert [e.epoch for e in Cursor(tmp_path).more()] == [1, 2, 4]
+    assert [e.epoch for e in cursor.read_new()] == [4]
+    assert [e.epoch for e in Cursor(tmp_path).read_new()] == [1, 2, 4]
 
 
 def test_an_epoch_that_is_published_twice_is_there_once(tmp_path: Path) -> None:
@@ -71,7 +73,7 @@ def test_an_epoch_that_is_published_twice_is_there_once(tmp_path: Path) -> None:
     again = index(tmp_path)
     again.add(manifest(1, tmp_path))
     again.add(manifest(2, tmp_path))
-    assert [e.epoch for e in Cursor(tmp_path).more()] == [1, 2]
+    assert [e.epoch for e in Cursor(tmp_path).read_new()] == [1, 2]
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
@@ -81,12 +83,12 @@ def test_a_line_that_was_cut_short_is_cut_off(tmp_path: Path, cut: int) -> None:
         kept.add(manifest(epoch, tmp_path))
     path = tmp_path / result_index.FILE
     path.write_bytes(path.read_bytes()[:-cut])
-    assert [e.epoch for e in cursor.more()] == [1], "half a line is none yet"
+    assert [e.epoch for e in cursor.read_new()] == [1], "half a line is none yet"
     (tmp_path / "manifests" / "2").write_bytes(encode_manifest(manifest(2, tmp_path)))
     again = index(tmp_path)
     assert [e.epoch for e in again.entries] == [1, 2], "its manifest is there, and says it again"
     again.add(manifest(3, tmp_path))
-    assert [e.epoch for e in cursor.more()] == [2, 3]
+    assert [e.epoch for e in cursor.read_new()] == [2, 3]
 
 
 def four_epochs(root: Path) -> bytes:
@@ -106,7 +108,7 @@ def is_told(root: Path, data: bytes | None) -> bool:
     path, told = root / result_index.FILE, 0
     looks = (
         lambda: index(root),
-        lambda: Cursor(root).more(),
+        lambda: Cursor(root).read_new(),
         lambda: result_index.check_index(root),
     )
     for look in looks:
@@ -156,12 +158,12 @@ def test_the_last_line_is_cut_off_where_no_manifest_names_it(tmp_path: Path) -> 
 def test_a_reader_says_that_a_line_has_become_another(tmp_path: Path) -> None:
     kept, cursor = index(tmp_path), Cursor(tmp_path)
     kept.add(manifest(1, tmp_path))
-    assert cursor.more()
+    assert cursor.read_new()
     path = tmp_path / result_index.FILE
     kept.add(manifest(2, tmp_path))
     path.write_bytes(path.read_bytes().replace(b'"wall":0', b'"wall":1'))
     with pytest.raises(CheckpointError, match=r"published\.log cannot be read: it is cut short"):
-        cursor.more()
+        cursor.read_new()
 
 
 @pytest.mark.parametrize(("keep", "left"), [("3", [7, 8, 9]), ("35B", [7, 8, 9])])
@@ -175,14 +177,14 @@ def test_what_is_beyond_the_bounds_goes(tmp_path: Path, keep: str, left: list[in
         assert [e.epoch for e in again.entries] == left
         assert again.gone == {"q": 6000}
     cursor = Cursor(tmp_path)
-    assert [e.epoch for e in cursor.more()] == left
+    assert [e.epoch for e in cursor.read_new()] == left
     assert (cursor.first, cursor.gone) == (7, {"q": 6000})
 
 
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
     ticks = itertools.count(0, 1000)
     (tmp_path / "manifests").mkdir()
-    kept = Index(tmp_path, Keep.of("5s"), lambda: next(ticks), plan)
+    kept = Index(tmp_path, Keep.parse("5s"), lambda: next(ticks), plan)
     for epoch in range(1, 20):
         kept.add(manifest(epoch, tmp_path))
     assert [e.epoch for e in kept.entries] == [17, 18, 19], "two looks at the clock an epoch"
@@ -201,11 +203,11 @@ def test_lines_of_what_is_gone_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     seen = []
     for epoch in range(1, 40):
         kept.add(manifest(epoch, tmp_path))
-        seen += [e.epoch for e in cursor.more()]
+        seen += [e.epoch for e in cursor.read_new()]
     assert seen == list(range(1, 40)), "a reader goes on in the file that took the place"
     assert len((tmp_path / result_index.FILE).read_bytes().splitlines()) < 12
     late = Cursor(tmp_path)
-    assert [e.epoch for e in late.more()] == [38, 39]
+    assert [e.epoch for e in late.read_new()] == [38, 39]
     assert late.gone == {"q": 37_000}
 
 
@@ -228,4 +230,4 @@ def test_empty_reports_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "0", "1XB", "1h,", "-5"])
 def test_what_does_not_say_how_much(text: str) -> None:
     with pytest.raises(UsageError):
-        Keep.of(text)
+        Keep.parse(text)

@@ -49,9 +49,9 @@ def test_a_short_position_stands_for_the_whole_one(events: list[Any]) -> None:
         log, full, short = ReadLog(stem), dict[str, Any](), dict[str, Any]()
         for at, (what, first, n, gone) in enumerate(events, 1):
             after = taken(full, first, n, gone, at)
-            said = json.loads(json.dumps(log.short(short, after)))
-            assert log.whole(said) == after
-            assert log.whole(short) == full, "what was said before stands for what it did"
+            said = json.loads(json.dumps(log.abbreviate(short, after)))
+            assert log.expand(said) == after
+            assert log.expand(short) == full, "what was said before stands for what it did"
             if what == "drop":
                 continue
             full, short = after, said
@@ -63,7 +63,7 @@ def test_a_short_position_stands_for_the_whole_one(events: list[Any]) -> None:
                 for path in left:  # as a takeover does
                     if path.relative_to(folder).as_posix() not in logs_of({"http://e/s": short}):
                         path.unlink()
-                assert log.whole(short) == full
+                assert log.expand(short) == full
         files = [*stem.parent.glob("*")] if stem.parent.exists() else []
         assert len(files) <= 2
 
@@ -74,9 +74,9 @@ def test_the_log_is_written_anew_when_half_of_it_is_replaced(tmp_path: Path) -> 
     for at in range(1, 60):
         first = 0 if at % 2 else 3 * FEW
         full = taken(full, first, 2 * FEW, [], at)
-        short = log.short(short, full)
+        short = log.abbreviate(short, full)
     assert sum(path.stat().st_size for path in stem.parent.iterdir()) < 60_000
-    assert ReadLog(stem).whole(short) == full
+    assert ReadLog(stem).expand(short) == full
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -84,12 +84,12 @@ def test_a_log_that_is_damaged_is_told(cut: bool, tmp_path: Path) -> None:
     stem = stem_of(tmp_path, "s")
     log = ReadLog(stem)
     full = taken({}, 0, 3 * FEW, [], 1)
-    short = log.short({}, full)
+    short = log.abbreviate({}, full)
     full = taken(full, 100, 1, [], 2)
-    short = log.short(short, full)
+    short = log.abbreviate(short, full)
     path = path_of(stem, 0)
     assert list(logs_of({"s": short})) == [path.relative_to(tmp_path).as_posix()]
     data = path.read_bytes()
     path.write_bytes(data[:-1] if cut else data.replace(b"f3", b"f4", 1))
     with pytest.raises(CheckpointError, match="cannot be read"):
-        ReadLog(stem).whole(short)
+        ReadLog(stem).expand(short)

@@ -18,7 +18,7 @@ from levada.checkpoint import live_files, verify
 from levada.checkpoint.checkpoint_folder import Checkpoint, newest_manifest
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.leadership import rollback as module
-from levada.checkpoint.leadership.rollback import offer, rollback
+from levada.checkpoint.leadership.rollback import rollback, rollback_hint
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.cli.main import main
 from levada.connectors.serialization.result_formats import Format
@@ -203,13 +203,13 @@ def test_readers_see_each_report_once(copy: Path, whole: dict[str, list[str]]) -
     from levada.checkpoint.result_index import Cursor
 
     cursor = Cursor(copy / "ck")
-    first = cursor.more()
+    first = cursor.read_new()
     damage(copy / "ck", cut)
     rollback(copy / "ck", None, wall=5)
     run(copy, keep="1h")
-    epochs = [entry.epoch for entry in first + cursor.more()]
+    epochs = [entry.epoch for entry in first + cursor.read_new()]
     assert epochs == sorted(set(epochs))
-    anew = Cursor(copy / "ck").more()
+    anew = Cursor(copy / "ck").read_new()
     assert [entry.epoch for entry in anew] == epochs
     assert all((copy / "ck" / name).exists() for entry in anew for name in entry.segments)
     assert published(copy) == whole
@@ -253,14 +253,14 @@ def before(ck: Path) -> Manifest:
 def test_what_cannot_be_done_is_refused(copy: Path, case: str) -> None:
     ck, (change, said) = copy / "ck", REFUSALS[case]
     damage(ck, cut)
-    assert offer(ck)
+    assert rollback_hint(ck)
     change(ck)
     is_refused(ck, said)
 
 
 def is_refused(ck: Path, said: str) -> None:
     """And nothing changes."""
-    assert not offer(ck)
+    assert not rollback_hint(ck)
     was = (sorted(p.name for p in (ck / "manifests").iterdir()), ends(ck))
     with pytest.raises(CheckpointError, match=said):
         rollback(ck, None, wall=5)

@@ -85,7 +85,7 @@ def told_of(counts: Mapping[Place, tuple[int, int]]) -> ResultCounts:
         "reports": [counts[place][1] for place in order],
     }
     rows = {name: np.array(column, np.int64) for name, column in columns.items()}
-    return ResultCounts.of(Frame(rows, len(order)))
+    return ResultCounts.from_rows(Frame(rows, len(order)))
 
 
 def changed(plan: Planned, rng: random.Random) -> Planned:
@@ -132,7 +132,7 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
                 known[place.name, place.since] = [had[0] + n, had[1] + reports]
             told = told_of(counts)
             assert told.solutions == sum(n for n, _ in counts.values())
-            totals, files = query_totals.keep(root, cast(Plan, plan), last, epoch, told)
+            totals, files = query_totals.update_totals(root, cast(Plan, plan), last, epoch, told)
             last = Manifest(epoch, plan.version, totals=totals, totalled=files)
             assert len(totals) <= 6
             most = max(most, len(files))
@@ -153,7 +153,7 @@ def test_a_manifest_does_not_grow_by_queries(tmp_path: Path) -> None:
         node = Node(Places([Place(f"query-{i}", 3, i, 1) for i in range(many)]))
         plan = cast(Plan, Planned(1, {3: node}, {place.name: place for place in node.members}))
         told = told_of(dict.fromkeys(node.members, (5, 2)))
-        totals, files = query_totals.keep(str(tmp_path), plan, Manifest(0, 1), 1, told)
+        totals, files = query_totals.update_totals(str(tmp_path), plan, Manifest(0, 1), 1, told)
         sizes.append(len(encode_manifest(Manifest(1, 1, totals=totals, totalled=files))))
         last = Manifest(1, 1, totals=totals, totalled=files)
         assert query_totals.total_of(str(tmp_path), last, cast(Any, node.members[-1])) == (5, 2)
@@ -169,6 +169,6 @@ def test_what_is_deleted_meanwhile_is_read_by_a_newer_manifest() -> None:
             raise CheckpointError("It is deleted.")
         return manifest.epoch
 
-    assert query_totals.of_last(lambda: now.pop(0), read) == 2
+    assert query_totals.read_by_last_manifest(lambda: now.pop(0), read) == 2
     with pytest.raises(CheckpointError, match="deleted"):
-        query_totals.of_last(lambda: old, read)
+        query_totals.read_by_last_manifest(lambda: old, read)

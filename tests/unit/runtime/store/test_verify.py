@@ -56,7 +56,7 @@ def ck(tmp_path: Path) -> Path:
     wanted = Request("1", content=Content(None))
     request_files.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
     request_files.put_answer(root, "0", Answer(["done"]))
-    reader_leases.ReaderLease(root, "reader", lambda: 0.0).needs(1)
+    reader_leases.ReaderLease(root, "reader", lambda: 0.0).require_epoch(1)
     return root
 
 
@@ -144,7 +144,7 @@ def test_what_a_request_brings_is_refused_if_it_is_damaged(tmp_path: Path) -> No
         register(engine, [QUERY])
         wanted = Request("1", content=Content(None))
         request_files.place_content(root, wanted, b"<http://e/a> <http://e/b> <http://e/c> .\n")
-        flip(request_files.brought(root, "1"), 100)
+        flip(request_files.content_path(root, "1"), 100)
         engine.start(once=True, keep_open=True)
         engine.await_end()
         answer = request_files.take_answer(root, "1")

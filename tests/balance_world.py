@@ -17,7 +17,7 @@ from levada.runtime.rebalancing.partition_load import COST, Load, Round
 from levada.runtime.rebalancing.rebalance_round import (
     RebalanceDecision,
     RebalanceState,
-    reorganized,
+    reorganize,
 )
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
@@ -90,8 +90,8 @@ class World:
             load = Load(seconds, cpu, rows.astype(np.int64), counted, joined)
             span = max(self.least, float(seconds.max()) * 1.2 + self.driver)
             self.round.add(load, span, self.least, hurried=not self.least)
-        measured = self.round.measured(self.epoch + 1)
-        found = reorganized(measured, self.table, self.options, self.standing, self.most)
+        measured = self.round.measure(self.epoch + 1)
+        found = reorganize(measured, self.table, self.options, self.standing, self.most)
         self.found.append(found)
         self.standing, self.table = found.standing, found.table or self.table
         queue = self.round.queue.copy()
@@ -102,7 +102,7 @@ class World:
     @property
     def moves(self) -> list[int]:
         """How many moves there were in each reorganization."""
-        return [sum(d.what == "move" for d in f.told.decided) for f in self.found]
+        return [sum(d.what == "move" for d in f.report.decided) for f in self.found]
 
 
 class Drawn(Balancing):

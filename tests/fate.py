@@ -30,7 +30,7 @@ class Fate:
         self.left, self.calls = None, 0
         for name in CALLS:
             monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
-        monkeypatch.setattr(skipped_files, "deaths", nobody)
+        monkeypatch.setattr(skipped_files, "find_crashes", nobody)
         monkeypatch.setattr(epoch, "rehearse", lambda job: None)
 
     def _doomed(self, call: Any) -> Any:

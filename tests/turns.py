@@ -39,7 +39,7 @@ class Turns:
         monkeypatch.setattr(Leadership, "commit", self._noted(Leadership.commit))
         monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
         monkeypatch.setattr(os, "getpid", lambda: 1)
-        monkeypatch.setattr(skipped_files, "deaths", nobody)
+        monkeypatch.setattr(skipped_files, "find_crashes", nobody)
         monkeypatch.setattr(epoch, "rehearse", lambda job: None)
 
     def run(self, engines: Sequence[Callable[[], None]], choose: Choose) -> int:

@@ -86,7 +86,7 @@ def test_what_comes_is_what_files_give(broker: Broker, tmp_path: Path, version: 
         assert reports(asked, 4) == wanted
         seen(engine, 200)
         assert record(engine).elements == 200
-        assert engine._spools.away == {}
+        assert engine._spools.unavailable == {}
 
 
 DOCUMENTS = {

@@ -55,7 +55,7 @@ def test_a_chosen_number_does_not_show(
     soon: dict[str, Any] = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
         patch.multiple(partition_count_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
-        patch.object(ParallelismPolicy, "over", drawn(lot)),
+        patch.object(ParallelismPolicy, "times_by_partitions", drawn(lot)),
         patch("stepped.Engine", partial(Engine, master=f"local[{MOST}]", balance=balanced)),
     ):
         got = run_between(case, lambda engine: None, stops, dies, epoch_rows=rows)

@@ -38,7 +38,7 @@ def empty_frames() -> Iterator[set[str]]:
     inputs: dict[tuple[int, int], Frame] = {}
     outputs: dict[int, Frame] = {}
     steps = set[str]()
-    receive, made = StageTask._receive, StageTask._made
+    receive, made = StageTask._receive, StageTask._output_of
     along, put = Exchange.along, Exchange._put
 
     def receive_more(task: StageTask, blobs: Sequence[Any]) -> Any:
@@ -71,7 +71,7 @@ def empty_frames() -> Iterator[set[str]]:
 
     with (
         patch.object(StageTask, "_receive", receive_more),
-        patch.object(StageTask, "_made", make_more),
+        patch.object(StageTask, "_output_of", make_more),
         patch.object(Exchange, "along", along_more),
         patch.object(Exchange, "_put", put_more),
     ):

@@ -55,7 +55,7 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
     """
     told: list[Block] = []
     plans: list[Plan] = []
-    told_by, save = key_group_counters.told_by, Checkpoint.save_plan
+    told_by, save = key_group_counters.packed_of_tasks, Checkpoint.save_plan
 
     def keep_blocks(done: Iterable[TaskOutcome]) -> list[Packed]:
         found = list(told_by(done))
@@ -68,7 +68,7 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
 
     with (
         patch("stepped.Engine", partial(Engine, slices=f"1d,groups={groups}")),
-        patch.object(key_group_counters, "told_by", keep_blocks),
+        patch.object(key_group_counters, "packed_of_tasks", keep_blocks),
         patch.object(Checkpoint, "save_plan", keep_plan),
     ):
         run_moved(case, dealing, [(10_000, None)], {}, epoch_rows=rows)

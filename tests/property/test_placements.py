@@ -93,7 +93,7 @@ def test_no_placement_shows(case: Case, lot: int) -> None:
     expected = case.expected()
     with (
         patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "deaths", nobody),
+        patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         warnings.catch_warnings(),
     ):

@@ -46,7 +46,7 @@ def own_order(keyed: Keyed, seen: choose_order.Seen, costs: Costs) -> choose_ord
 def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mode: str) -> Held:
     """How many rows each query has after each epoch."""
     found: list[Counter[str]] = []
-    judged = epoch_totals.crowded
+    judged = epoch_totals.count_excess_rows
 
     def seen(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
         found.append(sum((Counter(each.held) for each in done), Counter()))
@@ -54,7 +54,7 @@ def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mod
 
     with (
         tempfile.TemporaryDirectory() as name,
-        patch.object(epoch_totals, "crowded", seen),
+        patch.object(epoch_totals, "count_excess_rows", seen),
         patch.object(running_subjoins, "choose", own_order),
     ):
         folder = Path(name)

@@ -55,7 +55,7 @@ def switch_after(here: int) -> None:
 
     def late_run(self: WarmupExecutor, job: Job) -> list[bytes]:
         if next(jobs) == here:
-            self.await_there()
+            self.await_warm()
             print(THERE, file=sys.stderr, flush=True)
         return run(self, replace(job, light=job.light and "LEVADA_HEAVY" not in os.environ))
 

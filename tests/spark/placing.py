@@ -126,7 +126,8 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
     losing = replace(job, functions=(FUNCTIONS[0], "spark_jobs:losing_stage"), places=together)
     lost = [executor.run(losing) == right, (scratch / "lost").exists()]
     return {"same": same, "remote": remote, "left": left, "lost": lost,
-            "missed": executor.missed(), "after": executor._near.hosts(()) is None}  # fmt: skip
+            "missed": executor.miss_counts(),
+            "after": executor._near.hosts(()) is None}  # fmt: skip
 
 
 def without_executors(executor: SparkExecutor) -> dict[str, Any]:

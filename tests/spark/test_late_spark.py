@@ -100,7 +100,7 @@ class LateEngine(Engine):
     def _passed(self, manifest: Any) -> None:
         if manifest.epoch == self.comes:
             self.after.go.set()
-            self.late.await_there()
+            self.late.await_warm()
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -164,7 +164,7 @@ def test_results_are_the_same_wherever_spark_comes(
         assert published(engine, folder, tmp_path / "late") == expected
         late = last_of(engine)
         assert engine._driver is not None and engine._driver._late is not None
-        assert engine._driver._late.there
+        assert engine._driver._late.is_warm
     assert (late.epoch, late.totals, streams_of(late)) == (
         manifest.epoch,
         manifest.totals,

@@ -56,7 +56,7 @@ class ExecutorAffinity:
             str, tuple[int, int]
         ] = {}  # the job before which nobody asks, for how many
         self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # in one task, or
-        self.told = AffinityStats()
+        self.stats = AffinityStats()
 
     def assign(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
         """The executor that each partition's tasks of the next job are to prefer ("": none); of a
@@ -69,7 +69,7 @@ class ExecutorAffinity:
         self._asked = tuple(
             "" if self._busy.get(e, (0, 0))[0] > self._jobs else e for e in executors
         )
-        self.told.executors, self.told.cores = len(cores), sum(cores.values())
+        self.stats.executors, self.stats.cores = len(cores), sum(cores.values())
         return self._asked
 
     def record_run(self, tasks: Iterable[Task]) -> None:
@@ -81,8 +81,8 @@ class ExecutorAffinity:
             else {(s, p): at for s, p, at in located}
         )
         before = self._at[self._one]
-        self.told.tasks += sum(key in before for key in now)
-        self.told.stayed += sum(before.get(key) == at for key, at in now.items())
+        self.stats.tasks += sum(key in before for key in now)
+        self.stats.stayed += sum(before.get(key) == at for key, at in now.items())
         self._at[self._one] = now or before
         asked = [(self._asked[p], at) for (_, p), at in now.items() if self._asked[p]]
         refused = {executor for executor, at in asked if executor != at}

@@ -57,7 +57,9 @@ class ReadLog:
         self._hash = xxhash.xxh3_64()
         self._entries: dict[str, Entry] = {}
         self._last: tuple[Position, Position] = ({}, {})
-        self._own: list[int] = []  # the numbers of the logs that it has begun, or gone on from
+        self._log_numbers: list[
+            int
+        ] = []  # the numbers of the logs that it has begun, or gone on from
 
     def expand(self, position: Position) -> Position:
         """What a position stands for. Raises ``CheckpointError`` if the log is damaged."""
@@ -105,8 +107,8 @@ class ReadLog:
             raise unreadable(path, str(error.strerror)) from error
         check(path, data, mark)
         self._number, self._entries, self._lines = mark.number, {}, 0
-        others = self._own or [mark.number - 1] * (mark.number > 0)
-        self._own = [*(n for n in others if n != mark.number), mark.number]
+        others = self._log_numbers or [mark.number - 1] * (mark.number > 0)
+        self._log_numbers = [*(n for n in others if n != mark.number), mark.number]
         self._began = False
         self._hash = xxhash.xxh3_64(data)
         self._length = mark.length
@@ -130,8 +132,8 @@ class ReadLog:
         self._hash.update(data)
         self._length += len(data)
         self._lines += len(entries)
-        while len(self._own) > 2:
-            self._path(self._own.pop(0)).unlink(missing_ok=True)
+        while len(self._log_numbers) > 2:
+            self._path(self._log_numbers.pop(0)).unlink(missing_ok=True)
 
     def _begin(self, number: int) -> None:
         """A log of a number, or of the next one that nobody has."""
@@ -139,7 +141,7 @@ class ReadLog:
         while not self._create(self._path(number)):
             number += 1
         self._number, self._began = number, True
-        self._own.append(number)
+        self._log_numbers.append(number)
 
     def _create(self, path: Path) -> bool:
         try:

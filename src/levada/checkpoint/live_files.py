@@ -97,7 +97,7 @@ class LiveFiles:
         self._root, self.state = root, dict[str, str]()
         self._lists, self._many, self._since = dict[str, set[str]](), dict[str, int](), FileDelta()
         self._ahead: tuple[Manifest, Change, FileDelta] | None = None
-        self.going = list[str]()
+        self.deletable = list[str]()
         self._left = list[str]()  # what the last manifest does not name, and the one before did
         if last is None:
             return
@@ -251,7 +251,7 @@ class LiveFiles:
                 self.state.pop(key, None)
             else:
                 self.state[key] = file
-        self.going, self._left = self._left, change.gone
+        self.deletable, self._left = self._left, change.gone
 
 
 def key_of(done: TaskOutcome) -> str:

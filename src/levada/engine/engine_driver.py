@@ -139,7 +139,7 @@ class Driver:
         sourcing = SourceCoordinator(
             configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open
         )
-        sourcing.strangers = self.streams.strangers
+        sourcing.reused_names = self.streams.strangers
         self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
         static, planning = self._statics.replaceable, self._registry.planning
         self._own_catalog = Catalog(checkpoint, configs, static, planning)
@@ -210,7 +210,7 @@ class Driver:
             admission=self._tempo.admission(),
             wall=wall_clock_ms,
             elapsed=elapsed,
-            due=self.publication.due,
+            due=self.publication.is_due,
             limits=self._limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
@@ -244,7 +244,7 @@ class Driver:
 
     def _away(self) -> dict[str, str]:
         """Which streams' sources do not answer, and why."""
-        return {**self.epochs.sourcing.away, **self._spools.away}
+        return {**self.epochs.sourcing.unavailable, **self._spools.unavailable}
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end; raises what made them fail."""
@@ -288,7 +288,8 @@ class Driver:
         if intention is None:
             if self._over() and self._delivered():
                 if self._late is not None:
-                    self._late.await_found()  # whether there is a Java does not go by who was first
+                    # whether there is a Java does not go by who was first
+                    self._late.await_requirements()
                 self.loop.request_stop()
             return None
         if self._registry.changed:
@@ -309,8 +310,10 @@ class Driver:
         if not busy:
             goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
             changes = self._requests.take(self.last, ahead=goes_on)
-        wanted = self.publication.wanted
-        if self._registry.changed or (not busy and (wanted or self._catalog.waits(self.last))):
+        wanted = self.publication.has_changed_outputs
+        if self._registry.changed or (
+            not busy and (wanted or self._catalog.has_due_migrations(self.last))
+        ):
             self._replan()
         elif wanted:
             with self._registry.lock:
@@ -406,7 +409,7 @@ class Driver:
             self._limits.by_query = self._requests.limited(self._limits.all)
             self._catalog.settle(first=False)
         again = any(name in registry.queries for name in trial.dropped)
-        self.epochs.use(plan, again=again)
+        self.epochs.set_plan(plan, again=again)
         warn_about_unknown_tasks(self.epochs.placed, plan)
 
     def _intend(self, *, flush: bool = False) -> EpochIntent | None:
@@ -414,7 +417,7 @@ class Driver:
         while True:
             try:
                 with cpu_guard():
-                    return self.epochs.intend(flush=flush)
+                    return self.epochs.decide(flush=flush)
             except LostError as error:
                 raise error.at(self.last.epoch + 1) from error
             except BaseException as error:
@@ -452,7 +455,7 @@ class Driver:
             self.publication.follow(epochs.last, registry.standing)
             self.suspended.compare(registry.queries)
         if epochs.last.ended:
-            self._catalog.stand(self.suspended.without(registry.queries), epochs.last)
+            self._catalog.restore_lifetimes(self.suspended.without(registry.queries), epochs.last)
             return
         self._replan_at_stop = False
         with registry.lock:
@@ -470,7 +473,7 @@ class Driver:
         warn_about_edited_queries(self._catalog.edited)
         self._stamps.compare(old=self._catalog.goes_on)
         if plan is not None:
-            epochs.use(plan, again=not dropped.isdisjoint(queries))
+            epochs.set_plan(plan, again=not dropped.isdisjoint(queries))
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
         warn_about_unknown_tasks(epochs.placed, epochs.plan)
@@ -525,12 +528,12 @@ class Driver:
         return (
             sourcing.keep_open
             and not last.behind
-            and not sourcing.backlog(last.positions, last.streams)
+            and not sourcing.has_backlog(last.positions, last.streams)
         )
 
     def _delivered(self) -> bool:
         """Whether all outputs have everything."""
-        self._held_by = self.publication.behind()
+        self._held_by = self.publication.output_behind()
         return not self._held_by
 
     def _may_run(self, text: str) -> bool:
@@ -539,7 +542,7 @@ class Driver:
         Its size is not made smaller for that: what is late would then go by when Spark came.
         """
         late = self._late
-        if late is None or late.there:
+        if late is None or late.is_warm:
             return True
         late.check()
         if late.here and self._is_small(self._intention(text)):
@@ -558,7 +561,7 @@ class Driver:
     def await_spark(self) -> None:
         """Waits until Spark is there, if it is on its way; raises what made its start fail."""
         if self._late is not None:
-            self._late.await_there()
+            self._late.await_warm()
 
     def _flush(self) -> str | None:
         """The loop's last question. What is held back stays so if it may not be published here."""
@@ -613,7 +616,7 @@ class Driver:
             return
         self._idle_epochs += 1
         if self._idle_epochs == MAX_IDLE_EPOCHS:
-            if self.epochs.sourcing.unread(last.positions):
+            if self.epochs.sourcing.has_unread(last.positions):
                 warnings.warn(IDLE_EPOCHS, stacklevel=2)
             else:
                 self._idle_epochs = 0
@@ -726,7 +729,7 @@ class Driver:
         is asked, and now other things are.
         """
         intention = self._intention(text)
-        examined = self.epochs.examine(intention)
+        examined = self.epochs.without_poison_input(intention)
         if examined is not intention:
             return msgspec.json.encode(examined).decode()
         checkpoint = self.epochs.checkpoint

@@ -141,7 +141,7 @@ class Query(Tabular):
     @property
     def _over(self) -> bool:
         """Whether all that the query reports is published."""
-        return self._lifetime.over or not self._engine.running
+        return self._lifetime.is_over or not self._engine.running
 
     async def __aiter__(self) -> AsyncIterator[Report]:
         """``results()`` for asyncio: waits without a thread, also for the start."""

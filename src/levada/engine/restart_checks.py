@@ -128,7 +128,7 @@ def note_of_ended(
     if last is None or not last.ended:
         return ""
     for config in sourcing.configs:
-        check_grown(sourcing.sources[config.name], sourcing.at(last.positions, config))
+        check_grown(sourcing.sources[config.name], sourcing.whole_position(last.positions, config))
     known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
     new = [name for name, query in queries.items() if known.get(name) != query.identity]
     note = "This checkpoint had ended; its last results are published."

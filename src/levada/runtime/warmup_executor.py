@@ -45,7 +45,7 @@ class WarmupExecutor:
         self._start = start
         self._here = LocalExecutor()
         self._now: Executor = self._here
-        self._there, self._found = threading.Event(), threading.Event()
+        self._there, self._checked = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._begin, name="levada start", daemon=True)
         self._thread.start()
@@ -53,12 +53,12 @@ class WarmupExecutor:
     def _begin(self) -> None:
         try:
             self._start.find()
-            self._found.set()
+            self._checked.set()
             self._now = self._start.start()
             self._there.set()
         except BaseException as error:
             self._failure = error
-            self._found.set()
+            self._checked.set()
 
     def run(self, job: Job) -> list[bytes]:
         """The outcomes of ``job``, wherever it runs."""
@@ -70,7 +70,7 @@ class WarmupExecutor:
         return self._now
 
     @property
-    def there(self) -> bool:
+    def is_warm(self) -> bool:
         """Whether the other executor runs the next job."""
         return self._there.is_set()
 
@@ -78,15 +78,15 @@ class WarmupExecutor:
         """Raises what made the start fail, or the other executor end."""
         if self._failure is not None:
             raise self._failure
-        if self.there:
+        if self.is_warm:
             self._start.check()
 
-    def await_found(self) -> None:
+    def await_requirements(self) -> None:
         """Waits until it is known whether there is what the start needs; raises if not."""
-        self._found.wait()
+        self._checked.wait()
         self.check()
 
-    def await_there(self) -> None:
+    def await_warm(self) -> None:
         """Waits until the other executor is there; raises what made its start fail."""
         self._thread.join()
         self.check()
@@ -99,20 +99,20 @@ class WarmupExecutor:
 def runs_here(executor: Executor, job: Job) -> bool:
     """Whether a job would run in this process now."""
     if isinstance(executor, WarmupExecutor):
-        return not executor.there or (executor.here and job.light)
+        return not executor.is_warm or (executor.here and job.light)
     return isinstance(executor, LocalExecutor)
 
 
 def all_here(executor: Executor) -> bool:
     """Whether any job would run in this process now."""
     return isinstance(executor, LocalExecutor) or (
-        isinstance(executor, WarmupExecutor) and not executor.there
+        isinstance(executor, WarmupExecutor) and not executor.is_warm
     )
 
 
 def is_starting(executor: Executor) -> bool:
     """Whether jobs run in this process only until another executor is there."""
-    return isinstance(executor, WarmupExecutor) and not executor.there
+    return isinstance(executor, WarmupExecutor) and not executor.is_warm
 
 
 def homes_of(executor: Executor) -> ExecutorAffinity | None:
@@ -127,14 +127,14 @@ def missed_by(executor: Executor) -> tuple[int, int]:
     go by value for that.
     """
     current = executor.now if isinstance(executor, WarmupExecutor) else executor
-    tell: Callable[[], tuple[int, int]] = getattr(current, "missed", lambda: (0, 0))
+    tell: Callable[[], tuple[int, int]] = getattr(current, "miss_counts", lambda: (0, 0))
     return tell()
 
 
 def cores_of(executor: Executor) -> int:
     """The cores that the executors of a cluster had for the last job; 0: there is no cluster."""
     homes = homes_of(executor)
-    return 0 if homes is None else homes.told.cores
+    return 0 if homes is None else homes.stats.cores
 
 
 def jvm_seconds(executor: Executor) -> float | None:

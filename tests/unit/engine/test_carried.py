@@ -69,7 +69,7 @@ def ran(root: Path, run: Run | None) -> tuple[Any, Manifest]:
     with (
         patch.object(parallelism, "CALLS", 0),  # else small epochs are one call
         patch.object(LocalExecutor, "run", lambda self, job: executor(job)),
-        patch.object(LocalExecutor, "missed", lambda self: (1, 16), create=True),
+        patch.object(LocalExecutor, "miss_counts", lambda self: (1, 16), create=True),
         levada.Engine(
             spark=False, checkpoint=root / "ck", partitions=PARTS, epoch_rows=500, sink=sink
         ) as engine,

@@ -262,7 +262,7 @@ def test_rows_of_state_since_a_query_came(tmp_path: Path) -> None:
     text = ALL.replace("PT2S", "PT1H")
     found: list[dict[str, int]] = []
     with (
-        patch.object(epoch_totals, "crowded", partial(_seen, found)),
+        patch.object(epoch_totals, "count_excess_rows", partial(_seen, found)),
         Engine(spark=False, epoch="0", limits="state=1M", partitions=1) as engine,
     ):
         engine.stream("http://e/s", tmp_path / "s")

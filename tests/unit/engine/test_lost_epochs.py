@@ -30,7 +30,7 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(40)]
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(skipped_files, "deaths", nobody)
+    monkeypatch.setattr(skipped_files, "find_crashes", nobody)
     monkeypatch.setattr(epoch, "rehearse", lambda job: None)
     write_lines(tmp_path / "s.nt", ELEMENTS)
     sink = FileSink(tmp_path / "out", Format.NDJSON)

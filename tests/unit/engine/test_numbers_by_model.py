@@ -38,7 +38,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is asked of a change, and epochs over two partitions are said to take least."""
     for name in ("SURE", "STEADY", "SETTLES", "JUDGED"):
         monkeypatch.setattr(partition_count_model, name, 2)
-    monkeypatch.setattr(ParallelismPolicy, "over", lambda pace: {1: 30.0, 2: 20.0, 3: 40.0})
+    monkeypatch.setattr(
+        ParallelismPolicy, "times_by_partitions", lambda pace: {1: 30.0, 2: 20.0, 3: 40.0}
+    )
 
 
 def run(root: Path, until: int, **given: Any) -> tuple[list[Manifest], MemorySink]:

@@ -411,7 +411,7 @@ def test_a_query_that_is_dropped_reports_until_the_plan_without_it_is_made(
         reports, due = values_of(handle), values(engine, "always")
         assert reports == {t: due[t] for t in due if t <= max(reports)}
         assert 6_000 <= max(reports) < max(due)
-        assert handle._lifetime.over
+        assert handle._lifetime.is_over
 
 
 def test_a_query_is_dropped_in_turn_where_planning_ahead_fails(

@@ -88,13 +88,13 @@ def test_payloads_are_those_of_one_machine_and_keep_their_order() -> None:
     payloads = [p.references for p in bundles(given, 4, placed=placed)]
     assert sorted(map(repr, given)) == sorted(repr(r) for p in payloads for r in p)
     for payload in payloads:
-        assert len({placed.of(r) for r in payload}) == 1
+        assert len({placed.machine_of(r) for r in payload}) == 1
     for name in "abcd":
         starts = [r.start for p in payloads for r in p if r.partition == name]
         assert starts == [0, 10, 20]
     job = placed.prefer(Job(b"", [b""] * len(payloads), 1, 2), payloads, LocalityStats())
     assert job.places is not None
-    assert job.places.payloads == tuple(placed.of(p[0]) for p in payloads)
+    assert job.places.payloads == tuple(placed.machine_of(p[0]) for p in payloads)
     fused = Job(b"", [b""], 1, 2, fused=True)
     assert placed.prefer(fused, payloads[:1], LocalityStats()) is fused
 

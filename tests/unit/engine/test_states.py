@@ -157,11 +157,11 @@ def test_the_file_is_written_only_when_the_relation_has_changed(tmp_path: Path) 
 def test_changes_are_held_back_until_a_writing_is_worth_it(tmp_path: Path) -> None:
     now = [100.0]
     files = StateFiles(tmp_path, Format.CSV, roll=Roll(bytes=50, age=20), clock=lambda: now[0])
-    assert files.due(1, 20) and not files.due(1, 19) and files.due(50, 0)
+    assert files.is_due(1, 20) and not files.is_due(1, 19) and files.is_due(50, 0)
     files._rests_until = 100.0 + PAUSE
-    assert not files.due(1, 20) and files.due(50, 20), "so much is never held back"
+    assert not files.is_due(1, 20) and files.is_due(50, 20), "so much is never held back"
     now[0] += PAUSE
-    assert files.due(1, 20)
+    assert files.is_due(1, 20)
 
 
 def test_a_state_that_rolls_is_written_once(

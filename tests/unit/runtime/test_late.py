@@ -57,8 +57,8 @@ def test_jobs_run_here_until_the_other_executor_is_there() -> None:
     assert not late._there.is_set()
     assert late.run(JOB) == LocalExecutor().run(JOB) == [b"here"]
     start.go.set()
-    late.await_there()
-    assert late.there
+    late.await_warm()
+    assert late.is_warm
     assert late.run(JOB) == [b"there"]
     late.end()
     assert start.over.is_set()
@@ -69,7 +69,7 @@ def test_light_jobs_stay_here_unless_nothing_may(here: bool) -> None:
     start = Start()
     late = WarmupExecutor(start, here=here)
     start.go.set()
-    late.await_there()
+    late.await_warm()
     assert late.run(replace(JOB, light=True)) == ([b"here"] if here else [b"there"])
     assert is_here(late) is here and is_here(LocalExecutor())
     late.end()
@@ -78,9 +78,9 @@ def test_light_jobs_stay_here_unless_nothing_may(here: bool) -> None:
 def test_what_is_missing_is_known_before_the_start_is_over() -> None:
     late = WarmupExecutor(Start(missing=JavaError("No Java.")), here=True)
     with pytest.raises(JavaError, match=r"No Java\."):
-        late.await_found()
+        late.await_requirements()
     fine = WarmupExecutor(Start(), here=True)
-    fine.await_found()
+    fine.await_requirements()
     fine.check()
     fine.end()
 
@@ -92,5 +92,5 @@ def test_a_start_that_fails_is_told_by_every_check() -> None:
     start.go.set()
     for _ in range(2):
         with pytest.raises(JavaError, match="does not run"):
-            late.await_there()
+            late.await_warm()
     assert late.run(JOB) == [b"here"], "it is for the driver to stop"

@@ -128,7 +128,7 @@ def test_epochs_without_end_keep_what_they_had(tmp_path: Path) -> None:
     executor = Elsewhere(7, range(45, 100 * EPOCHS, 61))  # some sixty tasks are ten epochs
     with (
         patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "deaths", nobody),
+        patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         patch.object(LocalExecutor, "run", executor.run),
         warnings.catch_warnings(record=True) as lost,

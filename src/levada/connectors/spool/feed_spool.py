@@ -77,7 +77,7 @@ class FeedSpool:
     ) -> None:
         assert config.feed is not None, "the stream is a feed"
         self.config = config
-        self.lie(spool_folder(root, config.name))
+        self.open_in(spool_folder(root, config.name))
         self.feed, self.stream, self.identity, self.note = config.feed, config.name, "", ""
         self._root, self.kept, self._listen = root, kept, listen
         self._log: Log | None = None
@@ -93,7 +93,7 @@ class FeedSpool:
 
     # -- for the driver --
 
-    def lie(self, folder: Path) -> None:
+    def open_in(self, folder: Path) -> None:
         """Says where the log is, before the start."""
         self.folder = folder
         self.config = replace(self.config, path=str(folder / "data"), settled=True)

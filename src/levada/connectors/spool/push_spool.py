@@ -44,9 +44,9 @@ class PushSpool:
 
     def __init__(self, config: StreamConfig, folder: Path) -> None:
         self.config = config
-        self.lie(folder)
+        self.open_in(folder)
 
-    def lie(self, folder: Path) -> None:
+    def open_in(self, folder: Path) -> None:
         """Says where it is, before the start."""
         self.config = replace(self.config, path=str(folder / "data"), settled=True)
         self._batches, self._mark = Batches(folder / "data"), folder / MARK

@@ -86,7 +86,7 @@ class PythonSpool:
 
     # -- for the driver --
 
-    def lie(self, folder: Path) -> None:
+    def open_in(self, folder: Path) -> None:
         """Says where its batches are, before the start."""
         self.config = replace(self.config, path=str(folder / "data"))
         self._batches = Batches(folder / "data")

@@ -37,7 +37,7 @@ class StdinSpool:
 
     def __init__(self, config: StreamConfig, data: Path, descriptor: int = 0) -> None:
         self.config = config
-        self.lie(data.parent)
+        self.open_in(data.parent)
         self._descriptor = descriptor
         self._header: bytes | None = None if config.format == "csv" and not config.header else b""
         self._buffer, self._head = bytearray(), b""
@@ -46,7 +46,7 @@ class StdinSpool:
         self._written = 0.0
         self._failure: OSError | None = None
 
-    def lie(self, folder: Path) -> None:
+    def open_in(self, folder: Path) -> None:
         """Says where its batches are, before the start."""
         self.config = replace(self.config, path=str(folder / "data"), settled=True)
         self._batches = Batches(folder / "data")

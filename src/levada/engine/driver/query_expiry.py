@@ -85,7 +85,7 @@ class QueryExpiry:
 
     def _stands(self, query: Registered) -> bool:
         """Whether it is there, and not suspended: of that it is still told."""
-        return self._registry.standing(query.name) is query.lifetime and not query.lifetime.over
+        return self._registry.standing(query.name) is query.lifetime and not query.lifetime.is_over
 
     def _leaves(self, query: Registered, gone: list[Registered]) -> bool:
         try:

@@ -80,7 +80,7 @@ class QueryQuotas:
         manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")
         new = counts and manifest.epoch != self._epoch
-        found = self._often(manifest, epochs.planned(manifest.plan)) if new else {}
+        found = self._often(manifest, epochs.load_plan(manifest.plan)) if new else {}
         for name, n in manifest.crowded.items():
             most = self._limits.of(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."

@@ -73,7 +73,7 @@ class StreamApi:
         if self._driver is None:
             self._registry.remove_stream(named)
             self._registry.left.discard(named)
-            self._spools.leave(named)
+            self._spools.remove_stream(named)
             return
         self._check_running("a stream less")
         self._driver.streams.remove(named)
@@ -91,7 +91,7 @@ class StreamApi:
 
     def received(self, stream: str) -> int:
         """How many rows of a stream that is no file have been durable so far."""
-        return self._spools.received(stream)
+        return self._spools.durable_rows(stream)
 
     def _check_running(self, what: str) -> None:
         if self._driver is not None and not self.running:

@@ -99,7 +99,7 @@ class Streams:
                 except UsageError:
                     pass  # a query reads it now
                 else:
-                    self._spools.leave(name)
+                    self._spools.remove_stream(name)
                     told = f"The stream {name} was taken away while an engine ran, and is not read."
                     warnings.warn(f"{told} levada add-stream takes it in again.", stacklevel=2)
                     continue
@@ -138,9 +138,9 @@ class Streams:
         folders = {name: folder for name, folder in live.items() if folder}
         folders |= {named.name: named.folder for named in self.ledger.streams}
         for name, config in list(self._registry.streams.items()):
-            spool, folder = self._spools.of(name), folders.get(name, "")
+            spool, folder = self._spools.spool_of(name), folders.get(name, "")
             if spool is not None and folder and folder != _folder(config):
-                spool.lie(self._root / "spool" / folder)
+                spool.open_in(self._root / "spool" / folder)
                 self._registry.streams[name] = replace(config, path=spool.config.path)
 
     @property
@@ -194,13 +194,13 @@ class Streams:
         owner: str,
     ) -> None:
         config = self._spools.config_of(name, source, self._root, options)
-        spool = self._spools.of(name)
+        spool = self._spools.spool_of(name)
         folder = "" if spool is None else self._free(_folder(config))
         rows = not isinstance(source, StreamConfig)
         declared = source if isinstance(source, StreamConfig) else replace(config, path="")
         try:
             if spool is not None:
-                spool.lie(self._root / "spool" / folder)
+                spool.open_in(self._root / "spool" / folder)
                 spool.start(once=False)
                 config = spool.config
             check_regular(name, config.path)
@@ -213,7 +213,7 @@ class Streams:
             named = Named(name, _encoded(declared), before, rows, columns, folder, owner)
             self._note(named, durably=not asked)
         except BaseException:
-            self._spools.leave(name)
+            self._spools.remove_stream(name)
             if folder:
                 shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
             raise
@@ -239,16 +239,16 @@ class Streams:
         if isinstance(source, StreamConfig):
             same = _identity(source) == _identity(declared)
         else:
-            self._spools.leave(name)
+            self._spools.remove_stream(name)
             asked = self._spools.config_of(name, source, self._root, options)
             same = _identity(replace(asked, path="")) == _identity(declared)
             if not same:
-                self._spools.leave(name)
+                self._spools.remove_stream(name)
                 named = next(n for n in self.ledger.streams if n.name == name)
                 self._spools.rows(declared, tuple(named.columns), self._root)
-            spool = self._spools.of(name)
+            spool = self._spools.spool_of(name)
             assert spool is not None, "it has been made"
-            spool.lie(Path(there.path).parent)
+            spool.open_in(Path(there.path).parent)
             spool.start(once=False)
         if not same:
             raise UsageError(
@@ -278,13 +278,13 @@ class Streams:
             others = [named for named in ledger.streams if named.name != name]
             own = len(others) < len(ledger.streams)
             before = ledger.left.get(name, RemovedStream())
-            folder = [] if self._spools.of(name) is None else [_folder(config)]
+            folder = [] if self._spools.spool_of(name) is None else [_folder(config)]
             said = _identity(declared) if asked and not own else ""
             ledger.streams = others
             ledger.left[name] = RemovedStream(said, [*before.folders, *folder])
             if not asked:  # else with the request
                 self._write()
-            self._spools.leave(name)
+            self._spools.remove_stream(name)
             self._sources.pop(name, None)
             self._again.discard(name)
 

@@ -143,7 +143,7 @@ class Learner:
         """What has been sent to operators that are there, and what of it is to be told."""
         plan = self._checkpoint.load_plan(manifest.plan)
         root = str(self._checkpoint.root)
-        every = list(key_group_counters.of(root, manifest, slice_))
+        every = list(key_group_counters.read_slice(root, manifest, slice_))
         if (by := counted_by(every)) < FINEST:
             return [], f"The slice {slice_} was counted by {by:,} groups: nothing is learned."
         there = still_there(every, plan)

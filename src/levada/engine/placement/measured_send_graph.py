@@ -26,7 +26,7 @@ def measured(root: Path, slice_: str | None) -> SendGraph:
     ``CheckpointError``.
     """
     manifest, name = _slice(root, slice_)
-    return graph_of(send_graph.of(str(root), manifest, name))
+    return graph_of(send_graph.read_slice(str(root), manifest, name))
 
 
 def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
@@ -36,7 +36,7 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
-    every = list(key_group_counters.of(str(root), manifest, name))
+    every = list(key_group_counters.read_slice(str(root), manifest, name))
     if (finest := counted_by(every)) < groups:
         raise UsageError(
             f"The slice {name} was counted by {finest:,} groups, and {groups:,} are asked for.",

@@ -111,7 +111,7 @@ def read_flows(root: Path) -> FlowsStatus | None:
     if manifest is None or not manifest.slices:
         return None
     name = next(reversed(manifest.slices))
-    sent = send_graph.of(str(root), manifest, name)
+    sent = send_graph.read_slice(str(root), manifest, name)
     return flows_of(name, sent, plan_of(root, facts_of(root), manifest.plan), manifest)
 
 

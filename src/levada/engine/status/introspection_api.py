@@ -58,7 +58,7 @@ class IntrospectionApi:
         if self._driver is None:
             return Progress(0, 0, 0, 0.0, awaits=STARTING)
         driver = self._driver
-        results, seconds = driver.publication.told.solutions, time.monotonic() - driver.began
+        results, seconds = driver.publication.totals.solutions, time.monotonic() - driver.began
         found, plan = progress_of(driver.last, driver.before, results, seconds), driver.epochs.plan
         holder = None if plan is None else _holder(found.watermarks, plan)
         return replace(found, awaits=driver.awaits, holds_back=holder)
@@ -67,7 +67,7 @@ class IntrospectionApi:
         """The results of each query in this run."""
         if self._driver is None:
             return dict.fromkeys(self._registry.queries, 0)
-        told = self._driver.publication.told
+        told = self._driver.publication.totals
         return {
             name: told.of_query(query.lifetime.query)[0]
             for name, query in self._registry.queries.items()

@@ -56,7 +56,7 @@ class LinearCost(NamedTuple):
     each: float
     most: int
 
-    def within(self, ms: float) -> int:
+    def max_elements_within(self, ms: float) -> int:
         """The most elements for which that is enough; -1: there are none.
 
         >>> LinearCost(20.0, 0.01, 100_000).within(120.0), LinearCost(20.0, 0.01, 100).within(10.0)
@@ -110,9 +110,9 @@ class Admission:
         return min(left / 2, left - self.interval)
 
     @property
-    def admitted(self) -> int:
+    def admitted_elements(self) -> int:
         """The elements of the next epoch that also fit into the memory of tasks."""
-        return self.room.admitted(self.rows)
+        return self.room.admit(self.rows)
 
     def see(self, elements: int, took: float, job: float, ways: Sequence[LinearCost]) -> None:
         """An epoch of so many elements took so long, its job so much of it; what its next one would
@@ -124,7 +124,7 @@ class Admission:
         self._largest = max(self._largest, elements)
         full = elements >= self.rows
         self._full = min(self._full + 1, QUEUE) if full else max(self._full - 1, 0)
-        beside = self._beside.at(elements / 1e3)
+        beside = self._beside.predict(elements / 1e3)
         self._beside.learn(elements / 1e3, min(max(took - job, 0.0), MOST_OFF * beside))
         if ways:
             self._compare(took, min(w.fixed + w.each * elements for w in ways) + beside)
@@ -145,8 +145,8 @@ class Admission:
 
     def _whole(self, way: LinearCost) -> LinearCost:
         """From the look at what is there to the publication, as slow as it may be."""
-        fixed = self._beside.at(0.0)
-        each = (self._beside.at(1e3) - fixed) / 1e6
+        fixed = self._beside.predict(0.0)
+        each = (self._beside.predict(1e3) - fixed) / 1e6
         return LinearCost(
             (way.fixed + fixed) * self._off, (way.each + each) * self._off, way.most
         )  # fmt: skip
@@ -155,24 +155,24 @@ class Admission:
         """``seen``: elements that keep the delay, by what the last epoch took."""
         least = min(LEAST, self.most)
         floor = min(way.fixed for way in ways)
-        fits = max(seen, *(way.within(self.budget) for way in ways))
+        fits = max(seen, *(way.max_elements_within(self.budget) for way in ways))
         self.keeps = fits >= least
         if not self.keeps:
-            fits = max(way.within(2 * floor) for way in ways)
+            fits = max(way.max_elements_within(2 * floor) for way in ways)
         far = max(START, GROWTH * self._largest)
         self.rows = max(min(fits, self.most, far), least)
         whole = min(w.fixed + w.each * self.rows for w in ways if w.most >= self.rows)
         self._expected = max(whole, self.interval) + whole + ASKED
-        if not (delay_status := self._told()).keeps and not self._said:
+        if not (delay_status := self._status()).keeps and not self._said:
             self._said = True
             warnings.warn(sentence(delay_status), stacklevel=2)
 
     @property
-    def told(self) -> Delayed | None:
+    def status(self) -> Delayed | None:
         """What is told of it; None without a delay."""
-        return self._told() if self.delay else None
+        return self._status() if self.delay else None
 
-    def _told(self) -> Delayed:
+    def _status(self) -> Delayed:
         return Delayed(self.delay, self.rows, self._expected, self.keeps or self._seen < SURE)
 
 

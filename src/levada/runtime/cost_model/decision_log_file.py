@@ -24,7 +24,7 @@ def write(root: Path, journal: Journal) -> None:
         journal.new = False
 
 
-def opened(root: Path) -> Journal:
+def open_journal(root: Path) -> Journal:
     """The journal of the run before."""
     try:
         return Journal(read(root))

@@ -61,4 +61,4 @@ class Interval:
     def learn(self, elements: int, cpu: float) -> None:
         """An epoch of so many elements took so much CPU time."""
         ratio = MAX_RATIO if self._cpu.measured >= FIRST_EPOCHS else FIRST_RATIO
-        self._cpu.learn(elements, min(cpu, ratio * max(self._cpu.at(elements), FIXED)))
+        self._cpu.learn(elements, min(cpu, ratio * max(self._cpu.predict(elements), FIXED)))

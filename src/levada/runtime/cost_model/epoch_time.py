@@ -35,7 +35,7 @@ class Load:
     stages: tuple[StageLoad, ...]
 
 
-def alone(load: Load, partitions: int) -> float:
+def time_as_one_task(load: Load, partitions: int) -> float:
     """As one task.
 
     >>> alone(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2)
@@ -44,7 +44,7 @@ def alone(load: Load, partitions: int) -> float:
     return load.reading + sum(partitions * stage.fixed + stage.rows for stage in load.stages)
 
 
-def apart(load: Load, partitions: int, cores: int, readers: int) -> float:
+def time_as_many_tasks(load: Load, partitions: int, cores: int, readers: int) -> float:
     """As a task for each partition, and so many that read. A core has the fullest partition, or its
     share of all.
 
@@ -58,7 +58,7 @@ def apart(load: Load, partitions: int, cores: int, readers: int) -> float:
     )
 
 
-def over(load: Load, now: int, partitions: int) -> Load:
+def over_partitions(load: Load, now: int, partitions: int) -> Load:
     """The same epoch over another number of partitions: the fullest has as much more than its share
     as it has now.
 

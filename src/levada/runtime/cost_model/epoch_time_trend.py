@@ -16,7 +16,7 @@ from levada.runtime.cost_model.least_squares import Line
 KEEP = 0.8
 
 
-def kept(seen: int, most: float) -> float:
+def decay_weight(seen: int, most: float) -> float:
     """What is left of so many epochs when one more is seen: as in a mean in which each counts more
     than those before it, and no more than ``most``.
 
@@ -46,15 +46,15 @@ class EpochTimeTrend:
 
     def learn(self, work: float, took: float) -> None:
         """An epoch with so much work on its way took so long."""
-        self._line.fade(kept(self.measured, KEEP))
+        self._line.fade(decay_weight(self.measured, KEEP))
         self.measured += 1
         self._line.add(work, took)
 
     def line(self) -> tuple[float, float]:
         """ms of an epoch without work, and ms for each of its own."""
-        return self._line.near(self.each) if self.measured else (self.fixed, self.each)
+        return self._line.fit_damped(self.each) if self.measured else (self.fixed, self.each)
 
-    def at(self, work: float) -> float:
+    def predict(self, work: float) -> float:
         """What an epoch with so much work on its way takes."""
         a, b = self.line()
         return a + b * work

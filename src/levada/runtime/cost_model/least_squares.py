@@ -70,7 +70,7 @@ class Line:
             return self.y / self.weight, 0.0
         return (a, b) if a >= 0.0 else (0.0, self.xy / self.xx)
 
-    def near(self, slope: float | None = None) -> tuple[float, float]:
+    def fit_damped(self, slope: float | None = None) -> tuple[float, float]:
         """a and b where points that lie close together are not asked for a slope: it tends to one
         that is known (None: that of the line through the origin).
 
@@ -89,7 +89,7 @@ class Line:
         a = (self.y - max(b, 0.0) * self.x) / self.weight
         return (a, max(b, 0.0)) if a >= 0.0 else (0.0, self.xy / self.xx)
 
-    def at(self, x: float) -> float:
+    def predict(self, x: float) -> float:
         """What the line says of x."""
         a, b = self.fit()
         return a + b * x

@@ -50,7 +50,7 @@ class MemoryAdmission:
     def __post_init__(self) -> None:
         self.rows = max(self.memory.most // START, FEW) if self.memory.bytes else 0
 
-    def admitted(self, rows: int) -> int:
+    def admit(self, rows: int) -> int:
         """So many elements, or as many as fit."""
         return min(rows, self.rows) if self.rows else rows
 
@@ -62,7 +62,7 @@ class MemoryAdmission:
             fits = int(elements * FILLED * self.memory.most / max(held, 1))
             self.rows = max(min(fits, GROWTH * max(elements, self.rows)), FEW)
 
-    def over(self, elements: int, error: OverMemoryError) -> bool:
+    def record_excess(self, elements: int, error: OverMemoryError) -> bool:
         """Notes that so many elements were too many for a task; False if it was not for them."""
         if elements <= FEW:
             return False
@@ -78,8 +78,8 @@ def smaller(
     can be smaller.
     """
     if isinstance(error, ManyReportsError):
-        return limit.before(error)
-    if room.over(sum(r.elements for r in references), error):
+        return limit.shortened_to(error)
+    if room.record_excess(sum(r.elements for r in references), error):
         return limit
     if error.middle is None:
         raise EngineError(
@@ -87,4 +87,4 @@ def smaller(
             hint="Give tasks more with --memory, or ask for less in one report.",
         )
     where = {"until": error.middle, "width": error.width, "end": error.end}
-    return limit.before(ManyReportsError(error.message, **where))
+    return limit.shortened_to(ManyReportsError(error.message, **where))

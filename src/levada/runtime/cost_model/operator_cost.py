@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.runtime.cost_model.epoch_time import Load, StageLoad
-from levada.runtime.cost_model.epoch_time_trend import kept
+from levada.runtime.cost_model.epoch_time_trend import decay_weight
 from levada.runtime.cost_model.least_squares import Line
 
 READING = "reading"
@@ -25,7 +25,7 @@ KEEP = 0.9
 MS = 1e3
 
 
-def around(stage: int) -> str:
+def overhead_name(stage: int) -> str:
     """What a stage does around its operators."""
     return f"around {stage}"
 
@@ -46,7 +46,7 @@ class Part:
 
     def learn(self, points: Sequence[tuple[float, float]], elements: int) -> None:
         """One epoch's calls: rows and ms of each."""
-        self.line.fade(kept(max(self.epochs - 1, 0), KEEP))
+        self.line.fade(decay_weight(max(self.epochs - 1, 0), KEEP))
         self.epochs += 1
         for rows, ms in points:
             self.line.add(rows, ms)
@@ -60,9 +60,9 @@ class Part:
     def _mean(self, before: float, now: float) -> float:
         return (before + now) / 2 if self.known else now
 
-    def predicted(self, elements: int, calls: int) -> float:
+    def predict(self, elements: int, calls: int) -> float:
         """ms in an epoch of so many elements."""
-        a, b = self.line.near()
+        a, b = self.line.fit_damped()
         return calls * a + b * self.per_element * elements
 
 
@@ -95,12 +95,12 @@ class OperatorCosts:
             stages.setdefault(part.stage, []).append(part)
         (reading,) = stages.pop(0)
         return Load(
-            reading.predicted(elements, 1),
+            reading.predict(elements, 1),
             tuple(_stage(stage_parts, elements) for _, stage_parts in sorted(stages.items())),
         )
 
 
-def measured(done: Sequence[TaskOutcome], cores: int, readers: int) -> tuple[float, float]:
+def measure_times(done: Sequence[TaskOutcome], cores: int, readers: int) -> tuple[float, float]:
     """The time on the way of an epoch that nothing shortens, ms, by what its tasks took: as one
     task, and spread over so many cores and tasks that read.
     """
@@ -117,27 +117,29 @@ def _parts(outcome: TaskOutcome) -> list[tuple[str, float, float]]:
     """The operators of a call with their rows and ms, and what is around them."""
     nodes = [(name, outcome.rows.get(name, 0), s * MS) for name, s in outcome.nodes.items()]
     rest = max(outcome.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
-    return [*nodes, (around(outcome.stage), sum(rows for _, rows, _ in nodes), rest)]
+    return [*nodes, (overhead_name(outcome.stage), sum(rows for _, rows, _ in nodes), rest)]
 
 
 def _stage(parts: Sequence[Part], elements: int) -> StageLoad:
     fixed = rows = most = 0.0
     for part in parts:
-        a, b = part.line.near()
+        a, b = part.line.fit_damped()
         fixed += a
         rows += b * part.per_element * elements
         most += b * part.per_element * elements * part.fullest
     return StageLoad(fixed, rows, most / rows if rows else 1.0)
 
 
-def told(work: OperatorCosts, elements: int, partitions: int) -> Mapping[str, list[float]]:
+def describe_parts(
+    work: OperatorCosts, elements: int, partitions: int
+) -> Mapping[str, list[float]]:
     """Of each part: a (ms), b (ns a row), rows for each element, ms that are predicted for an epoch
     of so many elements, ms that were measured in the last one.
     """
     costs = {}
     for name, part in work.parts.items():
-        a, b = part.line.near()
+        a, b = part.line.fit_damped()
         calls = partitions if part.stage else 1
-        guess = part.predicted(elements, calls)
+        guess = part.predict(elements, calls)
         costs[name] = [a, b * 1e6, part.per_element, guess, part.measured]
     return costs

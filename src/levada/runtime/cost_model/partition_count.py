@@ -25,7 +25,11 @@ from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Costs, Degree, Delayed, EpochIntent, Manifest, Resized
 from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
 from levada.runtime.cost_model.parallelism_choice import SPREAD
-from levada.runtime.cost_model.partition_count_model import PartitionCountModel, Seen, followed
+from levada.runtime.cost_model.partition_count_model import (
+    PartitionCountModel,
+    Seen,
+    merge_decisions,
+)
 from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.runtime.executor import Executor
 from levada.runtime.rebalancing.executor_core_tracking import ExecutorCoreTracker
@@ -60,12 +64,12 @@ class PartitionCountPolicy:
         self._epochs = 0
         self.news: Resized | None = None
         """What the next intention is to tell; None: nothing."""
-        self._model, self._own, self._executor = PartitionCountModel(), cores, executor
+        self._model, self._fixed_cores, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
         at = partial(cores_of, executor)
         self._following = ExecutorCoreTracker(at, clock, always=by == CORES, known=known)
         if balancing is not None:
-            balancing.wanted = self._wanted if by == MODEL else None
+            balancing.wanted = self._resize_by_model if by == MODEL else None
 
     @property
     def decides(self) -> bool:
@@ -73,9 +77,9 @@ class PartitionCountPolicy:
         return self.balancing is not None or self.by in (MODEL, CORES)
 
     @property
-    def most(self) -> int:
+    def max_partitions(self) -> int:
         """How many partitions there may be (0: that is not known)."""
-        return self._own or cores_of(self._executor)
+        return self._fixed_cores or cores_of(self._executor)
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """The table from an epoch on, if it is to be another one."""
@@ -85,15 +89,15 @@ class PartitionCountPolicy:
             return None
         if (table_for_cores := self._following.deal(epoch, table)) is not None or self.by == CORES:
             return table_for_cores
-        parts = self._wanted(epoch, table.partitions)
+        parts = self._resize_by_model(epoch, table.partitions)
         if parts is None:
             return None
         return table_of_partitions(spread(table, np.ones(table.groups), parts[0]), parts[0])
 
-    def _wanted(self, epoch: int, now: int) -> tuple[int, str] | None:
+    def _resize_by_model(self, epoch: int, now: int) -> tuple[int, str] | None:
         """The number of partitions that the model wants from an epoch on, and why; it is taken."""
-        most = self.most
-        resized = self._model.wanted(epoch, now, most) if most else None
+        most = self.max_partitions
+        resized = self._model.propose(epoch, now, most) if most else None
         if resized is None:
             return None
         self._model.changes(resized)
@@ -105,7 +109,7 @@ class PartitionCountPolicy:
         pace, executor = self.pace, self._executor
         self._epochs += 1
         pace.samples = self.always or self._epochs <= FIRST or self._epochs % EACH == 0
-        pace.cores = self.most
+        pace.cores = self.max_partitions
         pace.here, pace.light_here = all_here(executor), is_here(executor)
 
     def costs(
@@ -124,18 +128,18 @@ class PartitionCountPolicy:
         if not self.pace.samples and known is not None and intention.resized is None:
             choice = msgspec.structs.replace(self.pace.choice, epoch=intention.epoch)
             return msgspec.structs.replace(known, last=choice, delay=delay)
-        costs, self.news = self.pace.told(intention.epoch, delay), None
+        costs, self.news = self.pace.describe_epoch(intention.epoch, delay), None
         if usual and not is_starting(self._executor):
             self._see(costs)
         before = last.costs.degree if last.costs is not None else None
         decided = before.decided if before is not None else []
         costs.degree = Degree(
             self.by,
-            self.most,
+            self.max_partitions,
             {n: round(mean.mean, 3) for n, mean in sorted(self._model.means.items())},
             {n: list(sums) for n, sums in sorted(self._model.measured.items())},
             {n: list(sums) for n, sums in sorted(self._intake.items())},
-            followed(decided, intention.resized, self._model.judged),
+            merge_decisions(decided, intention.resized, self._model.judged),
         )
         return costs
 

@@ -150,7 +150,7 @@ class PartitionCountModel:
         enough = current_mean.mean - self.means[best].mean >= max(GAIN * current_mean.mean, LEAST)
         return best if enough else self._now
 
-    def wanted(self, epoch: int, now: int, most: int) -> Resized | None:
+    def propose(self, epoch: int, now: int, most: int) -> Resized | None:
         """The number of partitions from an epoch on, of ``most`` that there may be, if it is to be
         another one.
         """
@@ -176,7 +176,7 @@ class PartitionCountModel:
             self._trial = _Trial(decided, self._last.lines, usual, SETTLES)
 
 
-def followed(
+def merge_decisions(
     before: Sequence[Resized], news: Resized | None, judged: Resized | None
 ) -> list[Resized]:  # fmt: skip
     """The latest decisions, with what was ``judged`` of one, and the ``news``.

@@ -61,7 +61,7 @@ class PlanMigrations:
     _next: int = 0
     _elements: int = 0
 
-    def due(self, topology: Topology | None, last: Manifest | None) -> bool:
+    def is_due(self, topology: Topology | None, last: Manifest | None) -> bool:
         """Whether there is anything to do."""
         if topology is None or last is None or last.behind or last.ended:
             return False

@@ -48,13 +48,13 @@ def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
     """A made stream as the epoch after ``last`` begins; one whose maker is gone has ended."""
     record = last.streams.get(stream, StreamRecord())
     maker = plan.queries.get(plan.made.get(stream, ""))
-    if maker is None or _ended(maker, last):
+    if maker is None or _has_ended(maker, last):
         return StreamState(record.watermark, ended=True, latest=record.max_ts)
     floor = _next_report(maker, last)
     return StreamState(record.watermark, floor=floor, known=record.known, latest=record.max_ts)
 
 
-def _ended(maker: QueryPlan, last: Manifest) -> bool:
+def _has_ended(maker: QueryPlan, last: Manifest) -> bool:
     return all(last.streams.get(s, StreamRecord()).ended for s in maker.streams)
 
 
@@ -169,6 +169,6 @@ def shared_streams(plan: Plan) -> list[list[int]]:
     return [sorted(s) for s in shared]
 
 
-def beside(plan: Plan, shared: Sequence[Sequence[int]]) -> dict[str, list[str]]:
+def shared_stream_names(plan: Plan, shared: Sequence[Sequence[int]]) -> dict[str, list[str]]:
     """The same by names."""
     return {plan.streams[i]: [plan.streams[j] for j in js] for i, js in enumerate(shared)}

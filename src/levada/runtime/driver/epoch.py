@@ -50,7 +50,7 @@ from levada.runtime.driver import derived_streams, epoch_totals
 from levada.runtime.driver.load_static import StaticLoads
 from levada.runtime.driver.parallelism import bundles
 from levada.runtime.driver.report_backlog import ReportBacklog
-from levada.runtime.driver.skipped_files import ended_twice, letters_of, without_deadly
+from levada.runtime.driver.skipped_files import ended_twice, letters_of, without_crashing_input
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import (
@@ -128,14 +128,14 @@ class EpochRunner:
         """The last manifest, or the state before the first epoch."""
         return self.checkpoint.last or Manifest(0, 0)
 
-    def use(self, plan: Plan, *, again: bool = False) -> None:
+    def set_plan(self, plan: Plan, *, again: bool = False) -> None:
         """The plan of the next epochs; ``again``: a query that was taken out has come again as it
         was, which a stop must not lose: the next start knows queries by their names and texts.
         """
         self.plan, self.plan_is_new = plan, True
         self.again = self.again or again
 
-    def intend(self, *, flush: bool = False) -> EpochIntent | None:
+    def decide(self, *, flush: bool = False) -> EpochIntent | None:
         """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
         is held, and reads nothing but what queries have made.
         """
@@ -148,22 +148,24 @@ class EpochRunner:
         wall, began = self.wall(), self.elapsed()  # before the sources are looked at
         if not flush:
             self.sourcing.discover(last.positions, wall)
-        overtaken = {} if flush else self.sourcing.overtaken()
-        rows = 0 if flush or last.behind else self.admission.admitted
-        references, after = self.sourcing.take(last.positions, last.streams, rows)
-        known = (plan, last, self.checkpoint, self.planned, self.pace.cores)
+        overtaken = {} if flush else self.sourcing.overtaken_files()
+        rows = 0 if flush or last.behind else self.admission.admitted_elements
+        references, after = self.sourcing.assign_splits(last.positions, last.streams, rows)
+        known = (plan, last, self.checkpoint, self.load_plan, self.pace.cores)
         references += derived_streams.references(*known)
-        ended = self.sourcing.ended(after)
-        newly_ended = self.sourcing.newly_ended(ended, last.streams)
-        gone = {} if flush else self.sourcing.gone()
-        broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
-        beside = derived_streams.beside(plan, self._shared(plan))
-        silence = self.sourcing.silence(references, last.positions, began, beside)
+        ended = self.sourcing.ended_streams(after)
+        newly_ended = self.sourcing.has_newly_ended(ended, last.streams)
+        gone = {} if flush else self.sourcing.vanished_files()
+        broken, after = (
+            ({}, after) if flush else self.sourcing.unreadable_files(last.positions, after)
+        )
+        beside = derived_streams.shared_stream_names(plan, self._shared_streams(plan))
+        silence = self.sourcing.idle_sources(references, last.positions, began, beside)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
         news = references or newly_ended or replacement or overtaken or gone or broken
         due = news or self._is_due(wall, flush=flush)
-        if not (due or silence or plan.made or self.sourcing.beats):
+        if not (due or silence or plan.made or self.sourcing.follows_clock):
             return None
         states_by_name, finished = self.sourcing.states(
             references, after, last.streams, ended, frozenset() if flush else silence
@@ -175,7 +177,7 @@ class EpochRunner:
             for name in plan.streams
         ]
         unread = derived_streams.unread(plan)
-        if not (due or raises_watermark(states, self._shared(plan), unread)):
+        if not (due or raises_watermark(states, self._shared_streams(plan), unread)):
             return None
         self._began_before, self._decided = self._decided[1], (last.epoch + 1, began)
         return EpochIntent(
@@ -187,7 +189,8 @@ class EpochRunner:
             states,
             finished,
             self.plan_is_new,
-            self.sourcing.ends and all(s.ended for i, s in enumerate(states) if i not in unread),
+            self.sourcing.has_ending_streams
+            and all(s.ended for i, s in enumerate(states) if i not in unread),
             flush,
             setup,
             replacement,
@@ -227,7 +230,7 @@ class EpochRunner:
         )
         return Replacement(graphs, before, latest + 1) if graphs else None
 
-    def _shared(self, plan: Plan) -> list[list[int]]:
+    def _shared_streams(self, plan: Plan) -> list[list[int]]:
         """For each stream those that it shares a query with; looked up once a plan."""
         if self._sharing[0] != plan.version:
             self._sharing = plan.version, derived_streams.shared_streams(plan)
@@ -248,10 +251,10 @@ class EpochRunner:
         manifest = self._evaluate(intention)
         self._forget_passing()
         self.checkpoint.commit(manifest)
-        self.loads.take()
-        self.sourcing.told(intention.overtaken, intention.gone)
+        self.loads.commit()
+        self.sourcing.acknowledge_reported_files(intention.overtaken, intention.gone)
         self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
-        self.limit = self.limit.after(behind=manifest.behind)
+        self.limit = self.limit.for_next_epoch(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = self.again = False
         rest = self.publish(manifest)
@@ -278,10 +281,10 @@ class EpochRunner:
 
     def fails_to_intend(self, version: int, *, flush: bool) -> bool:
         """Whether deciding the next epoch fails with a version of the plan."""
-        plan, self.plan = self.plan, self.planned(version)
+        plan, self.plan = self.plan, self.load_plan(version)
         try:
             with cpu_guard():
-                self.intend(flush=flush)
+                self.decide(flush=flush)
         except BaseException as error:
             if as_failure(error) is None:
                 raise
@@ -296,13 +299,13 @@ class EpochRunner:
         self._passing = []
         self.loads.forget_rows()
 
-    def examine(self, intention: EpochIntent) -> EpochIntent:
+    def without_poison_input(self, intention: EpochIntent) -> EpochIntent:
         """The intention of an epoch in which a process died, without what it died of."""
         if intention.epoch <= self.last.epoch:
             return intention
         context = self._context(intention)
-        static = self.loads.of_files(context, self.planned(intention.plan))
-        return without_deadly(intention, context, static)
+        static = self.loads.of_files(context, self.load_plan(intention.plan))
+        return without_crashing_input(intention, context, static)
 
     def fails(self, intention: EpochIntent, version: int) -> bool:
         """Whether an epoch fails with a version of the plan; its results are dropped."""
@@ -330,7 +333,9 @@ class EpochRunner:
 
     def ended_twice(self, intention: EpochIntent, error: EvaluationError) -> EngineError:
         """The error of an epoch that ends each process, without a query that is to blame."""
-        return ended_twice(self.planned(intention.plan), intention.epoch, error.node, error.message)
+        return ended_twice(
+            self.load_plan(intention.plan), intention.epoch, error.node, error.message
+        )
 
     def _see(self, intention: EpochIntent) -> None:
         """How long an epoch took says how much the next one may read."""
@@ -357,9 +362,9 @@ class EpochRunner:
         interval = float(self._decided[1] - self._began_before) if decided else 0.0
         budget = max(self.admission.budget, 1.0) if self.admission.delay else 0.0
         homes = homes_of(self.executor)
-        if homes is None or homes.told.executors < 2 or self.pace.choice.way != SPREAD:
+        if homes is None or homes.stats.executors < 2 or self.pace.choice.way != SPREAD:
             return Pressure(interval, budget)
-        share = 1 - 1 / homes.told.executors
+        share = 1 - 1 / homes.stats.executors
         return Pressure(interval, budget, lambda: share * self.checkpoint.names.bytes * MOVE)
 
     def _outcomes(self, job: Job) -> list[bytes]:
@@ -376,7 +381,7 @@ class EpochRunner:
     def _context(self, intention: EpochIntent) -> EpochContext:
         last, tables, names = self.last, self.checkpoint.tables, self.checkpoint.names
         self.checkpoint.check_follows(intention.epoch)
-        plan = self.planned(intention.plan)
+        plan = self.load_plan(intention.plan)
         moved = bool(names.state) and last.groups != intention.groups  # state lies by another table
         return EpochContext(
             intention.epoch,
@@ -389,9 +394,9 @@ class EpochRunner:
             intention.streams,
             names.state,
             f"{self.checkpoint.root}/{intention.setup}",
-            self._shared(plan),
+            self._shared_streams(plan),
             intention.static,
-            self._located(intention.replacement),
+            self._with_full_path(intention.replacement),
             intention.until,
             self.limits.all,
             intention.slicing.groups,
@@ -401,7 +406,7 @@ class EpochRunner:
             self.placed is not None,
             self.admission.room.memory,
             names.whole,
-            names.going,
+            names.deletable,
         )
 
     def _plan_file(self, version: int) -> str:
@@ -410,7 +415,7 @@ class EpochRunner:
             self._file = version, str(self.checkpoint.plan_path(version))
         return self._file[1]
 
-    def _located(self, replacement: Replacement | None) -> Replacement | None:
+    def _with_full_path(self, replacement: Replacement | None) -> Replacement | None:
         """A replacement with the whole path of what was before, for tasks."""
         if replacement is None:
             return None
@@ -418,14 +423,14 @@ class EpochRunner:
             replacement, before=str(self.checkpoint.root / replacement.before)
         )
 
-    def planned(self, version: int) -> Plan:
+    def load_plan(self, version: int) -> Plan:
         """A version of the plan."""
         if self.plan is not None and self.plan.version == version:
             return self.plan
         return self.checkpoint.load_plan(version)
 
     def _job(self, intention: EpochIntent, context: EpochContext) -> Job:
-        stages, references = self.planned(intention.plan).stages, intention.references
+        stages, references = self.load_plan(intention.plan).stages, intention.references
         self.degrees.look()
         pressure = self._pressure(intention)
         choice = self.pace.decide(references, stages, context.partitions, pressure)
@@ -434,7 +439,7 @@ class EpochRunner:
         readers = choice.readers if self.placed is None else context.partitions
         payloads = bundles(references, readers, apart=bool(context.counted), placed=self.placed)
         if intention.static or intention.replacement is not None:
-            plan, last = self.planned(intention.plan), intention.ended
+            plan, last = self.load_plan(intention.plan), intention.ended
             static = self.loads.payloads(context, plan, self.executor, last=last)
             fused, light = fused and len(static) == 1, False
             payloads += static
@@ -448,7 +453,7 @@ class EpochRunner:
         self, intention: EpochIntent, context: EpochContext, outcomes: Sequence[bytes]
     ) -> Manifest:
         """What the outcomes add up to."""
-        plan = self.planned(intention.plan)
+        plan = self.load_plan(intention.plan)
         last = carry_over(self.last, plan.streams)
         controls, done = decode_outcomes(outcomes, intention.references, plan)
         self._passing += [name for outcome in done if not outcome.stage for name in outcome.gone]
@@ -487,11 +492,13 @@ class EpochRunner:
         self.admission.room.see(intention.references, done)
         manifest.sizes, manifest.crowded = (
             epoch_totals.sizes(done),
-            epoch_totals.crowded(done, self.limits),
+            epoch_totals.count_excess_rows(done, self.limits),
         )
         tell_counts(manifest, last, done, plan)
-        manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
+        manifest.costs = self.degrees.costs(intention, done, last, self.admission.status)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
-        manifest.loaded = self.loads.told(context, done, last.loaded)
-        self.checkpoint.names.follow(manifest, done, auxiliary_files(manifest) | self.loads.needed)
+        manifest.loaded = self.loads.record_load(context, done, last.loaded)
+        self.checkpoint.names.follow(
+            manifest, done, auxiliary_files(manifest) | self.loads.needed_files
+        )
         return manifest

@@ -81,7 +81,7 @@ class EpochLoop:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."
             ) from error
-        self._open, self._told, self._done = folder / "open", folder / "told", folder / "done"
+        self._open, self._reported, self._done = folder / "open", folder / "told", folder / "done"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
         self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
         self._lost, self._again = lost, again
@@ -182,10 +182,10 @@ class EpochLoop:
         if not self._open.exists():
             return last
         intention = read_sealed(self._open).decode()
-        if self._told.exists():
-            self._told.unlink(missing_ok=True)
+        if self._reported.exists():
+            self._reported.unlink(missing_ok=True)
         else:
-            intention = self._examined(intention)
+            intention = self._without_poison(intention)
         if not intention:
             self._open.unlink(missing_ok=True)
             return None
@@ -210,7 +210,7 @@ class EpochLoop:
                     path.unlink()
         return last
 
-    def _examined(self, intention: str) -> str:
+    def _without_poison(self, intention: str) -> str:
         """What is to run in place of this intention, in its file."""
         examined = self._examine(intention)
         if examined not in ("", intention):
@@ -229,7 +229,7 @@ class EpochLoop:
             raise
         except Exception:
             with suppress(OSError):  # then it is examined for nothing
-                self._told.touch(file_mode(self._told.parent))
+                self._reported.touch(file_mode(self._reported.parent))
             raise
         if isinstance(done, PendingPublication):
             self._publish(done)
@@ -267,7 +267,7 @@ class EpochLoop:
             except LostTaskError as error:
                 self._beside.join()
                 if attempt <= EXAMINED:
-                    examined = self._examined(intention)
+                    examined = self._without_poison(intention)
                     if not examined:
                         return False
                     if examined != intention:

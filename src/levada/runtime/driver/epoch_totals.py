@@ -69,7 +69,7 @@ def sizes(done: Sequence[TaskOutcome]) -> dict[str, int]:
     return dict(byte_counts)
 
 
-def crowded(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
+def count_excess_rows(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
     """The queries that have more rows of state than they may have, and how many."""
     row_counts = Counter[str]()
     for d in done:

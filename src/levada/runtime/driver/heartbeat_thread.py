@@ -71,11 +71,11 @@ class HeartbeatThread:
     def _pulse(self, *, left: bool = False) -> None:
         self._count += 1
         with suppress(OSError):  # what hinders it hinders the commit, which says so
-            away = () if left else self._told()
+            away = () if left else self._unavailable()
             step = "" if left or CLOCK.step is None else str(CLOCK.step)
             write_pulse(self._root, Heartbeat(self._reign.number, self._count, left, away, step))
 
-    def _told(self) -> tuple[Away, ...]:
+    def _unavailable(self) -> tuple[Away, ...]:
         """What does not answer, each since it was found so."""
         why = self._away()
         now = CLOCK()

@@ -76,7 +76,7 @@ class StaticLoads:
         pieces = parts(context, plan, PIECE, self.imprints.find, press=False)
         return [part for part in pieces if not part.before and not part.imprint]
 
-    def told(
+    def record_load(
         self, context: EpochContext, done: Iterable[TaskOutcome], before: Loaded | None
     ) -> Loaded | None:
         """What an epoch has read, for its manifest, or what was read ``before``; the imprints that
@@ -86,16 +86,16 @@ class StaticLoads:
         setups = context.setup, context.replacement.before if context.replacement else ""
         self._ahead = self.imprints
         if loaded.imprints or setups != self._of:
-            self._ahead = self.imprints.needed(loaded.imprints, _files(context.setup))
+            self._ahead = self.imprints.needed_files(loaded.imprints, _files(context.setup))
         self._of = setups
         return loaded if loaded.epoch else before
 
     @property
-    def needed(self) -> frozenset[str]:
+    def needed_files(self) -> frozenset[str]:
         """The files of imprints that are needed after the epoch that was told of last."""
         return self._ahead.names
 
-    def take(self) -> None:
+    def commit(self) -> None:
         """The epoch that was told of last is committed."""
         self.imprints = self._ahead
 

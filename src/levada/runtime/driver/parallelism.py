@@ -30,9 +30,14 @@ from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSpl
 from levada.core.size_thresholds import register
 from levada.runtime.cost_model.admission_control import LinearCost
 from levada.runtime.cost_model.epoch_interval import Interval
-from levada.runtime.cost_model.epoch_time import Load, alone, apart, over
+from levada.runtime.cost_model.epoch_time import (
+    Load,
+    over_partitions,
+    time_as_many_tasks,
+    time_as_one_task,
+)
 from levada.runtime.cost_model.epoch_time_trend import EpochTimeTrend
-from levada.runtime.cost_model.operator_cost import OperatorCosts, measured, told
+from levada.runtime.cost_model.operator_cost import OperatorCosts, describe_parts, measure_times
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
 from levada.runtime.cost_model.smoothing import DecayingMean, numbers
 from levada.runtime.placement.task_graph import reader
@@ -115,9 +120,9 @@ class ParallelismPolicy:
             return self.choice
         readers = _readers(load, len(references), cores)
         on_way = _on_way(load, partitions, cores, readers)
-        predicted = {way: self._trends[way].at(x) for way, x in on_way.items()}
-        work = alone(load, partitions)
-        cpu = {way: work * self._dear[way] + self._jvm[way].at(work) for way in (ONE, SPREAD)}
+        predicted = {way: self._trends[way].predict(x) for way, x in on_way.items()}
+        work = time_as_one_task(load, partitions)
+        cpu = {way: work * self._dear[way] + self._jvm[way].predict(work) for way in (ONE, SPREAD)}
         way, why = self._way(predicted, cpu, pressure)
         expected = work * self._dear[way]
         self.choice = Choice(0, elements, way, readers, predicted, 0.0, expected, 0.0, cpu, why)
@@ -189,7 +194,7 @@ class ParallelismPolicy:
             max(outcome.seconds - outcome.cpu, 0.0) * 1e3 for outcome in done if outcome.stage
         ]:
             self._waits.add(sum(waits) / len(waits))
-        alone_, apart_ = measured(done, self._at_once, choice.readers)
+        alone_, apart_ = measure_times(done, self._at_once, choice.readers)
         choice.worked = alone_
         if choice.expected and alone_ and self._trends[choice.way].measured > 2 * SURE:
             # calls of one process that follow each other cost less than those of several
@@ -201,10 +206,10 @@ class ParallelismPolicy:
             trend = self._trends[choice.way]
             # one that was held up by something else says little: what lasts shows soon enough
             most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
-            trend.learn(x, min(choice.took, most * max(trend.at(x), 1.0)))
+            trend.learn(x, min(choice.took, most * max(trend.predict(x), 1.0)))
             if self._jvm_took is not None:
                 jvm = self._jvm[choice.way]
-                jvm.learn(alone_, min(self._jvm_took, most * max(jvm.at(alone_), 1.0)))
+                jvm.learn(alone_, min(self._jvm_took, most * max(jvm.predict(alone_), 1.0)))
             epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
             guessed += choice.predicted[choice.way]
             self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]
@@ -230,39 +235,42 @@ class ParallelismPolicy:
         a, b = self._trends[way].line()
         return LinearCost(a + b * none, b * (many - none) / SMALL, most)
 
-    def told(self, epoch: int, delay: Delayed | None = None) -> Costs:
+    def describe_epoch(self, epoch: int, delay: Delayed | None = None) -> Costs:
         """How the last epoch ran and what was expected, and what each part of the work costs."""
         last = msgspec.structs.replace(self.choice, epoch=epoch)
-        parts = told(self.work, self.choice.elements, self._partitions)
+        parts = describe_parts(self.work, self.choice.elements, self._partitions)
         dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
         now = self._partitions
         return Costs(
-            last, dict(self.sums), dearest, self.over(), delay, over=now, intake=self.intake(),
+            last, dict(self.sums), dearest, self.times_by_partitions(), delay, over=now,
+            intake=self.intake(),
             interval=round(self.interval.ms, 1), fixed=round(self.interval.measured_cost, 1),
         )  # fmt: skip
 
-    def over(self) -> dict[int, float]:
+    def times_by_partitions(self) -> dict[int, float]:
         """What an epoch like the last one would take over other numbers of partitions, ms: of these
         no more than there are cores. {}: nothing is known, or there are no others. Cost: by stages
         and numbers.
         """
         if self._load is None:
             return {}
-        times = {n: self._over(self._load, n) for n in numbers(self.cores, self._partitions)}
+        times = {
+            n: self._fastest_time(self._load, n) for n in numbers(self.cores, self._partitions)
+        }
         return times if len(times) > 1 else {}
 
-    def _over(self, load: Load, parts: int) -> float:
+    def _fastest_time(self, load: Load, parts: int) -> float:
         """The fastest of the ways that it might go; a call waits for disks and its turn, too."""
         now, cores, wait = self._partitions, self._at_once, self._waits.mean
         readers = _readers(load, self._references, cores)
-        on_way = _on_way(over(load, now, parts), parts, cores, readers)
+        on_way = _on_way(over_partitions(load, now, parts), parts, cores, readers)
         more = self._stages * (parts - now)
         waves = self._stages * (-(-parts // cores) - -(-now // cores))
         # of a light epoch here only CPU time is measured
         beside = {HERE: 0.0 if self._light else more * wait, ONE: more * wait}
         beside[SPREAD] = waves * wait + more * LAUNCH
         ways = self._open(parts)
-        return max(min(self._trends[w].at(on_way[w]) + beside[w] for w in ways), 0.0)
+        return max(min(self._trends[w].predict(on_way[w]) + beside[w] for w in ways), 0.0)
 
     def _open(self, parts: int) -> tuple[str, ...]:
         """The ways that an epoch like the last one may go over so many partitions."""
@@ -282,15 +290,15 @@ class ParallelismPolicy:
         shape = (self._load, self._partitions, self._at_once)
         trend = self._trends[SPREAD]
         return {
-            m: trend.at(_on_way(*shape, m)[SPREAD]) + TASK * (m - self.choice.readers)
+            m: trend.predict(_on_way(*shape, m)[SPREAD]) + TASK * (m - self.choice.readers)
             for m in numbers(most, self.choice.readers)
         }
 
 
 def _on_way(load: Load, partitions: int, cores: int, readers: int) -> dict[str, float]:
     """The time on the way of an epoch that nothing shortens, ms, by the way."""
-    one = alone(load, partitions)
-    return {HERE: one, ONE: one, SPREAD: apart(load, partitions, cores, readers)}
+    one = time_as_one_task(load, partitions)
+    return {HERE: one, ONE: one, SPREAD: time_as_many_tasks(load, partitions, cores, readers)}
 
 
 def _readers(load: Load, references: int, cores: int) -> int:
@@ -330,7 +338,7 @@ def bundles(
     if placed is not None:
         by_machine: dict[int, list[AnyReference]] = {}
         for r in references:
-            by_machine.setdefault(placed.of(r), []).append(r)
+            by_machine.setdefault(placed.machine_of(r), []).append(r)
         each = max(tasks // len(by_machine), 1)
         return [
             payload

@@ -85,7 +85,7 @@ class Registered:
     @property
     def identity(self) -> str:
         """What makes it the same query when it is registered again."""
-        said = f"{self.dialect}\n{_shown(self.options)}\n{self.text}"
+        said = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
         if self.options.entailment in (None, Regime.NONE):
             return said
         # what it means follows from the ontology
@@ -161,7 +161,7 @@ class Catalog:
         that come read them again.
         """
         first = not self._planned
-        topology = self._loaded(last)
+        topology = self._load_topology(last)
         if first:  # attempts of before may have left later ones
             self._dropped = self._checkpoint.newest_plan()
         topology.version = max(topology.version, self._dropped)
@@ -208,7 +208,7 @@ class Catalog:
         """
         anew, topology.data = not topology.version, static
         last = None if last is None else carry_over(last, topology.streams)
-        gone = self._gone(topology, queries, dropped, first=first)
+        gone = self._removed_queries(topology, queries, dropped, first=first)
         topology = self._remove(topology, gone, ahead=ahead)
         self.goes_on = bool(topology.queries)
         done = [] if ahead else self._switching.finish(topology, last, first=first)
@@ -220,7 +220,7 @@ class Catalog:
         self._add(topology, new, last, first=first)
         topology.install()
         changed = bool(gone or new)
-        asked = partial(_asked, topology, queries)
+        asked = partial(_query_on_streams, topology, queries)
         begun = [] if ahead else self._switching.begin(topology, last, asked, changed=changed)
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
@@ -229,7 +229,7 @@ class Catalog:
         )
         if not (changed or anew or self._new_streams or done or begun):
             return None
-        return self._sealed(topology, queries, 0 if last is None else last.plan)
+        return self._seal(topology, queries, 0 if last is None else last.plan)
 
     def settle(self, queries: Mapping[str, Registered] = NO_QUERIES, *, first: bool) -> None:
         """The next epochs have the last plan: queries that went or came know it."""
@@ -281,9 +281,9 @@ class Catalog:
                 self._follow_streams(topology)
         return topology
 
-    def waits(self, last: Manifest | None) -> bool:
+    def has_due_migrations(self, last: Manifest | None) -> bool:
         """Whether queries are to go over to other orders of joins, or to be looked at."""
-        return self._switching.due(self._topology, last)
+        return self._switching.is_due(self._topology, last)
 
     def _add(
         self, topology: Topology, new: Sequence[Registered], last: Manifest | None, *, first: bool
@@ -333,7 +333,7 @@ class Catalog:
         """Where a registered query would begin that came now; MIN: with the first element. Before
         the first plan what others make is looked up in that of the run before.
         """
-        topology = self._topology or self._before(query)
+        topology = self._topology or self._previous_topology(query)
         seen = (
             made_by(display_name(w.stream), last, topology)  # also if nobody has read it
             if is_derived(w.stream)
@@ -343,20 +343,20 @@ class Catalog:
         latest = max(seen, default=MIN)
         return latest + 1 if latest > MIN else MIN
 
-    def _before(self, query: a.Query) -> Topology:
+    def _previous_topology(self, query: a.Query) -> Topology:
         """The topology of the run before, as far as a query can read it; not that which goes on."""
         last = self._checkpoint.last
         if last is None or not any(is_derived(w.stream) for w in query.windows):
             return Topology({})
         return self._checkpoint.load_topology(last.plan)[0]
 
-    def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
+    def restore_lifetimes(self, queries: Mapping[str, Registered], last: Manifest) -> None:
         """Says of the queries where they stand in the last plan of a checkpoint that has ended;
         others stand nowhere.
         """
-        topology = self._loaded(last)
+        topology = self._load_topology(last)
         same = {
-            n: queries[n] for n, query in topology.queries.items() if self._same(query, queries)
+            n: queries[n] for n, query in topology.queries.items() if self._is_same(query, queries)
         }
         self._begin(topology, same)
 
@@ -367,7 +367,7 @@ class Catalog:
                 registered.lifetime.begin(query, topology.nodes[query.node].shape.layout)
                 self._lifetime[name] = registered.lifetime
 
-    def _gone(
+    def _removed_queries(
         self,
         topology: Topology,
         queries: Mapping[str, Registered],
@@ -384,13 +384,13 @@ class Catalog:
         if not first and gone.keys().isdisjoint(topology.made.values()):
             return list(gone)
         for name, query in topology.queries.items():
-            if (first and not self._same(query, queries)) or any(
+            if (first and not self._is_same(query, queries)) or any(
                 topology.made.get(s) in gone or s in self._left for s in query.streams
             ):
                 gone[name] = None
         return list(gone)
 
-    def _same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
+    def _is_same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
         known = queries.get(query.name)
         if (
             known is None
@@ -400,7 +400,7 @@ class Catalog:
             return False
         return {w.stream for w in known.alike.windows} == {_maker_of(s) for s in query.streams}
 
-    def _loaded(self, last: Manifest | None) -> Topology:
+    def _load_topology(self, last: Manifest | None) -> Topology:
         if self._topology is None:
             if last is None:
                 self._topology, self._left = Topology(self._facts, self._replaceable), set()
@@ -408,7 +408,7 @@ class Catalog:
                 self._topology = self._load(last)
                 self._saved = self._newest = last.plan
             self._topology.plan_by(self._planning)
-            self._topology.journal = decision_log_file.opened(self._checkpoint.root)
+            self._topology.journal = decision_log_file.open_journal(self._checkpoint.root)
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:
@@ -448,7 +448,7 @@ class Catalog:
                 hint="Name it as before, or use a new folder.",
             )
 
-    def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
+    def _seal(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
         self._new_streams, self._altered = False, set()
         self._identities = {}
         plan = topology.seal(had)
@@ -492,7 +492,7 @@ class Catalog:
         topology.replaceable = self._replaceable
         recover_arrangements(topology)
         topology.plan_by(self._planning)
-        topology.journal = decision_log_file.opened(self._checkpoint.root)
+        topology.journal = decision_log_file.open_journal(self._checkpoint.root)
         topology.version = max(topology.version, self._dropped)
         return topology
 
@@ -556,7 +556,7 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     return registrations[::-1]
 
 
-def _asked(
+def _query_on_streams(
     topology: Topology, queries: Mapping[str, Registered], name: str
 ) -> tuple[a.Query, bool] | None:
     """What a query means on the topology's streams, and whether it shows empty reports; None: it is
@@ -584,7 +584,7 @@ def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
 
 
 @lru_cache(maxsize=64)
-def _shown(options: QueryOptions) -> str:
+def _identity_options(options: QueryOptions) -> str:
     """Options as identities have them: those of before regions as they were."""
     return str(options).replace(", region=''", "")
 

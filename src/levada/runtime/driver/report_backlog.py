@@ -27,11 +27,11 @@ class ReportBacklog:
     width: int = 0
     end: int = MIN
 
-    def before(self, error: ManyReportsError) -> ReportBacklog:
+    def shortened_to(self, error: ManyReportsError) -> ReportBacklog:
         """The limit once a task has said where an epoch must end."""
         return ReportBacklog(error.until, error.width, max(self.end, error.end))
 
-    def after(self, *, behind: bool) -> ReportBacklog:
+    def for_next_epoch(self, *, behind: bool) -> ReportBacklog:
         """The limit of the epoch that follows one; ``behind``: it has stopped short of where the
         streams are complete. What fits grows by a quarter.
         """

@@ -23,7 +23,7 @@ from levada.connectors.sources.read_split import read_range
 from levada.connectors.sources.splits import AnyReference, FileSplit
 from levada.errors import SHARED, EngineError, LostTaskError, SourceError
 from levada.plan.execution.plan import Plan
-from levada.runtime.task.crash_probe import deaths
+from levada.runtime.task.crash_probe import find_crashes
 from levada.runtime.task.ingest_task import Payload
 from levada.runtime.task.static_reader import StaticPart
 
@@ -33,7 +33,7 @@ DEADLY = "Reading it ended the process with {}: it is set aside."
 Side = list[tuple[str, str, int]]
 
 
-def without_deadly(
+def without_crashing_input(
     intention: EpochIntent, context: EpochContext, parts: Sequence[StaticPart]
 ) -> EpochIntent:
     """The intention without the references that end a process which reads them; of a deadly part
@@ -44,7 +44,7 @@ def without_deadly(
         *(Payload(references=[reference]) for reference in references),
         *(Payload(static=[part]) for part in parts),
     ]
-    crashes = deaths(encode(context), [msgspec.json.encode(payload) for payload in payloads])
+    crashes = find_crashes(encode(context), [msgspec.json.encode(payload) for payload in payloads])
     for number in (k for k in crashes if k >= len(references)):
         file = load_setup(context.setup).static[parts[number - len(references)].file]
         raise SourceError(
@@ -70,7 +70,7 @@ def check_alike(
     for control in missed:
         stream, partition_missed = (
             plan.streams[control.stream],
-            [c for c in missed if _of(c) == _of(control)],
+            [c for c in missed if _partition_key(c) == _partition_key(control)],
         )
         partition_references = [
             r for r in references if (r.stream, r.partition) == (stream, control.partition)
@@ -83,7 +83,7 @@ def check_alike(
             )
 
 
-def _of(control: SourceReport) -> tuple[int, str]:
+def _partition_key(control: SourceReport) -> tuple[int, str]:
     return control.stream, control.partition
 
 

@@ -56,7 +56,7 @@ class SourceCoordinator:
         self._root, self._logs = root, _logs_of(configs, root)
         self._scratch, self._swept = scratch, False
         # positions of these are those of other streams, which had their names before this run
-        self.strangers: frozenset[str] = frozenset()
+        self.reused_names: frozenset[str] = frozenset()
         self._looked = MIN  # when sources were last looked at, by the clock
         # (stream, partition or "") -> when its last data came, by the clock of durations
         self._heard: dict[tuple[str, str], int] = {}
@@ -74,7 +74,7 @@ class SourceCoordinator:
             self.sources.pop(name, None)
             self._logs.pop(name, None)
         self._heard = {key: since for key, since in self._heard.items() if key[0] not in left}
-        self.configs, self.strangers = list(configs), frozenset()
+        self.configs, self.reused_names = list(configs), frozenset()
         for config in configs:
             if config.name not in self.sources:
                 self.sources[config.name] = sources[config.name]
@@ -85,11 +85,11 @@ class SourceCoordinator:
         if not self.once:
             self._looked = wall
             for config in self.configs:
-                self.sources[config.name].discover(position=self.at(positions, config))
+                self.sources[config.name].discover(position=self.whole_position(positions, config))
 
-    def at(self, positions: Positions, config: StreamConfig) -> dict[str, Any]:
+    def whole_position(self, positions: Positions, config: StreamConfig) -> dict[str, Any]:
         """The whole position of a stream."""
-        if config.name in self.strangers:
+        if config.name in self.reused_names:
             return {}
         position = positions.get(config.name, {})
         log = self._logs.get(config.name)
@@ -97,7 +97,7 @@ class SourceCoordinator:
 
     def by_path(self, positions: Positions) -> Positions:
         """The positions of the streams that there are, by their paths."""
-        configs = (c for c in self.configs if c.name not in self.strangers)
+        configs = (c for c in self.configs if c.name not in self.reused_names)
         return {c.path: positions.get(c.name, {}) for c in configs}
 
     def _short(
@@ -107,7 +107,7 @@ class SourceCoordinator:
         log = self._logs.get(config.name)
         return after if log is None else log.abbreviate(positions.get(config.name, {}), after)
 
-    def overtaken(self) -> dict[str, list[str]]:
+    def overtaken_files(self) -> dict[str, list[str]]:
         """The files that came when a later name was read already, and are not yet told of."""
         return {
             name: list(source.overtaken)
@@ -115,7 +115,7 @@ class SourceCoordinator:
             if source.overtaken
         }
 
-    def gone(self) -> dict[str, list[str]]:
+    def vanished_files(self) -> dict[str, list[str]]:
         """The files that went before all of them was read, and are not yet told of."""
         return {name: list(source.gone) for name, source in self.sources.items() if source.gone}
 
@@ -125,7 +125,7 @@ class SourceCoordinator:
         that is not for us to do any more.
         """
         for config in self.configs:
-            self.sources[config.name].forget(self.at(positions, config))
+            self.sources[config.name].forget(self.whole_position(positions, config))
         if not self._swept:
             self._swept = True
             kept = set().union(*(source.copies() for source in self.sources.values()))
@@ -135,7 +135,7 @@ class SourceCoordinator:
                 if str(path) not in kept:
                     path.unlink(missing_ok=True)
 
-    def broken(
+    def unreadable_files(
         self, positions: Positions, after: Positions
     ) -> tuple[dict[str, dict[str, str]], Positions]:
         """The files that cannot be read and of which nobody has been told; and the positions that
@@ -151,7 +151,7 @@ class SourceCoordinator:
                 said[name] = {**after.get(name, {}), "broken": sorted({*reported_files, *new})}
         return broken_files, said
 
-    def told(
+    def acknowledge_reported_files(
         self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
     ) -> None:
         """An epoch has told of these files."""
@@ -161,29 +161,32 @@ class SourceCoordinator:
             if files := gone.get(name, ()):
                 source.gone = [file for file in source.gone if file not in files]
 
-    def take(
+    def assign_splits(
         self, positions: Positions, records: Mapping[str, StreamRecord], rows: int
     ) -> tuple[list[AnyReference], Positions]:  # fmt: skip
         """References of at most ``rows`` elements in all, and the positions behind them."""
         able = [
             c
             for c in self.configs
-            if self._may_read(c, records) and self.sources[c.name].backlog(self.at(positions, c))
+            if self._may_read(c, records)
+            and self.sources[c.name].backlog(self.whole_position(positions, c))
         ]
         references: list[AnyReference] = []
-        after = {**positions, **self._begun(positions)}
+        after = {**positions, **self._start_positions(positions)}
         left = rows
         for n, config in enumerate(able):
             share = max(left // (len(able) - n), 1) if left else 0
             if not share:
                 break
-            taken, position = self.sources[config.name].take(self.at(after, config), share)
+            taken, position = self.sources[config.name].take(
+                self.whole_position(after, config), share
+            )
             references += taken
             after[config.name] = self._short(positions, config, position)
             left -= sum(r.elements for r in taken)
         return references, after
 
-    def _begun(self, positions: Positions) -> Positions:
+    def _start_positions(self, positions: Positions) -> Positions:
         """The positions of streams of which it is known only now where they begin."""
         begun_positions = {}
         for config in self.configs:
@@ -219,33 +222,36 @@ class SourceCoordinator:
         }
 
     @property
-    def away(self) -> dict[str, str]:
+    def unavailable(self) -> dict[str, str]:
         """Which streams' sources do not answer, and why."""
         return {name: source.away for name, source in self.sources.items() if source.away}
 
     @property
-    def ends(self) -> bool:
+    def has_ending_streams(self) -> bool:
         """Whether streams end in this run."""
         return self.once and not self.keep_open
 
-    def ended(self, positions: Positions) -> list[bool]:
+    def ended_streams(self, positions: Positions) -> list[bool]:
         """Which streams have nothing more to come."""
-        if not self.ends:
+        if not self.has_ending_streams:
             return [False] * len(self.configs)
-        return [self.sources[c.name].ended(self.at(positions, c)) for c in self.configs]
+        return [self.sources[c.name].ended(self.whole_position(positions, c)) for c in self.configs]
 
-    def backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
+    def has_backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
         """Whether a take would give anything now."""
         return any(
-            self._may_read(c, records) and self.sources[c.name].backlog(self.at(positions, c))
+            self._may_read(c, records)
+            and self.sources[c.name].backlog(self.whole_position(positions, c))
             for c in self.configs
         )
 
-    def unread(self, positions: Positions) -> bool:
+    def has_unread(self, positions: Positions) -> bool:
         """Whether anything is there that is not read."""
-        return any(self.sources[c.name].backlog(self.at(positions, c)) for c in self.configs)
+        return any(
+            self.sources[c.name].backlog(self.whole_position(positions, c)) for c in self.configs
+        )
 
-    def newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
+    def has_newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
         """Whether a stream is over that was not."""
         return any(
             over and not records.get(config.name, StreamRecord()).ended
@@ -276,7 +282,7 @@ class SourceCoordinator:
         return states, finished
 
     @property
-    def beats(self) -> bool:
+    def follows_clock(self) -> bool:
         """Whether a stream goes by the clock."""
         return not self.once and any(c.heartbeat for c in self.configs)
 
@@ -287,7 +293,7 @@ class SourceCoordinator:
         looked = self._looked
         if looked <= MIN or not config.heartbeat:
             return MIN
-        if self.sources[config.name].backlog(self.at(after, config)):
+        if self.sources[config.name].backlog(self.whole_position(after, config)):
             return MIN
         return looked - looked % config.heartbeat - config.lateness
 
@@ -303,11 +309,11 @@ class SourceCoordinator:
         floor = MAX
         reading: dict[str, int] = {}
         done: list[str] = []
-        known = source.known(self.at(after, config))
+        known = source.known(self.whole_position(after, config))
         greatest = max(known, default="")
         for partition, unread in known.items():
             before = record.partitions.get(partition, MIN)
-            if not unread and self._finished(config, partition, greatest):
+            if not unread and self._is_finished(config, partition, greatest):
                 if partition in now or partition in record.partitions:
                     done.append(partition)
             elif partition in now:
@@ -324,7 +330,7 @@ class SourceCoordinator:
         )
         return state, done
 
-    def _finished(self, config: StreamConfig, partition: str, greatest: str) -> bool:
+    def _is_finished(self, config: StreamConfig, partition: str, greatest: str) -> bool:
         """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless
         it is a whole file.
         """
@@ -332,7 +338,7 @@ class SourceCoordinator:
             return self.sources[config.name].finished(partition)
         return config.files == "parallel" and config.whole_files and partition < greatest
 
-    def silence(
+    def idle_sources(
         self,
         references: Sequence[AnyReference],
         positions: Positions,
@@ -355,10 +361,10 @@ class SourceCoordinator:
                 continue
             stream_keys = {(config.name, "")}
             if config.partitioned:
-                read = self.sources[config.name].read(self.at(positions, config))
+                read = self.sources[config.name].read(self.whole_position(positions, config))
                 last = max(read, default="")
                 stream_keys |= {
-                    (config.name, p) for p in read if not self._finished(config, p, last)
+                    (config.name, p) for p in read if not self._is_finished(config, p, last)
                 }
                 # also those that speak for the first time
                 stream_keys |= {key for key in heard if key[0] == config.name}

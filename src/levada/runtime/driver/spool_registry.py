@@ -62,7 +62,7 @@ class Spool(Protocol):
 
     config: StreamConfig
 
-    def lie(self, folder: Path) -> None:
+    def open_in(self, folder: Path) -> None:
         """Says where its batches are, in place of where its name says; before the start."""
 
     def start(self, *, once: bool) -> None:
@@ -100,9 +100,9 @@ class Spools:
         if isinstance(source, StreamConfig) and source.path == PUSH:
             return self._add(push_spool(source, root.absolute()))
         if isinstance(source, StreamConfig) and source.feed is not None:
-            return self._feed(source, root.absolute())
+            return self._feed_spool(source, root.absolute())
         if isinstance(source, StreamConfig):
-            return source if source.path != STDIN else self._stdin(source, root)
+            return source if source.path != STDIN else self._stdin_spool(source, root)
         if isinstance(source, StreamingFrame):
             from levada.runtime.spark.dataframe_spool import spool_of
 
@@ -119,7 +119,7 @@ class Spools:
         self._all = [*self._all, spool]  # others may be going through the list
         return spool.config
 
-    def _feed(self, config: StreamConfig, root: Path) -> StreamConfig:
+    def _feed_spool(self, config: StreamConfig, root: Path) -> StreamConfig:
         assert config.feed is not None, "the stream is a feed"
         listen = _RECEIVERS[config.feed.kind]()
         return self._add(FeedSpool(config, root, listen, kept=self._kept))
@@ -133,11 +133,11 @@ class Spools:
 
     # -- one of them --
 
-    def of(self, name: str) -> Spool | None:
+    def spool_of(self, name: str) -> Spool | None:
         """The spool of a stream; None if it has none."""
         return next((spool for spool in self._all if spool.config.name == name), None)
 
-    def leave(self, name: str) -> None:
+    def remove_stream(self, name: str) -> None:
         """A stream is no more: its spool ends. What it wrote stays."""
         gone = [spool for spool in self._all if spool.config.name == name]
         self._all = [spool for spool in self._all if spool not in gone]
@@ -145,12 +145,12 @@ class Spools:
             spool.stop()
 
     @property
-    def away(self) -> dict[str, str]:
+    def unavailable(self) -> dict[str, str]:
         """Which streams' feeds do not answer, and why."""
         feeds = (spool for spool in self._all if isinstance(spool, FeedSpool))
         return {feed.stream: feed.away for feed in feeds if feed.away}
 
-    def _stdin(self, config: StreamConfig, root: Path) -> StreamConfig:
+    def _stdin_spool(self, config: StreamConfig, root: Path) -> StreamConfig:
         for other in self._all:
             if isinstance(other, StdinSpool):
                 message = f"The streams {other.config.name} and {config.name} are standard input."
@@ -159,13 +159,13 @@ class Spools:
 
     def push(self, name: str, rows: Rows) -> None:
         """More rows for a stream. Raises ``UsageError`` if it takes none."""
-        self._python(name).push(rows)
+        self._python_spool(name).push(rows)
 
-    def received(self, name: str) -> int:
+    def durable_rows(self, name: str) -> int:
         """How many rows of a stream are durable."""
-        return self._python(name).received
+        return self._python_spool(name).received
 
-    def _python(self, name: str) -> PythonSpool:
+    def _python_spool(self, name: str) -> PythonSpool:
         for spool in self._all:
             if spool.config.name == name and isinstance(spool, PythonSpool):
                 return spool

@@ -39,7 +39,7 @@ class Imprints:
             return None
         return Pieces(tuple((name, number, source.size) for name, number, source in imprints))
 
-    def needed(self, new: Sequence[str], files: Collection[StaticFile]) -> Imprints:
+    def needed_files(self, new: Sequence[str], files: Collection[StaticFile]) -> Imprints:
         """Those that there are with ``new`` ones, without files of which each imprint is of a
         source that these ``files`` do not have, or older than another.
         """

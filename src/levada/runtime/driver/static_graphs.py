@@ -96,7 +96,7 @@ class StaticGraphs:
         placed = []
         for i, file in enumerate(self.files):
             if file.replaceable:
-                file = self._copied(file)
+                file = self._with_copy(file)
             elif not file.path:  # also where no line was given
                 path, data = self.folder / f"{i}.nt", "".join(file.lines).encode()
                 if not (path.exists() and path.read_bytes() == data):  # else its time is another
@@ -114,7 +114,7 @@ class StaticGraphs:
         _check_one_graph(file)
         file = replace(file, replaceable=True, copied_from=file.path)
         with self._lock:
-            copy = self._sound(file)
+            copy = self._verified_copy(file)
             others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
             self.files = (*(f for f in others if f.graphs), copy)
             self._stamps = {
@@ -161,7 +161,7 @@ class StaticGraphs:
             stamp = _stamp(file.copied_from)
             if stamp == self._stamps[file.copied_from]:
                 return
-            copy = self._sound(file)
+            copy = self._verified_copy(file)
         except SourceError as error:
             if os.path.exists(file.copied_from):  # else it is about to come
                 self._stamps[file.copied_from] = stamp
@@ -184,14 +184,14 @@ class StaticGraphs:
                 if str(path) not in named:
                     path.unlink(missing_ok=True)
 
-    def _sound(self, file: StaticFile) -> StaticFile:
+    def _verified_copy(self, file: StaticFile) -> StaticFile:
         """A copy that has been read to its end."""
-        copy = self._copied(file)
+        copy = self._with_copy(file)
         if copy.path not in {f.path for f in self.files}:
             check_sound(copy)
         return copy
 
-    def _copied(self, file: StaticFile) -> StaticFile:
+    def _with_copy(self, file: StaticFile) -> StaticFile:
         """The file with its content in the folder."""
         if not file.copied_from:
             data = "".join(file.lines).encode()

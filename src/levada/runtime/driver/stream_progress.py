@@ -32,7 +32,7 @@ from levada.runtime.driver.skipped_files import check_alike, reasons_of
 from levada.runtime.executor import Executor
 from levada.runtime.placement import key_group_counters, send_graph
 from levada.runtime.placement.send_graph import slice_of
-from levada.runtime.placement.task_placement import TaskPlacement, tell
+from levada.runtime.placement.task_placement import TaskPlacement, record_locality
 from levada.runtime.preferred_locations import LocalityStats
 from levada.runtime.warmup_executor import homes_of, missed_by
 
@@ -57,7 +57,7 @@ def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
         return last
     records: dict[str, StreamRecord] = {}
     for name, (was, record) in zip(names, last.streams.items(), strict=True):
-        known = record if name == was else _left(was, record)
+        known = record if name == was else _record_of_removed(was, record)
         records[name] = known
     same = {name for name in names if name in last.streams and records[name] is last.streams[name]}
     return msgspec.structs.replace(
@@ -68,7 +68,7 @@ def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
     )
 
 
-def _left(stream: str, record: StreamRecord) -> StreamRecord:
+def _record_of_removed(stream: str, record: StreamRecord) -> StreamRecord:
     """What is known of a stream that has left: no later instant is below what it said."""
     latest = largest_time(stream, record)
     return msgspec.structs.replace(record, partitions={}, max_ts=latest, ended=True)
@@ -92,7 +92,7 @@ def records_of(
         _count_files(record, before, intention, name)
         record.missing = before.missing + _missing(name, intention, stream_reports)
         record.watermark, record.known = int(new[i]), int(complete[i])
-        record.partitions = _ahead(record, state.lateness)
+        record.partitions = _leading_partitions(record, state.lateness)
         record.ended = state.ended and not record.known > record.watermark
         read = sum(c.elements for c in stream_reports)
         slowest = (
@@ -116,7 +116,7 @@ def decode_outcomes(
     intake task answers otherwise if a file was written into meanwhile.
     """
     decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
-    controls = _once([control for outcome in decoded for control in outcome.controls])
+    controls = _count_reports_once([control for outcome in decoded for control in outcome.controls])
     done = [outcome_task for outcome in decoded for outcome_task in outcome.done]
     if len({outcome_task.heard for outcome_task in done if outcome_task.stage}) > 1:
         raise LostTaskError("A file was written into while tasks were begun again.")
@@ -124,7 +124,7 @@ def decode_outcomes(
     return controls, done
 
 
-def _once(controls: list[SourceReport]) -> list[SourceReport]:
+def _count_reports_once(controls: list[SourceReport]) -> list[SourceReport]:
     """Each report of a made stream is an element once, whichever tasks have read of it."""
     by_stream: dict[int, list[SourceReport]] = {}
     for control in controls:
@@ -138,7 +138,7 @@ def _once(controls: list[SourceReport]) -> list[SourceReport]:
     return controls
 
 
-def _ahead(record: StreamRecord, lateness: int) -> dict[str, int]:
+def _leading_partitions(record: StreamRecord, lateness: int) -> dict[str, int]:
     """The largest times of the partitions that may raise the watermark. One that is not beyond what
     is complete holds it back, or does not, as one of which nothing is known.
     """
@@ -202,7 +202,7 @@ def record_placement(
     """What has become of a placement's preferences since the beginning of this run."""
     manifest.placed = last.placed
     if placed is not None:
-        tell(tally, done)
+        record_locality(tally, done)
         manifest.placed = Preferences(
             placed.name,
             placed.machines,
@@ -234,7 +234,7 @@ def tell_executors(
     manifest.carried = TransportStats(stages, before.missed + missed, rest)
     if (homes := homes_of(executor)) is not None:
         homes.record_run((d.stage, d.partition, d.at) for d in done if d.stage)
-        manifest.homes = msgspec.structs.replace(homes.told)
+        manifest.homes = msgspec.structs.replace(homes.stats)
 
 
 def count_sent(
@@ -253,8 +253,10 @@ def count_sent(
         latest = max((r.max_ts for r in manifest.streams.values()), default=MIN)
         at = slice_of(latest, intention.slicing.length)
         epoch = intention.epoch
-        manifest.slices, manifest.sent = send_graph.keep(root, epoch, last, at, done)
-        manifest.by_group, manifest.pending = key_group_counters.keep(root, epoch, last, at, done)
+        manifest.slices, manifest.sent = send_graph.add_to_slices(root, epoch, last, at, done)
+        manifest.by_group, manifest.pending = key_group_counters.add_to_slices(
+            root, epoch, last, at, done
+        )
 
 
 def auxiliary_files(manifest: Manifest) -> set[str]:

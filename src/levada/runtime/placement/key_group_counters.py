@@ -103,21 +103,21 @@ class Counter:
             for to in (OTHERS, JOINS) if joins else (OTHERS,):
                 self.count(to, frame[col.PLACE], frame)
 
-    def given(self) -> tuple[Counted | None, Counted | None]:
+    def given_counts(self) -> tuple[Counted | None, Counted | None]:
         """What has been counted of rows that operators were given, and of those such joins were."""
-        of = {counted.node: counted for counted in self.told()}
+        of = {counted.node: counted for counted in self.counts()}
         return of.get(OTHERS), of.get(JOINS)
 
-    def told(self) -> list[Counted]:
+    def counts(self) -> list[Counted]:
         """What has been counted, of groups that got something."""
         return [_sparse(node, rows, self._size[node, False]) for node, rows in self._rows.items()]
 
-    def packed(self) -> list[Counted]:
+    def packed_counts(self) -> list[Counted]:
         """The same, packed, and what groups have sent each other."""
         return [
-            *(_packed(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
+            *(_pack(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
             *(
-                _paired(node, parts, self._size[node, True], self._groups)
+                _pack_pairs(node, parts, self._size[node, True], self._groups)
                 for node, parts in self._pairs.items()
             ),
         ]
@@ -129,7 +129,7 @@ def _sparse(node: int, rows: Longs, size: int) -> Counted:
     return Counted(node, text_of(groups.astype(np.uint16)), text_of(many), size, of=len(rows))
 
 
-def _packed(node: int, rows: Longs, size: int) -> Counted:
+def _pack(node: int, rows: Longs, size: int) -> Counted:
     kind = np.min_scalar_type(int(rows.max(initial=0)))
     if np.count_nonzero(rows) * (2 + kind.itemsize) >= len(rows) * kind.itemsize:
         return Counted(node, "", text_of(rows.astype(kind)), size, kind.itemsize, of=len(rows))
@@ -138,8 +138,8 @@ def _packed(node: int, rows: Longs, size: int) -> Counted:
     return Counted(node, group_text, many, size, kind.itemsize, of=len(rows))
 
 
-def _paired(node: int, parts: Sequence[Pairs], size: int, groups: int) -> Counted:
-    pairs, rows = _added([pairs for pairs, _ in parts], [rows for _, rows in parts])
+def _pack_pairs(node: int, parts: Sequence[Pairs], size: int, groups: int) -> Counted:
+    pairs, rows = _sum_by_key([pairs for pairs, _ in parts], [rows for _, rows in parts])
     return _of_pairs(node, pairs.astype(np.int64), rows, size, groups)
 
 
@@ -149,7 +149,7 @@ def _of_pairs(node: int, pairs: Longs, rows: Longs, size: int, groups: int) -> C
     return Counted(node, to, text_of(rows.astype(kind)), size, kind.itemsize, by, groups)
 
 
-def _added(
+def _sum_by_key(
     keys: Sequence[npt.NDArray[np.uint32]], rows: Sequence[Longs]
 ) -> tuple[npt.NDArray[np.uint32], Longs]:
     """Each key once, in their order, with its rows."""
@@ -193,7 +193,7 @@ def _longs(column: str) -> Longs:
     return column_of(column, 2).astype(np.int64)
 
 
-def together(blocks: Iterable[Block]) -> list[Block]:
+def merge_blocks(blocks: Iterable[Block]) -> list[Block]:
     """The blocks of the same task and node, by as many groups, as one, in the order in which they
     came first.
     """
@@ -214,7 +214,7 @@ def _sum(parts: Sequence[Block]) -> Block:
             for part in parts
             if part.sources is not None
         ]
-        pairs, rows = _added(keys, [part.rows for part in parts])
+        pairs, rows = _sum_by_key(keys, [part.rows for part in parts])
         there = pairs.astype(np.int64)
         by, to = divmod(there, FINEST)
         return Block(first.sender, first.node, to, rows, size, by, first.of)
@@ -225,7 +225,7 @@ def _sum(parts: Sequence[Block]) -> Block:
     return Block(first.sender, first.node, there, total[there], size, of=first.of)
 
 
-def keep(
+def add_to_slices(
     root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[TaskOutcome]
 ) -> tuple[dict[str, list[str]], list[Packed]]:
     """The files of all slices after an epoch, and what is in none of them yet. Durably, once the
@@ -237,10 +237,10 @@ def keep(
         slices[before].append(_write(root, epoch, pending))
         pending = []
     files = slices[slice_] = slices.pop(slice_, [])  # the last one, also if one comes again
-    pending = [*pending, *told_by(done)]
-    if _size(pending) > LITTLE and _size(pending := _added_up(pending)) > LITTLE // 2:
+    pending = [*pending, *packed_of_tasks(done)]
+    if _size(pending) > LITTLE and _size(pending := _merge_packed(pending)) > LITTLE // 2:
         if len(files) >= MOST_FILES:
-            blocks = together([*read(root, files), *map(_block, pending)])
+            blocks = merge_blocks([*read(root, files), *map(_block, pending)])
             pending = [_of_block(block) for block in blocks]
             files.clear()
         files.append(_write(root, epoch, pending))
@@ -248,32 +248,32 @@ def keep(
     return slices, pending
 
 
-def told_by(done: Iterable[TaskOutcome]) -> Iterator[Packed]:
+def packed_of_tasks(done: Iterable[TaskOutcome]) -> Iterator[Packed]:
     """What tasks have told, by their names where they do not know the groups."""
     for outcome in done:
         for each in outcome.sent:
             yield (BY_GROUP if each.sources else name_of(outcome)), each
 
 
-def of(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
+def read_slice(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
     """What a slice has. Raises ``CheckpointError``."""
     yield from read(root, manifest.by_group.get(slice_, ()))
     if slice_ == next(reversed(manifest.by_group), None):
         yield from map(_block, manifest.pending)
 
 
-def _added_up(counts: list[Packed]) -> list[Packed]:
+def _merge_packed(counts: list[Packed]) -> list[Packed]:
     """The same, each task and node once."""
     parts: dict[tuple[str, int, int], list[Packed]] = {}
     for each in counts:
         parts.setdefault((each[0], each[1].node, each[1].of), []).append(each)
     return [
-        task_counts[0] if len(task_counts) == 1 else _summed(task_counts)
+        task_counts[0] if len(task_counts) == 1 else _sum_packed(task_counts)
         for task_counts in parts.values()
     ]
 
 
-def _summed(counts: Sequence[Packed]) -> Packed:
+def _sum_packed(counts: Sequence[Packed]) -> Packed:
     """What is of one task and node. Numbers of all groups are added as they are, without looking
     for those that got something: four times as fast.
     """
@@ -287,7 +287,7 @@ def _summed(counts: Sequence[Packed]) -> Packed:
             total[column_of(counted.groups, 2)] += rows  # a group is in it once
         elif counted.rows:  # else no group got any
             total += rows
-    return sender, _packed(first.node, total, sum(counted.size for _, counted in counts))
+    return sender, _pack(first.node, total, sum(counted.size for _, counted in counts))
 
 
 def _size(counts: Sequence[Packed]) -> int:
@@ -300,7 +300,7 @@ def _of_block(block: Block) -> Packed:
         return block.sender, _of_pairs(block.node, pairs, block.rows, block.size, block.of)
     rows = np.zeros(block.of, np.int64)
     rows[block.groups] = block.rows
-    return block.sender, _packed(block.node, rows, block.size)
+    return block.sender, _pack(block.node, rows, block.size)
 
 
 def _parts(counts: Sequence[Packed]) -> list[str]:
@@ -322,7 +322,7 @@ def read(root: str, files: Iterable[str]) -> Iterator[Block]:
     for name in files:
         frames, meta = state_files.map_(root, name)
         data, at = frames["packed"]["bytes"], 0
-        for sender, node, *sizes, width, size, of in (_whole(entry) for entry in meta):
+        for sender, node, *sizes, width, size, of in (_complete_entry(entry) for entry in meta):
             cuts = []
             for many in sizes:
                 cuts.append(text_of(data[at : at + many]))
@@ -331,6 +331,6 @@ def read(root: str, files: Iterable[str]) -> Iterator[Block]:
             yield _block((sender, Counted(node, groups, rows, size, width, sources, of)))
 
 
-def _whole(entry: list[Any]) -> list[Any]:
+def _complete_entry(entry: list[Any]) -> list[Any]:
     """Of files from when all rows were counted by the finest groups."""
     return entry if len(entry) == 8 else [*entry, FINEST]

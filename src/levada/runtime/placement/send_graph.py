@@ -105,7 +105,7 @@ class ReceivedCounts:
 
 def add(before: SentCounts, done: Iterable[TaskOutcome]) -> SentCounts:
     """What was sent, with what these tasks tell."""
-    links, places = _copied(before.links), _copied(before.places)
+    links, places = _copy_links(before.links), _copy_links(before.places)
     cpu, nodes, busy = dict(before.cpu), dict(before.nodes), dict(before.busy)
     for outcome in done:
         name = name_of(outcome)
@@ -124,7 +124,7 @@ def add(before: SentCounts, done: Iterable[TaskOutcome]) -> SentCounts:
     return SentCounts(links, cpu, nodes, places, busy)
 
 
-def _copied(links: Links) -> Links:
+def _copy_links(links: Links) -> Links:
     return {sender: dict(to) for sender, to in links.items()}
 
 
@@ -132,14 +132,14 @@ def _add(to: dict[str, list[int]], name: str, more: Sequence[int]) -> None:
     to[name] = [a + b for a, b in zip(to.get(name, (0, 0, 0)), more, strict=True)]
 
 
-def keep(
+def add_to_slices(
     root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[TaskOutcome]
 ) -> tuple[dict[str, str], msgspec.Raw]:
     """The files of all slices after an epoch, and what is so little that it is none of them: that
     of its slice, of which it has been told in full. Durably, once the manifest is.
     """
     slices = dict(last.slices)
-    sent = add(of(root, last, slice_) if slice_ in slices else SentCounts(), done)
+    sent = add(read_slice(root, last, slice_) if slice_ in slices else SentCounts(), done)
     for name in [n for n, file in slices.items() if not file and n != slice_]:
         slices[name] = _write(root, epoch, bytes(last.sent))
     data = msgspec.json.encode(sent)
@@ -153,7 +153,7 @@ def _write(root: str, epoch: int, data: bytes) -> str:
     return write_sealed(root, FOLDER, str(epoch), data)
 
 
-def of(root: str, manifest: Manifest, slice_: str) -> SentCounts:
+def read_slice(root: str, manifest: Manifest, slice_: str) -> SentCounts:
     """What a slice has. Raises ``CheckpointError``."""
     file = manifest.slices[slice_]
     return read(Path(root) / file) if file else msgspec.json.decode(manifest.sent, type=SentCounts)

@@ -34,7 +34,7 @@ class TaskPlacement:
     predicted: float = -1.0
     between: tuple[tuple[float, ...], ...] = ()
 
-    def of(self, reference: AnyReference) -> int:
+    def machine_of(self, reference: AnyReference) -> int:
         """The machine that reads a reference."""
         return self.machine.get(reader(reference.stream, reference.partition), NOWHERE)
 
@@ -48,7 +48,7 @@ class TaskPlacement:
         if job.fused:
             return job
         reader_machines = tuple(
-            self.of(p[0]) if p else self.machine.get(STATIC, NOWHERE) for p in payloads
+            self.machine_of(p[0]) if p else self.machine.get(STATIC, NOWHERE) for p in payloads
         )
         by_stage = tuple(
             tuple(self.machine.get(task(i, p), at) for p, at in enumerate(self.partitions))
@@ -60,7 +60,7 @@ class TaskPlacement:
         )
 
 
-def tell(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
+def record_locality(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
     """Adds to a tally where the tasks of the last job ran and what they got from where, as they
     have told it themselves; of one that could not tell nothing is known.
     """

@@ -114,8 +114,10 @@ class Publication:
     new_index: Callable[[], Index] | None = None
     executor: Executor | None = None
     kept: list[PublishedEpoch] = field(default_factory=list)
-    told: ResultTotals = field(default_factory=ResultTotals)  # of this run
-    given: Counter[str] = field(default_factory=Counter)  # reports, where there is a sink
+    totals: ResultTotals = field(default_factory=ResultTotals)  # of this run
+    delivered_reports: Counter[str] = field(
+        default_factory=Counter
+    )  # reports, where there is a sink
     oldest_plan: int = 0
 
     def __post_init__(self) -> None:
@@ -133,12 +135,12 @@ class Publication:
         self.checkpoint.indexed = 0 if self.index is None else self.index.newest
         prepare_states(self.checkpoint, self.sink, self.files)
 
-    def due(self, size: int, age: int) -> bool:
+    def is_due(self, size: int, age: int) -> bool:
         """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published: files
         say it by their ``Roll``, states by what writing them costs, all else wants them at once.
         """
         sinks = [sink for sink in (self.sink, *self.files.values()) if sink is not None]
-        states = [sink.due(size, age) for sink in sinks if isinstance(sink, StateFiles)]
+        states = [sink.is_due(size, age) for sink in sinks if isinstance(sink, StateFiles)]
         others = [
             not isinstance(sink, FileSink) or sink.roll.due(size, age)
             for sink in sinks
@@ -149,18 +151,18 @@ class Publication:
     @property
     def reports(self) -> int:
         """Those of this run, of all queries."""
-        return self.told.reports if self.sink is None else self.given.total()
+        return self.totals.reports if self.sink is None else self.delivered_reports.total()
 
     def held_by(self) -> str:
         """Why no epoch is to begin: outputs are too far behind. Raises what one has failed with."""
         return "" if self.outgoing is None else self.outgoing.held_by(self.index)
 
-    def behind(self) -> str:
+    def output_behind(self) -> str:
         """Which output has not everything."""
         return "" if self.outgoing is None else self.outgoing.behind(self.index)
 
     @property
-    def wanted(self) -> bool:
+    def has_changed_outputs(self) -> bool:
         """Whether what goes out is to follow though no query has come or gone."""
         return self.outgoing is not None and self.outgoing.wanted
 
@@ -181,7 +183,7 @@ class Publication:
         and it may go on ``beside`` the next epoch: what is left to do, by any one thread.
         """
         if manifest.epoch > self._before:
-            self.told.add(manifest.counts)
+            self.totals.add(manifest.counts)
         waits = beside and self._can_wait(manifest)
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:
@@ -237,7 +239,7 @@ class Publication:
         executor = self.executor if by_tasks and not self.files else None
         if executor is not None and isinstance(self.sink, FileSink):
             written = self._write_by_tasks(self.sink, manifest, executor)
-            self.given.update(written or {})
+            self.delivered_reports.update(written or {})
             if written is not None:
                 return
         try:
@@ -265,7 +267,7 @@ class Publication:
     def _to_sinks_of(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
         if self.sink is not None:
             publish_batch(self.sink, query, epoch, batch)
-            self.given[query.name] += len(distinct(batch.report))
+            self.delivered_reports[query.name] += len(distinct(batch.report))
         if query.name in self.files:
             publish_batch(self.files[query.name], query, epoch, batch)
 

@@ -41,7 +41,7 @@ class Lifetime:
         self.until = min(self.until, version)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether all epochs that could have results of the query are published."""
         return self.until < MAX
 

@@ -80,7 +80,7 @@ class StateFiles:
     _relations: dict[str, Relation] = field(default_factory=dict)
     _rests_until: float = 0.0
 
-    def due(self, size: int, age: int) -> bool:
+    def is_due(self, size: int, age: int) -> bool:
         """Whether changes of ``size`` bytes, the oldest ``age`` ms old, are to be written now."""
         rested = self.clock() >= self._rests_until and age >= self.roll.age
         return rested or size >= self.roll.bytes
@@ -118,7 +118,7 @@ class StateFiles:
         if not len(changed):
             return
         began = self.clock()
-        rows = _added(query, before.rows, changed)
+        rows = _apply_changes(query, before.rows, changed)
         after = Relation(query.since, epoch, int(batch.report[-1]), rows)
         self._keep(query, after)
         self._relations[query.name] = after
@@ -186,16 +186,16 @@ def _rows(query: QueryPlan, batch: Batch) -> pl.DataFrame:
     assert batch.change is not None, "changes have signs"
     texts = {name: batch.columns[name].cast(pl.String) for name in query.variables}
     changes = pl.DataFrame({**texts, TIMES: batch.change.astype(np.int64)})
-    return _summed(query, changes)
+    return _sum_times(query, changes)
 
 
-def _summed(query: QueryPlan, rows: pl.DataFrame) -> pl.DataFrame:
+def _sum_times(query: QueryPlan, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by(query.variables).agg(pl.col(TIMES).sum())
 
 
-def _added(query: QueryPlan, before: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+def _apply_changes(query: QueryPlan, before: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
     """A relation after changes, in the order of its rows' texts."""
-    rows = _summed(query, pl.concat([before, changed])).filter(pl.col(TIMES) != 0)
+    rows = _sum_times(query, pl.concat([before, changed])).filter(pl.col(TIMES) != 0)
     if (rows[TIMES] < 0).any():
         raise SinkError(f"More rows of the relation {query.name} go than are there.")
     return rows.sort(*query.variables)

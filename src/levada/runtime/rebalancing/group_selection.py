@@ -13,7 +13,7 @@ from levada.core.array_types import Doubles, Longs
 from levada.runtime.rebalancing.rebalancing_options import Choice
 
 
-def chosen(weights: Doubles, amount: float, choice: str, rng: np.random.Generator) -> Longs:
+def choose_groups(weights: Doubles, amount: float, choice: str, rng: np.random.Generator) -> Longs:
     """The places of the groups that go, of those with a weight.
 
     >>> chosen(np.array([5.0, 0.0, 2.0, 4.0, 1.0]), 6.5, "largest", np.random.default_rng(1))

@@ -74,11 +74,14 @@ def steps(
     """
     if not len(measured.joined) or table.partitions < 2:
         return []
-    candidates = [*_again(measured, weights, table), *_divided(measured, weights, table, suppliers)]
+    candidates = [
+        *_reunions(measured, weights, table),
+        *_divisions(measured, weights, table, suppliers),
+    ]
     return sorted(candidates, key=lambda step: (-step.seconds, step.group))
 
 
-def stepped(table: GroupTable, decided_steps: Collection[Step]) -> GroupTable:
+def apply_steps(table: GroupTable, decided_steps: Collection[Step]) -> GroupTable:
     """The table with these groups as they are to be."""
     heavy = {h.group: h for h in table.division.heavy}
     for step in decided_steps:
@@ -89,7 +92,9 @@ def stepped(table: GroupTable, decided_steps: Collection[Step]) -> GroupTable:
     return divide_groups(table, Division(kept, table.division.joins))
 
 
-def expected(measured: Measured, table: GroupTable, decided_steps: Collection[Step]) -> Doubles:
+def expected_seconds(
+    measured: Measured, table: GroupTable, decided_steps: Collection[Step]
+) -> Doubles:
     """The seconds of each partition as they are to become."""
     out = measured.seconds.copy()
     before = {h.group: h.parts for h in table.division.heavy}
@@ -101,7 +106,7 @@ def expected(measured: Measured, table: GroupTable, decided_steps: Collection[St
     return np.maximum(out, 0.0)
 
 
-def _divided(
+def _divisions(
     measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
 ) -> Iterator[Step]:
     """Heavy groups that are to be divided; those of one partition are as one."""
@@ -117,7 +122,7 @@ def _divided(
             yield from _as_one(measured, weights, groups, (home,), many)
 
 
-def _again(measured: Measured, weights: Doubles, table: GroupTable) -> Iterator[Step]:
+def _reunions(measured: Measured, weights: Doubles, table: GroupTable) -> Iterator[Step]:
     """Divided groups that are to be united, or divided among others; those that the same ones share
     are as one.
     """
@@ -158,5 +163,5 @@ def _ways(measured: Measured, weights: Doubles, groups: Longs, now: int) -> _Way
 
 def _parts(measured: Measured, groups: Longs) -> Doubles:
     """What each has of the groups' work among one partition, two, and so on to all."""
-    work = measured.divided(groups, np.arange(1.0, len(measured.seconds) + 1))
+    work = measured.divided_work(groups, np.arange(1.0, len(measured.seconds) + 1))
     return work / work[0] if work[0] else np.ones(len(work))

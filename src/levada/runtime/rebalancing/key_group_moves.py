@@ -16,7 +16,7 @@ import numpy as np
 
 from levada.core.array_types import Doubles, Longs
 from levada.plan.execution.key_group_table import GroupTable
-from levada.runtime.rebalancing.group_selection import chosen
+from levada.runtime.rebalancing.group_selection import choose_groups
 from levada.runtime.rebalancing.partition_classes import Kind
 from levada.runtime.rebalancing.partition_load import Measured
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
@@ -40,7 +40,7 @@ def weights_of(measured: Measured, table: GroupTable) -> Doubles:
     """
     parts, work = len(measured.seconds), measured.work
     for h in table.division.heavy:
-        work[h.group] = measured.divided(np.array([h.group]), float(len(h.parts)))
+        work[h.group] = measured.divided_work(np.array([h.group]), float(len(h.parts)))
     whole = np.bincount(table.partition, work, minlength=parts)
     for h in table.division.heavy:
         whole[list(h.parts[1:])] += work[h.group]
@@ -63,7 +63,7 @@ def moves(
         rng = np.random.default_rng((options.seed, measured.epoch, supplier))
         amount = float(seconds[supplier] - seconds[consumer]) / 2
         (candidates,) = np.nonzero((table.partition == supplier) & ~stays)
-        groups = candidates[chosen(weights[candidates], amount, options.choice, rng)]
+        groups = candidates[choose_groups(weights[candidates], amount, options.choice, rng)]
         weight = float(weights[groups].sum())
         busier = max(seconds[supplier] - weight, seconds[consumer] + weight)
         if len(groups) and seconds[supplier] - busier >= GAIN * seconds.mean():
@@ -71,7 +71,7 @@ def moves(
     return decided_moves
 
 
-def moved(seconds: Doubles, decided_moves: Sequence[Move]) -> Doubles:
+def seconds_after(seconds: Doubles, decided_moves: Sequence[Move]) -> Doubles:
     """The seconds of each partition as they are to become."""
     out = seconds.copy()
     for move in decided_moves:

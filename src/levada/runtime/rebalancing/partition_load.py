@@ -125,7 +125,7 @@ class Measured:
         """
         return self.groups + (COST - 1) * self.joined if len(self.joined) else self.groups.copy()
 
-    def divided(self, groups: Longs, parts: Doubles | float) -> Doubles:
+    def divided_work(self, groups: Longs, parts: Doubles | float) -> Doubles:
         """The work of groups in each of so many partitions that share them: what joins are given
         comes to all, what these put out is divided.
         """
@@ -173,7 +173,7 @@ class Round:
         """One more epoch; ``span``: seconds since the start of the one before, ``least``: the least
         that there are to be (0: any).
         """
-        taken = self._taken(load)
+        taken = self._work(load)
         available = TOLERANCE * float(taken.mean()) if hurried else least or span
         room = self._room(load, taken, available)
         self.queue = np.clip(self.queue + taken - available, 0.0, room)
@@ -185,7 +185,7 @@ class Round:
             before = self.joined if len(self.joined) else np.zeros(len(load.groups))
             self.joined = before * FORGET + (0 if load.joined is None else load.joined)
 
-    def _taken(self, load: Load) -> Doubles:
+    def _work(self, load: Load) -> Doubles:
         return load.cpu if self.options.measure == Measure.CPU else load.seconds
 
     def _room(self, load: Load, taken: Doubles, available: float) -> Doubles:
@@ -195,10 +195,10 @@ class Round:
             np.divide(self.options.buffer_rows * taken, load.rows, out=room, where=load.rows > 0)
         return room
 
-    def measured(self, epoch: int) -> Measured:
+    def measure(self, epoch: int) -> Measured:
         """The round as a whole, before an epoch."""
         passed, cpu = (np.array([load[i] for load in self.loads]) for i in (0, 1))
-        seconds = np.array([self._taken(load) for load in self.loads])
+        seconds = np.array([self._work(load) for load in self.loads])
         rows = np.array([load.rows for load in self.loads]).mean(axis=0)
         available, spans, hurried = (np.array(c, np.float64) for c in zip(*self.spans, strict=True))
         return Measured(

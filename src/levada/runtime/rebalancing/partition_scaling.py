@@ -43,14 +43,16 @@ def degree(
     if not most:
         return now
     if wants_more(measured, kinds, options):
-        wanted = 2 * now if measured.hurried else max(_needed(measured, options), now + 1)
+        wanted = (
+            2 * now if measured.hurried else max(_partitions_needed(measured, options), now + 1)
+        )
         return max(min(wanted, most), now)
     if measured.hurried or quiet < options.quiet:
         return now
-    return min(max(_needed(measured, options), options.least_partitions), now)
+    return min(max(_partitions_needed(measured, options), options.least_partitions), now)
 
 
-def _needed(measured: Measured, options: BalanceOptions) -> int:
+def _partitions_needed(measured: Measured, options: BalanceOptions) -> int:
     """How many have the work done in the part of an epoch's time that is meant for it."""
     time = options.supplier_threshold * measured.available
     return max(math.ceil(float(measured.seconds.sum()) / time), 1) if time > 0 else 1
@@ -58,7 +60,7 @@ def _needed(measured: Measured, options: BalanceOptions) -> int:
 
 def spread(table: GroupTable, weights: Doubles, parts: int) -> Ints:
     """The partition of each group over another number of them."""
-    over = _fewer if parts < table.partitions else _more
+    over = _fewer if parts < table.partitions else _groups_for_new
     return over(table, weights, parts)
 
 
@@ -76,7 +78,7 @@ def _fewer(table: GroupTable, weights: Doubles, parts: int) -> Ints:
     return out
 
 
-def _more(table: GroupTable, weights: Doubles, parts: int) -> Ints:
+def _groups_for_new(table: GroupTable, weights: Doubles, parts: int) -> Ints:
     """Of each partition's groups, heaviest first, those in the places of new partitions go."""
     out = table.partition.astype(np.int32)
     order = np.lexsort((-weights, out))

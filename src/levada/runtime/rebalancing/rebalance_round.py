@@ -32,8 +32,8 @@ from levada.checkpoint.rebalance_report import (
 from levada.core.array_types import Doubles
 from levada.core.frozen import frozen
 from levada.plan.execution.key_group_table import GroupTable, divide_groups, table_of_partitions
-from levada.runtime.rebalancing.heavy_keys import Step, expected, stepped, steps
-from levada.runtime.rebalancing.key_group_moves import Move, moved, moves, weights_of
+from levada.runtime.rebalancing.heavy_keys import Step, apply_steps, expected_seconds, steps
+from levada.runtime.rebalancing.key_group_moves import Move, moves, seconds_after, weights_of
 from levada.runtime.rebalancing.partition_classes import Kind, classes
 from levada.runtime.rebalancing.partition_load import Measured, ratio_of
 from levada.runtime.rebalancing.partition_scaling import degree, spread
@@ -56,11 +56,11 @@ class RebalanceDecision:
     """The ``table`` from now on (None: the same), what is told, and what the next one knows."""
 
     table: GroupTable | None
-    told: RebalanceReport
+    report: RebalanceReport
     standing: RebalanceState
 
 
-def reorganized(
+def reorganize(
     measured: Measured,
     table: GroupTable,
     options: BalanceOptions,
@@ -74,11 +74,11 @@ def reorganized(
     quiet = 0 if Kind.SUPPLIER in kinds else before.quiet + 1
     weights = weights_of(measured, table)
     parts = degree(measured, kinds, options, most, quiet)
-    report = _told(measured, table, kinds, options, most)
+    report = _report_load(measured, table, kinds, options, most)
     if parts != table.partitions:
-        return _regrouped(measured, table, weights, report, parts=parts)
+        return _regroup(measured, table, weights, report, parts=parts)
     if heavy := steps(measured, weights, table, _suppliers(kinds)):
-        return _divided(measured, table, heavy, report, quiet)
+        return _divide(measured, table, heavy, report, quiet)
     decided_moves = moves(measured, kinds, weights, table, options)
     if not decided_moves:
         remark = _stuck(measured, kinds, weights, table)
@@ -96,21 +96,21 @@ def reorganized(
     return RebalanceDecision(new, _with(report, decided), standing)
 
 
-def resized(
+def resize(
     measured: Measured, table: GroupTable, options: BalanceOptions, parts: int, why: str
 ) -> RebalanceDecision:
     """So many partitions, and nothing else, for a reason that is not their load."""
     kinds = classes(measured.occupancy, options, frozenset(), frozenset())
-    report = _told(measured, table, kinds, options, parts)
+    report = _report_load(measured, table, kinds, options, parts)
     weights = weights_of(measured, table)
-    return _regrouped(measured, table, weights, report, parts=parts, why=why)
+    return _regroup(measured, table, weights, report, parts=parts, why=why)
 
 
 def _suppliers(kinds: Sequence[Kind]) -> set[int]:
     return {p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER}
 
 
-def _divided(
+def _divide(
     measured: Measured,
     table: GroupTable,
     heavy: Sequence[Step],
@@ -118,7 +118,7 @@ def _divided(
     quiet: int,
 ) -> RebalanceDecision:
     """Groups that are divided or united, and nothing else."""
-    ratio = ratio_of(expected(measured, table, heavy))
+    ratio = ratio_of(expected_seconds(measured, table, heavy))
     mean = float(measured.seconds.mean())
     decided = []
     for step in heavy[:MOST_DECIDED]:
@@ -142,11 +142,11 @@ def _divided(
     gave = frozenset(step.parts[0] for step in heavy)
     took = frozenset(p for step in heavy for p in step.parts[1:]) - gave
     return RebalanceDecision(
-        stepped(table, heavy), _with(report, decided), RebalanceState(gave, took, quiet)
+        apply_steps(table, heavy), _with(report, decided), RebalanceState(gave, took, quiet)
     )
 
 
-def _regrouped(
+def _regroup(
     measured: Measured,
     table: GroupTable,
     weights: Doubles,
@@ -182,7 +182,7 @@ def _regrouped(
 def _decisions(
     measured: Measured, decided_moves: Sequence[Move], kinds: Sequence[Kind], parts: int
 ) -> list[Decision]:
-    expected = ratio_of(moved(measured.seconds, decided_moves))
+    expected = ratio_of(seconds_after(measured.seconds, decided_moves))
     return [
         Decision(
             measured.epoch,
@@ -222,7 +222,7 @@ def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: G
     )
 
 
-def _told(
+def _report_load(
     measured: Measured, table: GroupTable, kinds: Sequence[Kind], options: BalanceOptions, most: int
 ) -> RebalanceReport:
     suppliers, consumers = (kinds.count(k) for k in (Kind.SUPPLIER, Kind.CONSUMER))

@@ -26,7 +26,7 @@ from levada.checkpoint.rebalance_report import RebalanceReport, with_history, wi
 from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.runtime.rebalancing.partition_load import Round, load_of
-from levada.runtime.rebalancing.rebalance_round import RebalanceState, reorganized, resized
+from levada.runtime.rebalancing.rebalance_round import RebalanceState, reorganize, resize
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By
 
 COUNTED = 5
@@ -72,18 +72,18 @@ class Balancing:
             return None
         if now.epochs < self._options.reorganize_every:
             return None
-        measured = now.measured(epoch)
+        measured = now.measure(epoch)
         # an executor that is replaced within the round is not missed
         cores, self._cores = min(self._cores, table.groups) if self._most else 0, 0
         if 0 < cores < table.partitions:
             why = f"executors have left: {cores} cores are there"
-            decision = resized(measured, table, self._options, cores, why)
+            decision = resize(measured, table, self._options, cores, why)
         elif self.wanted is not None and (asked := self.wanted(epoch, table.partitions)):
-            decision = resized(measured, table, self._options, *asked)
+            decision = resize(measured, table, self._options, *asked)
         else:
             most = 0 if self.wanted is not None else cores or self._most
-            decision = reorganized(measured, table, self._options, self._standing, most)
-        report = with_join_remark(decision.told, self._whole)
+            decision = reorganize(measured, table, self._options, self._standing, most)
+        report = with_join_remark(decision.report, self._whole)
         self._standing, self.news = decision.standing, with_history(self._known, report)
         new = decision.table or table
         queue = now.queue.copy() if new.partitions == table.partitions else np.zeros(0)

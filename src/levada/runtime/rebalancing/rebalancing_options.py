@@ -114,7 +114,7 @@ def balance_of(setting: Any) -> BalanceOptions | None:
     if not isinstance(setting, Mapping):
         raise UsageError(f"balance is {setting!r}.", hint="Say on, off, or a mapping of options.")
     options = dict(setting)
-    return _of(str(options.pop("preset", ON)), options)
+    return _from_preset(str(options.pop("preset", ON)), options)
 
 
 def _of_text(text: str) -> BalanceOptions | None:
@@ -129,10 +129,10 @@ def _of_text(text: str) -> BalanceOptions | None:
     twice = next((n for i, (n, _) in enumerate(pairs) if n in dict(pairs[:i])), None)
     if twice is not None:
         raise UsageError(f"The option {twice} is there twice in {text}.")
-    return _of(word, {name: _value(name, value) for name, value in pairs})
+    return _from_preset(word, {name: _value(name, value) for name, value in pairs})
 
 
-def _of(word: str, options: Mapping[str, Any]) -> BalanceOptions:
+def _from_preset(word: str, options: Mapping[str, Any]) -> BalanceOptions:
     if word not in PRESETS:
         words = [OFF, *PRESETS]
         raise UsageError(f"balance is {', '.join(words)}, not {word!r}.", hint=near(word, words))

@@ -95,11 +95,11 @@ class Sender:
     def wrap(self, blob: Blob, target: int) -> tuple[Blob, bytes]:
         """The two parts that go through the shuffle, one after the other: body and tail."""
         size = memoryview(blob).nbytes
-        if self._folder is None or size < self._threshold or not self._near(target):
+        if self._folder is None or size < self._threshold or not self._is_near(target):
             return blob, self._tail(_BY_VALUE)
         return self._write(self._folder, blob, size), self._tail(_BY_REFERENCE)
 
-    def _near(self, target: int) -> bool:
+    def _is_near(self, target: int) -> bool:
         """Whether the reader is to run on this host, or by this executor."""
         return self._hosts is None or (
             self._hosts[target] != "" and self._hosts[target] in self._here
@@ -173,12 +173,12 @@ class HostLocality:
             return tuple(tuple(stage) for stage in stages)
         return tuple(tuple(map(_host_of, stage)) for stage in stages)
 
-    def missed(self) -> None:
+    def record_miss(self) -> None:
         """A file was not there."""
         self._missed += 1
         self._rest, self._pause = self._pause, min(2 * self._pause, MOST_PAUSE)
 
-    def told(self) -> tuple[int, int]:
+    def miss_counts(self) -> tuple[int, int]:
         """How many jobs have missed a file since this was asked last; how many go by value now."""
         missed, self._missed = self._missed, 0
         return missed, self._rest

@@ -49,7 +49,9 @@ class BoundTask:
             # here: only where Spark's workers are is this module's neighbour loaded
             from levada.runtime.spark.task_errors import encode_error
 
-            yield from self.task.error_records(encode_error(_gone(processors, error)), split)
+            yield from self.task.error_records(
+                encode_error(_unbindable_error(processors, error)), split
+            )
             return
         try:
             yield from self.task(split, records)
@@ -57,7 +59,7 @@ class BoundTask:
             os.sched_setaffinity(0, before)
 
 
-def _gone(processors: tuple[int, ...], error: OSError) -> EngineError:
+def _unbindable_error(processors: tuple[int, ...], error: OSError) -> EngineError:
     numbers = ", ".join(map(str, processors))
     return EngineError(
         f"A worker could not be bound to the processors {numbers} any more: {error.strerror}.",

@@ -52,7 +52,7 @@ class Spool:
     def __post_init__(self) -> None:
         self._batches = Batches(self.folder / "data")
 
-    def lie(self, folder: Path) -> None:
+    def open_in(self, folder: Path) -> None:
         """Says where its batches are, before the start."""
         self.folder = folder
         self.config = replace(self.config, path=str(folder / "data"))
@@ -70,7 +70,7 @@ class Spool:
                 self.query.awaitTermination()
             except Exception as error:
                 raise EngineError(
-                    f"The DataFrame of the stream {self.config.name} failed: {_first(error)}"
+                    f"The DataFrame of the stream {self.config.name} failed: {_first_line(error)}"
                 ) from error
 
     @property
@@ -108,7 +108,7 @@ class Spool:
         error = self.query.exception() if self.query is not None else None
         if error is not None:
             raise EngineError(
-                f"The DataFrame of the stream {self.config.name} failed: {_first(error)}"
+                f"The DataFrame of the stream {self.config.name} failed: {_first_line(error)}"
             ) from error
 
     def stop(self) -> None:
@@ -117,7 +117,7 @@ class Spool:
             self.query.stop()
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -145,7 +145,7 @@ def spool_of(name: str, frame: DataFrame, root: Path, settings: Mapping[str, Any
                 f"The DataFrame of the stream {name} has no column {column}.",
                 hint=near(column, frame.columns),
             )
-    for column, kinds, word in _typed(columns, settings.get("text")):
+    for column, kinds, word in _typed_columns(columns, settings.get("text")):
         if not isinstance(frame.schema[column].dataType, kinds):
             kind = frame.schema[column].dataType.simpleString()
             raise UsageError(
@@ -171,7 +171,7 @@ def spool_of(name: str, frame: DataFrame, root: Path, settings: Mapping[str, Any
     return Spool(frame, folder, columns, settings.get("text"), config)
 
 
-def _typed(
+def _typed_columns(
     columns: Sequence[str], text: str | None
 ) -> Iterator[tuple[str, tuple[type[t.DataType], ...], str]]:
     """Columns whose type matters: the types that each may have, in a word."""

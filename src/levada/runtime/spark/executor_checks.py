@@ -125,16 +125,16 @@ def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) ->
     spark, sign = session.sparkContext, f".sign.{secrets.token_hex(8)}"
     (root / sign).write_bytes(b"")
     try:
-        asked, heard, silent = _there(spark), set[str](), frozenset[str]()
+        asked, heard, silent = _executors(spark), set[str](), frozenset[str]()
         failed = {name: _summary(spark, name)[1] for name in asked}
         for _ in range(ROUNDS):
-            seen = Seen(str(root.absolute()), sign, version(), _all_seen(paths))
+            seen = Seen(str(root.absolute()), sign, version(), _stamps(paths))
             answers = _ask(executor, seen, 2 * max(spark.defaultParallelism, 1))
             heard |= {answer.executor for answer in answers}
             wrong = next((answer for answer in answers if answer.kind), None)
             if wrong is not None and all(_is_there(*path) for path in seen.paths):
                 raise KINDS[wrong.kind](wrong.message, hint=wrong.hint)
-            asked, before = _there(spark), asked
+            asked, before = _executors(spark), asked
             silent = frozenset[str]() if "" in heard else asked - heard  # where nobody can tell
             if wrong is None and asked and asked <= before and not silent:
                 break
@@ -155,7 +155,7 @@ def _check_heard(spark: Any, silent: Collection[str], failed: Mapping[str, int])
             )
 
 
-def _there(spark: Any) -> frozenset[str]:
+def _executors(spark: Any) -> frozenset[str]:
     """The executors of a session."""
     ids = str(spark._jsc.sc().getExecutorIds().mkString(","))
     return frozenset(filter(None, ids.split(",")))
@@ -171,7 +171,7 @@ def _summary(spark: Any, name: str) -> tuple[str, int]:
 
 
 def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
-    functions = (f"{HERE}:look", f"{HERE}:told")
+    functions = (f"{HERE}:look", f"{HERE}:collect_answers")
     try:
         outcomes = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
         return [
@@ -202,7 +202,9 @@ def look(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
     return [(0, msgspec.json.encode(answer))]
 
 
-def told(context: bytes, stage: int, partition: int, blobs: list[Blob]) -> list[tuple[int, Blob]]:
+def collect_answers(
+    context: bytes, stage: int, partition: int, blobs: list[Blob]
+) -> list[tuple[int, Blob]]:
     """All answers."""
     answers = [msgspec.json.decode(blob, type=Answer) for blob in blobs]
     return [(OUTCOME, msgspec.json.encode(answers))]
@@ -246,16 +248,16 @@ def _write(seen: Seen, host: str) -> None:
         ) from error
 
 
-def _all_seen(paths: Sequence[str]) -> list[tuple[str, int, str]]:
+def _stamps(paths: Sequence[str]) -> list[tuple[str, int, str]]:
     """What is there of these paths."""
     stamps = []
     for path in sorted({os.path.abspath(p) for p in paths}):
         with suppress(OSError):  # it has just gone
-            stamps.append(_seen(path))
+            stamps.append(_stamp(path))
     return stamps
 
 
-def _seen(path: str) -> tuple[str, int, str]:
+def _stamp(path: str) -> tuple[str, int, str]:
     if os.path.isdir(path):
         return path, -1, min(os.listdir(path), default="")
     return path, os.path.getsize(path), ""

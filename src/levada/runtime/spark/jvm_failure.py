@@ -42,12 +42,12 @@ def check(context: SparkContext) -> None:
     if (
         process is not None
         and process.poll() is not None
-        and (failure := lost(context)) is not None
+        and (failure := jvm_failure(context)) is not None
     ):
         raise failure
 
 
-def lost(context: SparkContext) -> EngineError | None:
+def jvm_failure(context: SparkContext) -> EngineError | None:
     """The sentence, if the context's JVM has ended; None as long as it lives, or is not ours."""
     gateway = context._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)

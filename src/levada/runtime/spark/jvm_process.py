@@ -42,7 +42,7 @@ class Jvm:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._told = ""  # the folder in which the JVM tells its port
+        self._port_folder = ""  # the folder in which the JVM tells its port
         self.process: subprocess.Popen[bytes] | None = None
         self.ended = False
 
@@ -55,7 +55,7 @@ class Jvm:
         command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         with self._guard, open(log, "ab") as output:
             self._check()
-            self._told = tempfile.mkdtemp(prefix="levada-jvm-")
+            self._port_folder = tempfile.mkdtemp(prefix="levada-jvm-")
             atexit.register(self.end)
             port = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": self._place}
             try:
@@ -68,11 +68,11 @@ class Jvm:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise self._failed(str(error)) from error
+                raise self._failure(str(error)) from error
 
     @property
     def _place(self) -> str:
-        return os.path.join(self._told, "port")
+        return os.path.join(self._port_folder, "port")
 
     def await_port(self) -> dict[str, str]:
         """The variables by which pyspark finds it, once it listens. Raises ``JavaError`` if it does
@@ -85,14 +85,14 @@ class Jvm:
             time.sleep(0.02)
         self._check()
         if not os.path.isfile(self._place):
-            raise self._failed(f"it ended with {process.returncode}")
+            raise self._failure(f"it ended with {process.returncode}")
         answer = Path(self._place).read_bytes()
-        shutil.rmtree(self._told, ignore_errors=True)
+        shutil.rmtree(self._port_folder, ignore_errors=True)
         port, size = struct.unpack_from(">ii", answer)
         secret = answer[8 : 8 + size].decode()
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
 
-    def kept(self) -> None:
+    def mark_started(self) -> None:
         """It has started: from now on it sees the end of this process itself."""
         atexit.unregister(self.end)
 
@@ -101,11 +101,11 @@ class Jvm:
         with self._guard:
             self.ended = True
         atexit.unregister(self.end)
-        shutil.rmtree(self._told, ignore_errors=True)
+        shutil.rmtree(self._port_folder, ignore_errors=True)
         process = self.process
         if process is None or process.poll() is not None:
             return
-        family = _below(process.pid)
+        family = _child_processes(process.pid)
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
@@ -120,7 +120,7 @@ class Jvm:
         if self.ended:
             raise EndedError("Spark was ended while it started.")
 
-    def _failed(self, why: str) -> JavaError:
+    def _failure(self, why: str) -> JavaError:
         """What the JVM says first, warnings apart, or else ``why``."""
         lines = self._log.read_bytes()[self._log_from :].decode(errors="replace").splitlines()
         said = (line.strip(" .") for line in lines if line.strip())
@@ -128,7 +128,7 @@ class Jvm:
         return JavaError(f"Spark's JVM did not start: {complaint}.", hint=f"See {self._log}.")
 
 
-def _below(pid: int) -> list[psutil.Process]:
+def _child_processes(pid: int) -> list[psutil.Process]:
     try:
         return list(psutil.Process(pid).children(recursive=True))
     except psutil.Error:

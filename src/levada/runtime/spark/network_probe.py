@@ -79,7 +79,7 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
     have no room.
     """
     pings = _Pings(session)
-    members = pings.awaited(expected)
+    members = pings.await_executors(expected)
     master = session.sparkContext.master
     if len(members) == 1:
         raise UsageError(
@@ -91,7 +91,7 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
             f"{master} has {len(members)} executors, which are too many to compare each with each.",
             hint=f"Start Spark with {MOST} at most.",
         )
-    seen = pings.measured(members)
+    seen = pings.measure(members)
     latency, bandwidth = matrices([m.name for m in members], seen)
     assumed = dict.fromkeys(sentence for timed in seen.values() for sentence in timed.assumed)
     return NetworkMeasurement(
@@ -122,7 +122,7 @@ def _figures(came: Sequence[float]) -> tuple[float, float]:
 class _Pings(SparkExecutor):
     """A session's jobs of pings."""
 
-    def awaited(self, expected: int) -> tuple[Member, ...]:
+    def await_executors(self, expected: int) -> tuple[Member, ...]:
         """The executors, when all that will come have come: by their number, else for some time
         none has.
         """
@@ -138,22 +138,23 @@ class _Pings(SparkExecutor):
             if (now := self._members.cores()) != cores:
                 cores, changed = now, time.monotonic()
         return tuple(
-            Member(name, self._members.at(name), core_count) for name, core_count in cores.items()
+            Member(name, self._members.location_of(name), core_count)
+            for name, core_count in cores.items()
         )
 
     def _is_all(self, many: int, expected: int, still: float) -> bool:
         return many >= expected > 0 or (many > 0 and still > STILL)
 
-    def measured(self, members: Sequence[Member]) -> dict[str, Timed]:
+    def measure(self, members: Sequence[Member]) -> dict[str, Timed]:
         """What each has seen as the reader."""
         seen: dict[str, Timed] = {}
         names = {member.name for member in members}
         for member in members:
-            self._timed(members, member)
+            self._time_blobs(members, member)
         for _ in range(ROUNDS):
             for member in members:
                 if member.name not in seen:
-                    timed = self._timed(members, member)
+                    timed = self._time_blobs(members, member)
                     if timed.came.keys() == names:
                         seen[timed.executor] = timed
             if seen.keys() == names:
@@ -165,13 +166,13 @@ class _Pings(SparkExecutor):
             hint="Probe when the cluster has nothing else to do.",
         )
 
-    def _timed(self, members: Sequence[Member], reader: Member) -> Timed:
+    def _time_blobs(self, members: Sequence[Member], reader: Member) -> Timed:
         """What one executor sees of the blobs of all."""
         blobs = len(members) * len(SIZES)
         payloads = [b""] * len(members)
-        senders = self._sources.of(payloads, [member.location for member in members])
+        senders = self._sources.placed_records(payloads, [member.location for member in members])
         sent = self._exchange(senders, SendTask(), blobs).toJavaRDD().coalesce(1, False).rdd()
-        placed = self._sources.near(sent, blobs, [reader.location])
+        placed = self._sources.placed_splits(sent, blobs, [reader.location])
         try:
             (answer,) = self._collect(self._map(placed, TimeTask()))
         except LostTaskError as error:

@@ -48,16 +48,18 @@ class ExecutorAssignment:
         self._of: dict[int, str] = {}  # machine -> executor
         self._location: dict[str, str] = {}  # of each living executor
 
-    def where(self, places: PreferredLocations) -> PreferredExecutors:
+    def resolve(self, places: PreferredLocations) -> PreferredExecutors:
         """Where tasks go now; the tally learns which executors there are."""
         self._look(places.machines)
         at = [self._location.get(self._of.get(m, ""), "") for m in range(places.machines)]
         places.tally.executors = tuple(at)
 
-        def named(machines: Sequence[int]) -> tuple[str, ...]:
+        def executors_of(machines: Sequence[int]) -> tuple[str, ...]:
             return tuple("" if m == NOWHERE else at[m] for m in machines)
 
-        return PreferredExecutors(named(places.payloads), tuple(map(named, places.stages)))
+        return PreferredExecutors(
+            executors_of(places.payloads), tuple(map(executors_of, places.stages))
+        )
 
     def _look(self, machines: int) -> None:
         ids = str(self._spark.getExecutorIds().mkString(","))
@@ -65,14 +67,14 @@ class ExecutorAssignment:
             return
         self._ids = ids
         living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
-        self._location = {i: at for i in living if (at := self._located(i))}
+        self._location = {i: at for i in living if (at := self._location_of(i))}
         self._of = {m: i for m, i in self._of.items() if i in self._location}
         free = iter([i for i in self._location if i not in self._of.values()])
         for machine in range(machines):
             if machine not in self._of and (new := next(free, None)) is not None:
                 self._of[machine] = new
 
-    def _located(self, executor: str) -> str:
+    def _location_of(self, executor: str) -> str:
         """Its name in a location; "" as long as Spark does not know where it is."""
         if executor in self._location:
             return self._location[executor]
@@ -99,16 +101,16 @@ class Members:
         ids = str(self._spark.getExecutorIds().mkString(","))
         if ids != self._ids:
             living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
-            members = {i: self._known.get(i) or self._told(i) for i in living}
+            members = {i: self._known.get(i) or self._read_member(i) for i in living}
             self._known = {i: member for i, member in members.items() if member is not None}
             self._ids = ids if len(self._known) == len(living) else ""  # else asked again
         return {executor: cores for executor, (_, cores) in self._known.items()}
 
-    def at(self, executor: str) -> str:
+    def location_of(self, executor: str) -> str:
         """The name of one of these in a location; "" of none."""
         return self._known[executor][0] if executor else ""
 
-    def _told(self, executor: str) -> tuple[str, int] | None:
+    def _read_member(self, executor: str) -> tuple[str, int] | None:
         """What Spark knows of an executor; None as long as it does not."""
         try:
             summary = self._spark.statusStore().executorSummary(executor)
@@ -133,7 +135,7 @@ class Sources:
         self._to_seq, self._to_map = jvm.PythonUtils.toSeq, jvm.PythonUtils.toScalaMap
         self._made: dict[tuple[int, tuple[str, ...]], JavaObject] = {}
 
-    def of(self, records: Sequence[bytes], where: Sequence[str]) -> JavaObject:
+    def placed_records(self, records: Sequence[bytes], where: Sequence[str]) -> JavaObject:
         """A record a split, or splits without records; each split prefers an executor. All records
         in one, if there is one split.
         """
@@ -144,7 +146,7 @@ class Sources:
             data.add(bytearray(record))
         return self._rdd(data, where)
 
-    def near(self, values: JavaObject, each: int, where: Sequence[str]) -> JavaObject:
+    def placed_splits(self, values: JavaObject, each: int, where: Sequence[str]) -> JavaObject:
         """Splits of so many blobs, each of which prefers an executor."""
         return self._marks(each, tuple(where)).zip(values, self._tag)
 

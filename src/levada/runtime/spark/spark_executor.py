@@ -48,7 +48,7 @@ from levada.runtime.spark.blob_transport import (
     HostLocality,
 )
 from levada.runtime.spark.cpu_pinning import BoundTask, Processors
-from levada.runtime.spark.jvm_failure import GONE, keep_quiet, lost
+from levada.runtime.spark.jvm_failure import GONE, jvm_failure, keep_quiet
 from levada.runtime.spark.preferred_locations import (
     ExecutorAssignment,
     Members,
@@ -112,7 +112,7 @@ class SparkExecutor:
         try:
             return self._run(job)
         except GONE as error:
-            if (failure := lost(self._context)) is not None:
+            if (failure := jvm_failure(self._context)) is not None:
                 raise failure from error
             if isinstance(error, Py4JError):
                 raise spark_error(error) from error
@@ -122,21 +122,25 @@ class SparkExecutor:
         homes, others = self._homes_of(job)
         if job.fused:
             payloads = job.payloads
-            source = self._sources.of(payloads, homes) if homes else self._source(payloads, 1)
+            source = (
+                self._sources.placed_records(payloads, homes)
+                if homes
+                else self._source(payloads, 1)
+            )
             return self._collect(
                 self._map(source, spark_tasks.FusedTask(replace(job, payloads=[])))
             )
         if job.places is not None and self._scratch is None:
-            return self._placed(job, job.places)
+            return self._run_placed(job, job.places)
         if homes:
             # what prefers nobody would run where one is asked, too, and wait there
             intake = tuple(itertools.islice(itertools.cycle(homes), len(job.payloads) * others))
-            return self._at(job, PreferredExecutors(intake, (homes,) * job.stages))
+            return self._run_near(job, PreferredExecutors(intake, (homes,) * job.stages))
         folder = (
             None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
         )
         try:
-            return self._collect(self._staged(job, BlobTransport(folder, self._threshold)))
+            return self._collect(self._stages_rdd(job, BlobTransport(folder, self._threshold)))
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -148,13 +152,13 @@ class SparkExecutor:
         except OSError:  # this system has no such clocks, or the JVM is gone
             return None
 
-    def missed(self) -> tuple[int, int]:
+    def miss_counts(self) -> tuple[int, int]:
         """How many jobs since this was asked last have not found a file of another executor of the
         host, and how many of the next ones go by value for that.
         """
-        return self._near.told()
+        return self._near.miss_counts()
 
-    def _staged(self, job: Job, carrier: BlobTransport) -> JavaObject:
+    def _stages_rdd(self, job: Job, carrier: BlobTransport) -> JavaObject:
         """The RDD of outcomes of a job, stage after stage."""
         intake, stage = job.functions
         if job.payloads:
@@ -171,9 +175,9 @@ class SparkExecutor:
             rdd = self._exchange(rdd, task, job.partitions)
         return self._map(rdd, spark_tasks.LastStageTask(job.context, stage, job.stages))
 
-    def _placed(self, job: Job, places: PreferredLocations) -> list[bytes]:
+    def _run_placed(self, job: Job, places: PreferredLocations) -> list[bytes]:
         """The outcomes of a job whose tasks are placed."""
-        return self._at(job, self._roster.where(places))
+        return self._run_near(job, self._roster.resolve(places))
 
     def _homes_of(self, job: Job) -> tuple[tuple[str, ...], bool]:
         """Where the tasks of each partition are to run, (): there is nothing to choose from; and
@@ -188,9 +192,11 @@ class SparkExecutor:
                 executor: core_count for executor, core_count in there.items() if executor in seen
             }
         homes = self.homes.assign(job.partitions, cores, one=job.fused)
-        return tuple(self._members.at(executor) for executor in homes), len(cores) < len(there)
+        return tuple(self._members.location_of(executor) for executor in homes), len(cores) < len(
+            there
+        )
 
-    def _at(self, job: Job, where: PreferredExecutors) -> list[bytes]:
+    def _run_near(self, job: Job, where: PreferredExecutors) -> list[bytes]:
         """Run a job whose tasks prefer executors: the outcomes. What a task sends to one that is to
         run near it goes by file; all by value if such a file was not there.
         """
@@ -200,12 +206,12 @@ class SparkExecutor:
                 BlobTransport(folder, self._threshold, stage_hosts) for stage_hosts in hosts
             ]
             try:
-                return self._collect(self._wanted(job, where, carriers))
+                return self._collect(self._placed_rdd(job, where, carriers))
             except BlobLostError:
-                self._near.missed()
-        return self._collect(self._wanted(job, where, [BlobTransport()] * job.stages))
+                self._near.record_miss()
+        return self._collect(self._placed_rdd(job, where, [BlobTransport()] * job.stages))
 
-    def _wanted(
+    def _placed_rdd(
         self, job: Job, where: PreferredExecutors, carriers: Sequence[BlobTransport]
     ) -> JavaObject:
         """The RDD of outcomes of a job whose tasks prefer executors; a carrier to each stage."""
@@ -215,11 +221,11 @@ class SparkExecutor:
         if senders and not where.payloads:
             rdd = self._source(job.payloads, senders)
         else:
-            rdd = self._sources.of(job.payloads, where.payloads or where.stages[0])
+            rdd = self._sources.placed_records(job.payloads, where.payloads or where.stages[0])
         for number, at in enumerate(where.stages, 1):
             if number > 1 or senders:
                 sent = self._exchange(rdd, task, job.partitions)
-                rdd = self._sources.near(sent, senders, at)
+                rdd = self._sources.placed_splits(sent, senders, at)
             ahead = carriers[number % job.stages]  # the last stage sends nothing
             task = spark_tasks.StageTask(job.context, stage, ahead, job.partitions, number)
             senders = job.partitions

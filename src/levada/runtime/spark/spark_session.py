@@ -63,7 +63,7 @@ def start_session(
     # it prints the traceback of every failing callback
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     if SparkContext._gateway is None:
-        _connect(jvm or _launched(master, settings, scratch))
+        _connect(jvm or _launch(master, settings, scratch))
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -80,7 +80,7 @@ def start_session(
     return session
 
 
-def _launched(master: str, settings: Mapping[str, str], scratch: Path) -> Jvm:
+def _launch(master: str, settings: Mapping[str, str], scratch: Path) -> Jvm:
     jvm = Jvm()
     jvm.launch(settings, session_environment(master, os.environ), scratch / "spark.log")
     return jvm
@@ -96,7 +96,7 @@ def _connect(jvm: Jvm) -> None:
     except BaseException:
         jvm.end()
         raise
-    jvm.kept()
+    jvm.mark_started()
 
 
 def forget_session() -> None:

@@ -80,7 +80,7 @@ class SparkStart:
         """The executor, on a session that has run a job."""
         with STARTING:
             try:
-                return self._started()
+                return self._start_executor()
             except BaseException as error:
                 ended = self._jvm.ended
                 self._forget()
@@ -88,7 +88,7 @@ class SparkStart:
                     raise EndedError("Spark was ended while it started.") from error
                 raise
 
-    def _started(self) -> Executor:
+    def _start_executor(self) -> Executor:
         if not _has_gateway():
             self._scratch.mkdir(parents=True, exist_ok=True)
             settings = session_settings(self._master, {}, self._scratch)
@@ -168,7 +168,7 @@ def start_late(
         SparkStart(master, scratch, kept=kept, read=read, bound=bound), here=shares_host(master)
     )
     if has_session():
-        late.await_there()
+        late.await_warm()
     return late
 
 

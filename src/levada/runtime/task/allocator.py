@@ -28,7 +28,7 @@ _dropped = [False]  # whether a task of this process was too large since cycles 
 
 
 @contextmanager
-def bounded(memory: Memory) -> Iterator[None]:
+def bounded_allocator(memory: Memory) -> Iterator[None]:
     """Within it a task runs that has so much memory."""
     if not memory.bytes:
         yield

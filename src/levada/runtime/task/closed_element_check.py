@@ -43,7 +43,7 @@ def subjects_of(
     (``file``) and the byte (``m0``).
     """
     kept = np.flatnonzero(elements.keep)
-    first = kept[_first(subjects[kept])]
+    first = kept[_first_rows(subjects[kept])]
     path = pl.Series([reference.path])
     x, _ = pool.identify(path)
     # 64 bits name one of few files well enough, and each subject carries them
@@ -60,7 +60,7 @@ def subjects_of(
     )
 
 
-def _first(numbers: Ints) -> Longs:
+def _first_rows(numbers: Ints) -> Longs:
     """The first row of each number; these ascend where an element is all lines of a subject."""
     if (numbers[1:] >= numbers[:-1]).all():
         return np.flatnonzero(starts_segment(numbers))
@@ -97,14 +97,14 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorConte
         )
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
-        for a, b in _met(new, lsm_runs.live_runs(state, key, now)):
-            raise _broken(env.pool, streams[stream], a, b)
+        for a, b in _first_meetings(new, lsm_runs.live_runs(state, key, now)):
+            raise _promise_error(env.pool, streams[stream], a, b)
         lsm_runs.insert(state, key, new, within // 4, horizon=after)
         dead = max(dead, int(ends.max(initial=MIN)))
     return dead
 
 
-def _met(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Frame]]:
+def _first_meetings(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Frame]]:
     """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
     columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
@@ -117,7 +117,7 @@ def _met(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Fr
             yield old_row, new.rows.take(probes[one].astype(np.int64))
 
 
-def _broken(pool: TermLookup, stream: str, a: Frame, b: Frame) -> PromiseError:
+def _promise_error(pool: TermLookup, stream: str, a: Frame, b: Frame) -> PromiseError:
     places = [
         (int(f[col.BEGIN][0]), int(f["m0"][0]), pool.texts(f["file"], f["file"])[0]) for f in (a, b)
     ]

@@ -42,7 +42,7 @@ from levada.runtime.task.work_note import CpuBound
 _READY, _DONE = b"ready\n", b"done"
 
 
-def deaths(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
+def find_crashes(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
     """The places of those payloads that end a process which reads them, with the signal or status
     with which it ended.
     """
@@ -63,7 +63,7 @@ def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
     """How many of the payloads a fresh process has read, and how it ended. One that does not even
     start has read them all: it says nothing of them.
     """
-    answers, status = _apart(context, payloads)
+    answers, status = _run_apart(context, payloads)
     return (len(payloads), "") if answers is None else (len(answers), _ending(status))
 
 
@@ -72,13 +72,13 @@ def rehearse(job: Job) -> tuple[int, str] | None:
     it does not.
     """
     arguments = str(job.stages), str(job.partitions)
-    answers, status = _apart(job.context, job.payloads, *arguments)
+    answers, status = _run_apart(job.context, job.payloads, *arguments)
     if answers is None or answers[-1:] == [_DONE] or status == 0:
         return None
     return (int(answers[-1]) if answers else -1), _ending(status)
 
 
-def _apart(
+def _run_apart(
     context: bytes, payloads: Sequence[bytes], *arguments: str
 ) -> tuple[list[bytes] | None, int]:
     """The lines that a fresh process has told, and its status; None if it did not start."""
@@ -137,16 +137,16 @@ def main() -> None:
 class _TellingStage(StageTask):
     """A stage that tells of each node before it is evaluated."""
 
-    told = 1
+    output = 1
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
-        os.write(self.told, b"%d\n" % node.id)
+        os.write(self.output, b"%d\n" % node.id)
         super()._node(node, exchange)
 
 
 def _run(output: int, job: Job) -> None:
     """A job as the local executor runs it."""
-    _TellingStage.told = output
+    _TellingStage.output = output
     context = decode_context(job.context)
     plan = load_plan(context.plan)
     sent = [pair for payload in job.payloads for pair in entry_points.intake(job.context, payload)]

@@ -62,7 +62,7 @@ def made_triples(reference: DerivedSplit, context: EpochContext) -> tuple[Triple
     return triples, reference.text(len(text), DERIVED)
 
 
-def reports_told(reference: AnyReference, elements: Elements) -> str:
+def report_times(reference: AnyReference, elements: Elements) -> str:
     """The reports that the elements of a part are, for the driver; "" where it is the only one."""
     several = isinstance(reference, DerivedSplit) and reference.parts > 1
     return text_of(elements.times) if several else ""

@@ -22,7 +22,7 @@ from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MIN
 
 
-def accounted(
+def count_accounted(
     config: StreamConfig, reference: FileSplit, content: Elements | Tuples, messages: int | None
 ) -> int:
     """Of how many of the reference's elements it is known what became of them; ``messages``: how
@@ -44,7 +44,7 @@ def accounted(
     return explained
 
 
-def told_beside(
+def apply_message_headers(
     content: Elements | Tuples,
     messages: Messages | None,
     beside: MessageHeaders,

@@ -48,7 +48,7 @@ class Times:
         """The files that the head of a blob names."""
         self._files += meta.get(IN_FILES, [])
 
-    def of(self, stream: int) -> list[Frame]:
+    def frames_of(self, stream: int) -> list[Frame]:
         """All frames of a stream."""
         if self._read is None:
             self._read = [state_files.map_(self._context.root, f)[0] for f in self._files]
@@ -60,7 +60,7 @@ class Times:
 
     def write_apart(self) -> list[str]:
         """Writes what has been seen to a file, if copies would be much; its name."""
-        frames = _together(self._seen)
+        frames = _merge(self._seen)
         size = sum(column.nbytes for f in frames.values() for column in f.columns.values())
         if size * (self._context.partitions - 1) < COPIED:
             return []
@@ -70,14 +70,14 @@ class Times:
         self._seen, self._files = {}, [*self._files, name]
         return [name]
 
-    def sent(self, stage: int) -> tuple[dict[str, Frame], list[str]]:
+    def sent_frames(self, stage: int) -> tuple[dict[str, Frame], list[str]]:
         """What blobs have for stages behind this one: frames, and names of files."""
         wanted = _listed_behind(self._context.plan, stage)
-        frames = _together({i: parts for i, parts in self._seen.items() if i in wanted})
+        frames = _merge({i: parts for i, parts in self._seen.items() if i in wanted})
         return frames, self._files if wanted else []
 
 
-def _together(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
+def _merge(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
     return {
         FrameAddress(FrameKind.TIMES, i).name: element_times.concat_times(parts)
         for i, parts in seen.items()
@@ -87,16 +87,16 @@ def _together(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
 @lru_cache(maxsize=8)
 def listed_streams(plan: str) -> dict[int, bool]:
     """Streams whose times decide some query's reports, and whether occurrences are counted."""
-    return _listed(load_plan(plan), 0)
+    return _listed_streams(load_plan(plan), 0)
 
 
 @lru_cache(maxsize=64)
 def _listed_behind(plan: str, stage: int) -> frozenset[int]:
     """The streams that nodes of later stages list."""
-    return frozenset(_listed(load_plan(plan), stage))
+    return frozenset(_listed_streams(load_plan(plan), stage))
 
 
-def _listed(plan: Plan, stage: int) -> dict[int, bool]:
+def _listed_streams(plan: Plan, stage: int) -> dict[int, bool]:
     listed = [n for n in plan.nodes.values() if n.step.needs_reports and n.stage > stage]
     schedules = {d for n in listed for d in n.schedules.distinct}
     counted = element_times.counted_streams(schedules)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
-from levada.runtime.task.allocator import bounded
+from levada.runtime.task.allocator import bounded_allocator
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 from levada.runtime.task.operator_failures import raise_failure
 from levada.runtime.task.stage_task import StageTask
@@ -18,7 +18,7 @@ def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references; one blob per target partition."""
     decoded = decode_context(context)
     try:
-        with bounded(decoded.memory):
+        with bounded_allocator(decoded.memory):
             return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))
     except BaseException as error:
         raise_failure(error)
@@ -30,7 +30,7 @@ def stage(
     """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
     decoded = decode_context(context)
     try:
-        with bounded(decoded.memory):
+        with bounded_allocator(decoded.memory):
             return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)
     except BaseException as error:
         raise_failure(error)

@@ -81,7 +81,7 @@ class Exchange:
         self.name = ""  # of the task, where what it sends is counted
         self.at = executor_here() if context.tells_places else ""
         self.counter = Counter(context.counted, len(self.table)) if context.counted else None
-        self._told: dict[tuple[int, FrameAddress], int] = {}
+        self._sent_lengths: dict[tuple[int, FrameAddress], int] = {}
         self.flows = Flows(Joining.of(plan).nodes)
         self.picking = CompensationRouter(plan, pool, context.limits)
         self.met = self.picking.met
@@ -91,7 +91,7 @@ class Exchange:
         folded for a GROUP BY already comes as partials (``is_folded``).
         """
         self.flows.record(node.id, out)
-        done = yield from self._sliced(node, out)
+        done = yield from self._slice_partials(node, out)
         for consumer in node.consumers:
             for at, frame in self._rows(node, out, consumer, done):
                 if not frame.n:
@@ -102,7 +102,7 @@ class Exchange:
                     self._put(at, frame)
         self.met.close(node.id)
 
-    def _sliced(
+    def _slice_partials(
         self, node: PlanNode, out: Frame
     ) -> Generator[tuple[Consumer, Frame], None, frozenset[int]]:
         """Partials for GROUP BYs that have rows in common, where these make them fewer; whose that
@@ -155,9 +155,9 @@ class Exchange:
                 for after in target.consumers if passed.n else ():
                     yield from self._rows(target, passed, after)
                 return
-        yield from self._fanned(node, out, consumer)
+        yield from self._fan_out(node, out, consumer)
 
-    def _fanned(
+    def _fan_out(
         self, node: PlanNode, out: Frame, consumer: Consumer
     ) -> Iterator[tuple[Consumer, Frame]]:
         """The rows of each of the consumer's members. A filter of this stage, which sees each row
@@ -296,9 +296,9 @@ class Exchange:
                 some = frame.where(selected)
                 self.counter.count(node, some[col.PLACE], some, sources)
 
-    def counted(self) -> list[Counted]:
+    def group_counts(self) -> list[Counted]:
         """How many rows went to each group, if that is counted."""
-        return [] if self.counter is None else self.counter.packed()
+        return [] if self.counter is None else self.counter.packed_counts()
 
     def close(self, stream: int, subjects: Frame) -> None:
         """The subjects of closed elements, to where each is at home."""
@@ -318,7 +318,7 @@ class Exchange:
         """One blob per target. Earlier stages' outcomes go to one, controls once from source 0, the
         mark of what the task goes by, whose outcome is the last one, to all.
         """
-        seen, files = times.sent(self.stage) if source == 0 else ({}, [])
+        seen, files = times.sent_frames(self.stage) if source == 0 else ({}, [])
         out = []
         for target in range(self.context.partitions):
             meta: dict[str, Any] = {
@@ -341,9 +341,9 @@ class Exchange:
         """The identities whose texts the rows need that came since this was asked last."""
         for target, boxes in enumerate(self.frames):
             for to, parts in boxes.items():
-                for frame in parts[self._told.get((target, to), 0) :]:
+                for frame in parts[self._sent_lengths.get((target, to), 0) :]:
                     yield from self._identities(to, frame)
-                self._told[target, to] = len(parts)
+                self._sent_lengths[target, to] = len(parts)
 
     def _terms(self, frames: Mapping[FrameAddress, Frame]) -> Terms:
         """The texts that the rows of a blob need: of text slots, and of values that only their text

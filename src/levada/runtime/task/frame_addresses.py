@@ -36,7 +36,7 @@ class FrameAddress(NamedTuple):
         return f"{self.what}.{self.number}{rest}"
 
     @staticmethod
-    def of(name: str) -> FrameAddress | None:
+    def parse(name: str) -> FrameAddress | None:
         """What a name says; None: a frame of the table of texts.
 
         >>> FrameAddress.of("n.7.1") == (FrameKind.ROWS, 7, 1), FrameAddress.of("terms.id")

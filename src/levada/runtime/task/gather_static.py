@@ -26,7 +26,7 @@ from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.runtime.task.exchange import text_identities
 from levada.runtime.task.static_reader import StaticPart, StaticReader
-from levada.runtime.task.static_rows import matching, settled
+from levada.runtime.task.static_rows import matching, sum_weights
 
 
 def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
@@ -64,7 +64,8 @@ def settle(
         for node, frame in _rows(plan, pool, frames):
             rows.setdefault(node.id, []).append(frame)
     whole = {
-        node: settled(decoded, plan.nodes[node], concat(frames)) for node, frames in rows.items()
+        node: sum_weights(decoded, plan.nodes[node], concat(frames))
+        for node, frames in rows.items()
     }
     data = checked_parts(_frames(plan, pool, whole))
     name = state_files.write(decoded.root, "state", f"{decoded.epoch}-static-{partition}", data)

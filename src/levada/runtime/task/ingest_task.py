@@ -65,13 +65,13 @@ from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.runtime.placement.task_graph import STATIC
 from levada.runtime.task import gather_static
 from levada.runtime.task.closed_element_check import subjects_of
-from levada.runtime.task.derived_rows import made_config, made_triples, reports_told
-from levada.runtime.task.element_accounting import accounted, told_beside
+from levada.runtime.task.derived_rows import made_config, made_triples, report_times
+from levada.runtime.task.element_accounting import apply_message_headers, count_accounted
 from levada.runtime.task.element_time_broadcast import Times, listed_streams
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.ingest_operators import run_ingest_operators
 from levada.runtime.task.static_reader import StaticPart, StaticReader
-from levada.runtime.task.static_rows import matching, settled
+from levada.runtime.task.static_rows import matching, sum_weights
 from levada.runtime.task.work_note import READING, RECORDS, extra_seconds, note_here
 
 Leaf = TypeVar("Leaf", bound=s.Leaf)
@@ -124,7 +124,7 @@ class IntakeTask:
         outcome.loaded = self.static.finish() if payload.static else None
         if self.context.counted:
             self.exchange.name = outcome.reader = payload.reader or STATIC
-            outcome.sent = self.exchange.counted()
+            outcome.sent = self.exchange.group_counts()
         return self.exchange.blobs(self.controls, [outcome], 0, self.times)
 
     def read(self, payload: Payload) -> None:
@@ -167,7 +167,7 @@ class IntakeTask:
         except LostError as error:
             raise error.at(self.context.epoch) from error
         except FileFault as fault:  # nothing of it has been delivered: it is read whole before
-            self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
+            self._write_letters(reference, [Dead(reference.start, str(fault), "")], (), w)
             # with all of its elements
             control = SourceReport(stream, reference.partition, MIN, dead=1)
             control.accounted = reference.elements
@@ -195,10 +195,12 @@ class IntakeTask:
         else:
             with faults_of(split.name, split.stream):
                 triples, elements, reference, messages = self._read(config, split, bounds)
-        fates = accounted(config, reference, elements, None if messages is None else len(messages))
+        fates = count_accounted(
+            config, reference, elements, None if messages is None else len(messages)
+        )
         complete = self._complete(config, split, elements, messages)
         self._see_triples(stream, triples, elements)
-        self._aside(reference, elements.dead, elements.late, bounds["late_below"], messages)
+        self._write_letters(reference, elements.dead, elements.late, bounds["late_below"], messages)
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
         rows = 0
         if patterns is not None:
@@ -230,7 +232,7 @@ class IntakeTask:
             some_reasons(reference, elements.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
-            reports=reports_told(split, elements),
+            reports=report_times(split, elements),
             lead=_lead(reference, elements, messages),
             digest=_digest(reference),
             measured=reference.measured,
@@ -258,7 +260,7 @@ class IntakeTask:
             return *mapped, reference, messages
         assert content.text is not None, "RDF is text"
         if messages is None:
-            triples, reference = self._parsed(config, content.text, reference, content.line_ends)
+            triples, reference = self._parse(config, content.text, reference, content.line_ends)
         else:
             triples, reference, messages = parse_messages(
                 content.text, messages, reference, config, seed
@@ -271,7 +273,7 @@ class IntakeTask:
         )
         return triples, elements, reference, messages
 
-    def _parsed(
+    def _parse(
         self, config: StreamConfig, data: Bytes, reference: FileSplit, line_ends: int | None
     ) -> tuple[Triples, FileSplit]:
         """The statements of a text, and the reference to the lines in which they stand."""
@@ -291,10 +293,12 @@ class IntakeTask:
             reference, messages, tuples = read_apart(
                 lambda: read(split, config), lambda came: _rows(config, came, bounds)
             )
-        fates = accounted(config, reference, tuples, None if messages is None else len(messages))
+        fates = count_accounted(
+            config, reference, tuples, None if messages is None else len(messages)
+        )
         complete = self._complete(config, split, tuples, messages)
         self._see_tuples(stream, tuples)
-        self._aside(reference, tuples.dead, tuples.late, bounds["late_below"], messages)
+        self._write_letters(reference, tuples.dead, tuples.late, bounds["late_below"], messages)
         rows = 0
         if tuples.n:
             rows = self._deliver(self._scans(stream, tuples))
@@ -330,7 +334,7 @@ class IntakeTask:
         if isinstance(split, DerivedSplit):
             return MIN
         beside = beside_of(split, config, messages)
-        complete = told_beside(
+        complete = apply_message_headers(
             content, messages, beside, wall=self.context.wall, ahead=config.future_ms
         )
         return complete + config.lateness if complete > MIN else MIN
@@ -370,7 +374,7 @@ class IntakeTask:
             node = self.plan.nodes[number]
             self.pool.spent.rows += frame.n
             run_ingest_operators(
-                self.plan, self.env, self.exchange, node, settled(self.context, node, frame)
+                self.plan, self.env, self.exchange, node, sum_weights(self.context, node, frame)
             )
 
     def _see_triples(self, stream: int, triples: Triples, elements: Elements) -> None:
@@ -396,7 +400,7 @@ class IntakeTask:
             )
             self.times.add(stream, seen)
 
-    def _aside(
+    def _write_letters(
         self,
         reference: AnyReference,
         dead: Any,

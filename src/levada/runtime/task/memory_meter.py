@@ -28,7 +28,7 @@ class MemoryMeter:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self.peak, self.low, self.high, self.given = 0, 0, 0, 0
+        self.peak, self.low, self.high, self.input_bytes = 0, 0, 0, 0
 
     def begin(self, frames: Sequence[Frame], progress: WatermarkProgress, heard: Longs) -> None:
         """Looks at the rows that an epoch begins with. Raises ``OverMemoryError``.
@@ -42,18 +42,18 @@ class MemoryMeter:
 
     def give(self, frames: Iterable[Frame]) -> None:
         """Notes what a node is given, which waits no more and is held until it is done."""
-        self.given = _bytes(frames) if self.memory.bytes else 0
+        self.input_bytes = _bytes(frames) if self.memory.bytes else 0
 
     def see(self, frames: Iterable[Frame], beside: int, whose: str) -> None:
         """What is held now; ``whose``: who put it out last. Raises ``OverMemoryError``."""
         if not self.memory.bytes:
             return
-        now = self.given + beside + _bytes(frames)
+        now = self.input_bytes + beside + _bytes(frames)
         self.peak = max(self.peak, now)
         if now > self.memory.most:
-            raise self._over(now, whose)
+            raise self._memory_error(now, whose)
 
-    def _over(self, now: int, whose: str) -> OverMemoryError:
+    def _memory_error(self, now: int, whose: str) -> OverMemoryError:
         middle = (self.low + self.high) // 2
         return OverMemoryError(
             f"A task would hold {now:,} bytes of rows, the last of them of {whose}: more than a "

@@ -47,7 +47,7 @@ class ReportBatch:
     progress: WatermarkProgress
     until: int = MAX
 
-    def made(self, rows: Frame, *, closing: bool) -> npt.NDArray[np.bool_]:
+    def is_made(self, rows: Frame, *, closing: bool) -> npt.NDArray[np.bool_]:
         """Which report rows are of reports that are made by then; ``closing``: a report is made
         when the watermark reaches it.
         """
@@ -71,13 +71,13 @@ class BufferedReports:
     def take(self, step: ReportBatch, closing: Collection[int], inputs: Inputs) -> Partials:
         """Gives ``inputs`` what the step has of rows, and returns what it has of partials."""
         for (node, at), rows in self.rows.items():
-            made = step.made(rows, closing=node in closing)
+            made = step.is_made(rows, closing=node in closing)
             if made.any():
                 inputs[node, at] = [rows.where(made)]
             self.rows[node, at] = rows.where(~made)
         taken_partials = {}
         for node, partials in self.partials.items():
-            made = step.made(partials, closing=node in closing)
+            made = step.is_made(partials, closing=node in closing)
             taken_partials[node] = [partials.where(made)]
             self.partials[node] = partials.where(~made)
         return taken_partials

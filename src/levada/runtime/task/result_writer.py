@@ -44,7 +44,7 @@ class Results:
         self.plan = plan
         self.pool = pool
         self.frames: dict[int, list[Frame]] = {}
-        self._told: dict[int, int] = {}
+        self._reported_lengths: dict[int, int] = {}
         self.sizes: dict[str, int] = {}  # of each query, where they have a limit
 
     def add(self, node: PlanNode, frame: Frame) -> None:
@@ -59,9 +59,9 @@ class Results:
     def fresh(self) -> Iterator[tuple[Words, Words]]:
         """The identities whose texts the rows show that came since this was asked last."""
         for node, frames in self.frames.items():
-            for frame in frames[self._told.get(node, 0) :]:
+            for frame in frames[self._reported_lengths.get(node, 0) :]:
                 yield from text_identities(frame, self.plan.nodes[node].layout)
-            self._told[node] = len(frames)
+            self._reported_lengths[node] = len(frames)
 
     def write(
         self, context: EpochContext, stage: int, partition: int
@@ -84,7 +84,7 @@ class Results:
         named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
         for node, frame in frames.items():
             member_counts, reports = _counts(node, frame)
-            if (same := self._same(node, member_counts["op"])) is not None:
+            if (same := self._shared_cells(node, member_counts["op"])) is not None:
                 named[f"same.{node}"] = self._as_written(node, same)
                 members, list_reports = len(self.plan.nodes[node].members), context.partitions > 1
                 member_counts, reports = _of_all(
@@ -98,7 +98,7 @@ class Results:
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
         ), ResultCounts.from_rows(concat(counts))
 
-    def _same(self, node: int, present: Ints) -> Frame | None:
+    def _shared_cells(self, node: int, present: Ints) -> Frame | None:
         """Who else has the rows of these members of an Emit, and who has its cells."""
         return same_of(self.plan, self.plan.nodes[node], present, self.pool.seed)
 
@@ -114,7 +114,7 @@ class Results:
     def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
         """Raises ``ExcessError`` if a query would have too much in its reports."""
         self.pool.spent.turn = node.id
-        same = self._same(node.id, _distinct(frame["op"]))
+        same = self._shared_cells(node.id, _distinct(frame["op"]))
         try:
             check_reports(
                 node, frame, terms, limits, plan=self.plan, spent=self.pool.spent, same=same
@@ -125,7 +125,7 @@ class Results:
     def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
         for node, frame in frames.items():
             at, members = self.plan.nodes[node], self.plan.nodes[node].members
-            if (same := self._same(node, _distinct(frame["op"]))) is not None:
+            if (same := self._shared_cells(node, _distinct(frame["op"]))) is not None:
                 frame = add_shared_rows(frame, same, len(members))
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():

@@ -45,7 +45,7 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
     listed = tuple(n for n in every if n.step.needs_reports)
     schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
-    above = _above(every)
+    above = _reporting_nodes(every)
     reported = tuple(n for n in every if n.id in above)
     return Nodes(
         tuple(n for n in every if n.id not in above),
@@ -58,7 +58,7 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     )
 
 
-def _above(nodes: Sequence[PlanNode]) -> frozenset[int]:
+def _reporting_nodes(nodes: Sequence[PlanNode]) -> frozenset[int]:
     """The nodes of a stage that say something at reports of windows, and what is above these."""
     numbers: set[int] = set()
     for node in nodes:

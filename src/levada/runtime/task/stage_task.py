@@ -97,7 +97,7 @@ class StageTask:
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
         measures = context.measured == ROWS
-        self.given = Counter(len(load_groups(context.groups).partition) if measures else 0)
+        self.given_rows = Counter(len(load_groups(context.groups).partition) if measures else 0)
 
     def _open_state(self) -> State:
         self.opened = state_files.open_(
@@ -119,7 +119,7 @@ class StageTask:
         self.pool.spent = ExpressionBudget(self.context.limits, max(came, read), heaviest=worst)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
-        self.progress = self._progressed()
+        self.progress = self._progress()
         self.env = self._env()
         ends = closed_element_check.check(self.closed, self.context.plan, self.env)
         self.dead = max(self._latest_ends(), ends)
@@ -214,7 +214,7 @@ class StageTask:
             self.times.hear(meta)
             rows = 0
             for name, frame in frames.items():
-                match FrameAddress.of(name):
+                match FrameAddress.parse(name):
                     case FrameAddress(FrameKind.ROWS, node, at):
                         self.inputs.setdefault((node, at), []).append(frame)
                         rows += frame.n
@@ -244,7 +244,7 @@ class StageTask:
                     to = FrameAddress(folded_as(partial), node)
                     exchange.pass_on(self.partition, to, [partial])
 
-    def _progressed(self) -> WatermarkProgress:
+    def _progress(self) -> WatermarkProgress:
         context = self.context
         old, new = old_watermarks(context.streams), advance_watermarks(context, self.controls)
         return WatermarkProgress(old, new, ended_streams(context, self.controls))
@@ -295,7 +295,7 @@ class StageTask:
         counted = element_times.counted_streams(of_families)
         known: dict[int, EventTimes] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
-            fresh, w = self.times.of(i), int(self.progress.new[i])
+            fresh, w = self.times.frames_of(i), int(self.progress.new[i])
             times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
             known[i] = times.seen
             if fresh or self.progress.has_moved:
@@ -331,8 +331,8 @@ class StageTask:
         self.held.give(received)
         if self.context.measured == ROWS:
             counted = drop_replicated_inputs(node.step, frames, received)
-            self.given.count_given(counted, joins=node.id in find_divisible_joins(self.plan).joins)
-        made = self._made(node, frames)
+            self.given_rows.count_given(counted, joins=node.id in find_divisible_joins(self.plan).joins)
+        made = self._output_of(node, frames)
         first = next(made, None)
         if first is None:
             return
@@ -343,7 +343,7 @@ class StageTask:
             for out in chain((first, second), made):
                 self._pass(node, out, exchange, fold_at_once=True)
 
-    def _made(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
+    def _output_of(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
         """The output rows of a node, those of a join in pieces. Raises ``ExcessError``."""
         try:
             if (in_pieces := IN_PIECES.get(type(node.step))) is not None:
@@ -378,16 +378,16 @@ class StageTask:
                 target.step, s.Panes | s.Filter | s.Extend | s.ByWindow
             )
             if adds_up or is_folded(frame):
-                self._folded(target, frame, exchange)
+                self._fold(target, frame, exchange)
             else:
                 self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
                 self.waiting.add(consumer.node)
 
-    def _folded(self, target: PlanNode, frame: Frame, exchange: Exchange) -> None:
+    def _fold(self, target: PlanNode, frame: Frame, exchange: Exchange) -> None:
         """A part of a node's input: to partial aggregates, or through what sees each row alone."""
         panes = target.as_step(s.Panes)
         if panes is None:
-            for out in self._made(target, [frame]):
+            for out in self._output_of(target, [frame]):
                 self._pass(target, out, exchange, fold_at_once=True)
         elif (partial := at_once(panes, frame, self.pool)) is not None and partial.n:
             self.partials.setdefault(target.id, []).append(partial)
@@ -416,10 +416,10 @@ class StageTask:
         done.cpu = time.thread_time() - self.began
         done.seconds = time.perf_counter() - self.started
         if self.context.measured:
-            done.given, done.joined = self.given.given()
+            done.given, done.joined = self.given_rows.given_counts()
         if self.context.counted:
             done.segment_size = state_files.size_of(self.context.root, done.segment)
-            done.sent = exchange.counted()
+            done.sent = exchange.group_counts()
             exchange.name = task(self.stage, self.partition)
         if self.stage < self.plan.stages:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)

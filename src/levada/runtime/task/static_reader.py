@@ -81,7 +81,7 @@ class StaticReader:
 
     def __init__(self, root: str, epoch: int, seed: int) -> None:
         self._root, self._epoch, self._seed = root, epoch, seed
-        self._told = Loaded(epoch=epoch)
+        self._loaded = Loaded(epoch=epoch)
         self._frames: dict[str, Frame] = {}
         self._sources: list[Source] = []
         self._size = 0
@@ -92,36 +92,36 @@ class StaticReader:
         predicates. Raises ``SourceError``, ``CheckpointError``.
         """
         began = time.thread_time()
-        chunks = self._taken(part, wanted) if part.imprint else self._parsed(part, file)
+        chunks = self._read_imprint(part, wanted) if part.imprint else self._parse(part, file)
         for triples in chunks:
-            self._told.cpu += time.thread_time() - began
+            self._loaded.cpu += time.thread_time() - began
             yield triples
             began = time.thread_time()
-        self._told.cpu += time.thread_time() - began
+        self._loaded.cpu += time.thread_time() - began
 
-    def _taken(self, part: StaticPart, wanted: Wanted) -> Iterator[Triples]:
+    def _read_imprint(self, part: StaticPart, wanted: Wanted) -> Iterator[Triples]:
         if part.imprint not in self._maps:
             self._maps[part.imprint] = state_files.map_(self._root, part.imprint)
         frames, meta = self._maps[part.imprint]
         source = sources_in(meta)[part.source]
-        self._told.pieces += 1
+        self._loaded.pieces += 1
         for chunk in range(source.chunks):
             triples = triples_of(frames, f"{part.source}.{chunk}", wanted)
             if triples is not None:
-                self._told.taken += triples.n
+                self._loaded.taken += triples.n
                 yield triples
 
-    def _parsed(self, part: StaticPart, file: StaticFile) -> Iterator[Triples]:
-        self._told.opened += 1
+    def _parse(self, part: StaticPart, file: StaticFile) -> Iterator[Triples]:
+        self._loaded.opened += 1
         size = part.seen[0] if part.stop is None else part.stop - part.start
         if part.press:
             self._begin(part, file, size)
         for triples in chunks(file, self._seed, part.start, part.stop):
-            self._told.triples += triples.n
+            self._loaded.triples += triples.n
             if part.press and triples.n:
                 self._press(triples)
             yield triples
-        self._told.size += size
+        self._loaded.size += size
         check_seen(file, part.seen)
         if part.press and file.replaceable:
             self._write()
@@ -144,15 +144,15 @@ class StaticReader:
     def _write(self) -> None:
         data = checked_parts(self._frames, msgspec.to_builtins(self._sources))
         name = state_files.write(self._root, "state", f"{self._epoch}-{MARK}", data)
-        self._told.imprints.append(name)
-        self._told.pressed += sum(map(len, data))
+        self._loaded.imprints.append(name)
+        self._loaded.pressed += sum(map(len, data))
         self._frames, self._sources, self._size = {}, [], 0
 
     def finish(self) -> Loaded:
         """Writes what is to be written; what was read."""
         if self._sources:
             self._write()
-        return self._told
+        return self._loaded
 
 
 def sources_in(meta: Any) -> list[Source]:

@@ -63,7 +63,7 @@ class Reading:
     chosen: dict[int, Bools]
     sign: int
 
-    def wanted(self, plan: Plan) -> frozenset[str | None]:
+    def graphs(self, plan: Plan) -> frozenset[str | None]:
         """The graphs that are read."""
         members = (
             m
@@ -94,7 +94,7 @@ def parts(
     """
     out, made = list[StaticPart](), set[tuple[str, str, str]]()
     for reading in readings(context, plan):
-        wanted, before = reading.wanted(plan), reading.sign < 0
+        wanted, before = reading.graphs(plan), reading.sign < 0
         for number, file in enumerate(reading.files):
             if not file.graphs & wanted:
                 continue
@@ -133,7 +133,7 @@ def matching(
     node_rows: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
-        wanted = _wanted([patterns for _, patterns in tables])
+        wanted = _wanted_terms([patterns for _, patterns in tables])
         for part in (p for p in pieces if p.before == (reading.sign < 0)):
             file = reading.files[part.file]
             for triples in reader.triples(part, file, wanted):
@@ -143,7 +143,7 @@ def matching(
     return {number: concat(frames) for number, frames in node_rows.items()}
 
 
-def _wanted(tables: Sequence[Patterns]) -> Wanted:
+def _wanted_terms(tables: Sequence[Patterns]) -> Wanted:
     """What these patterns want of imprints."""
     every = [t for table in tables for t in table.each()]
     records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
@@ -211,7 +211,7 @@ def _patterns(
         yield graphs, patterns
 
 
-def settled(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
+def sum_weights(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
     """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
     at all where it stays.
     """

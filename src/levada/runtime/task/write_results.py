@@ -27,7 +27,10 @@ from levada.core.event_time import distinct
 from levada.runtime.executor import OUTCOME, Blob
 from levada.runtime.task.read_results import read_epoch
 
-FUNCTIONS = ("levada.runtime.task.write_results:write", "levada.runtime.task.write_results:told")
+FUNCTIONS = (
+    "levada.runtime.task.write_results:write",
+    "levada.runtime.task.write_results:collect_results",
+)
 
 
 class Writing(msgspec.Struct):
@@ -76,20 +79,22 @@ def write(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
     if mark_of(sink.out) != writing.mark:
         return [(0, msgspec.json.encode(Written(unseen=True)))]
     reports: dict[str, int] = {}
-    for epoch, query, batch in together(_found(writing, names)):
+    for epoch, query, batch in together(_batches(writing, names)):
         sink.publish(query.name, query.variables, epoch, batch)
         reports[query.name] = reports.get(query.name, 0) + len(distinct(batch.report))
     return [(0, msgspec.json.encode(Written(reports, unwritable=sink.unwritable)))]
 
 
-def _found(writing: Writing, names: frozenset[str]) -> Iterator[tuple[int, Any, Any]]:
+def _batches(writing: Writing, names: frozenset[str]) -> Iterator[tuple[int, Any, Any]]:
     for held in writing.epochs:
         plan = load_plan(writing.plans[held.plan])
         for query, batch in read_epoch(writing.root, plan, held, names):
             yield held.epoch, query, batch
 
 
-def told(context: bytes, stage: int, partition: int, blobs: list[Blob]) -> list[tuple[int, Blob]]:
+def collect_results(
+    context: bytes, stage: int, partition: int, blobs: list[Blob]
+) -> list[tuple[int, Blob]]:
     """What all tasks say."""
     return [(OUTCOME, blob) for blob in blobs]
 

@@ -7,7 +7,7 @@ import pytest
 
 from levada.core.array_types import Doubles
 from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
-from levada.runtime.rebalancing.key_group_moves import GAIN, Move, moved, moves, weights_of
+from levada.runtime.rebalancing.key_group_moves import GAIN, Move, moves, seconds_after, weights_of
 from levada.runtime.rebalancing.partition_classes import Kind
 from levada.runtime.rebalancing.partition_load import Measured
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
@@ -44,7 +44,7 @@ def test_the_busiest_gives_to_the_idlest_half_of_the_difference() -> None:
     assert [(m.supplier, m.consumer) for m in (first, second)] == [(2, 3), (1, 0)]
     assert [m.seconds for m in (first, second)] == pytest.approx([3.0, 1.5])
     assert (first.groups % 5 == 2).all()
-    after = moved(np.array([1.0, 4.0, 6.0, 0.0, 2.0]), [first, second])
+    after = seconds_after(np.array([1.0, 4.0, 6.0, 0.0, 2.0]), [first, second])
     assert after.tolist() == pytest.approx([2.5, 2.5, 3.0, 3.0, 2.0])
 
 

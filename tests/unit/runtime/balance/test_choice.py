@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.runtime.rebalancing.group_selection import chosen
+from levada.runtime.rebalancing.group_selection import choose_groups
 from levada.runtime.rebalancing.rebalancing_options import Choice
 
 WEIGHTS = st.lists(st.integers(0, 50), max_size=40).map(lambda w: np.array(w, np.float64))
@@ -15,7 +15,7 @@ AMOUNT = st.integers(1, 200).map(float)
 
 
 def go(weights: np.ndarray, amount: float, choice: str, seed: int = 1) -> list[int]:
-    return chosen(weights, amount, choice, np.random.default_rng(seed)).tolist()
+    return choose_groups(weights, amount, choice, np.random.default_rng(seed)).tolist()
 
 
 @given(WEIGHTS, AMOUNT, st.sampled_from(list(Choice)), st.integers(0, 9))

@@ -46,7 +46,7 @@ def test_a_queue_is_what_does_not_fit_into_an_epoch() -> None:
     for _ in range(3):
         now.add(load(0.5, 1.5), 1.0, 1.0, hurried=False)
     assert now.queue.tolist() == [0.0, 1.0], "it is full"
-    measured = now.measured(4)
+    measured = now.measure(4)
     assert measured.occupancy.tolist() == pytest.approx([0.0, (0.5 + 1 + 1) / 3])
     assert (measured.available, measured.span, measured.hurried) == (1.0, 1.0, False)
     for _ in range(3):
@@ -60,7 +60,7 @@ def test_a_buffer_of_rows_is_full_by_the_rate_of_its_partition() -> None:
         now = Round(2, np.zeros(4), options)
         now.add(load(1.0, 2.0), 1.0, 1.0, hurried=False)
         # a queue of a second at 50 rows a second
-        assert now.measured(2).occupancy.tolist() == [0.0, occupancy]
+        assert now.measure(2).occupancy.tolist() == [0.0, occupancy]
 
 
 def test_under_a_backlog_a_queue_is_to_be_busier_than_the_others() -> None:
@@ -73,7 +73,7 @@ def test_the_longest_epoch_of_each_is_odd() -> None:
     now = Round(2, np.zeros(4), TIME)
     for i in range(5):
         now.add(load(100.0 if i == 2 else 1.0, 2.0), 1.0, 0.0, hurried=True)
-    assert now.measured(6).seconds.tolist() == [1.0, 2.0]
+    assert now.measure(6).seconds.tolist() == [1.0, 2.0]
 
 
 def test_rows_of_groups_are_forgotten_by_halves() -> None:
@@ -86,7 +86,7 @@ def test_rows_of_groups_are_forgotten_by_halves() -> None:
 def test_a_partition_that_does_nothing() -> None:
     now = Round(2, np.zeros(3))
     now.add(load(0.0, 0.0), 1.0, 0.0, hurried=True)
-    measured = now.measured(2)
+    measured = now.measure(2)
     assert measured.occupancy.tolist() == [0.0, 0.0] and measured.ratio == 1.0
 
 
@@ -96,7 +96,7 @@ def test_what_a_partition_takes_is_cpu_unless_waiting_is_asked_for() -> None:
         now = Round(2, np.zeros(3), BalanceOptions(measure=measure))
         now.add(Load(np.array([3.0, 1.0]), np.array([1.0, 1.0]), np.ones(2, np.int64), None), 9.0,
                 0.0, hurried=True)  # fmt: skip
-        found[measure] = now.measured(2)
+        found[measure] = now.measure(2)
     assert found[Measure.CPU].seconds.tolist() == [1.0, 1.0] and found[Measure.CPU].ratio == 1
     assert found[Measure.TIME].seconds.tolist() == [3.0, 1.0]
     assert not found[Measure.CPU].occupancy.any() and found[Measure.TIME].occupancy[0] > 0.2

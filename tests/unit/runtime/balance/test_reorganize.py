@@ -105,7 +105,7 @@ def test_a_key_that_is_a_group_by_itself_is_not_passed_around(choice: str) -> No
     share = weight[8] / world.true()[0]
     assert share > 0.95, "the others have left it"
     assert sum(world.moves[10:]) <= 2
-    told = world.found[-1].told
+    told = world.found[-1].report
     assert told.remark.startswith("Partition 0 would give groups, and no set of them makes it even")
     assert told.remark.endswith("% of its work, and a group stays whole.")
 
@@ -119,7 +119,7 @@ def with_heavy_key(parts: int, share: float, partners: float, **more: Any) -> Wo
 
 
 def decided(world: World) -> list[tuple[str, int]]:
-    every = [d for f in world.found for d in f.told.decided]
+    every = [d for f in world.found for d in f.report.decided]
     return [(d.what, d.supplier) for d in every if d.what in ("divide", "unite")]
 
 
@@ -196,14 +196,14 @@ def test_it_is_a_function_of_its_arguments() -> None:
     first, second = (even(lopsided(FEW, 4), options=BalanceOptions(choice="random")) for _ in "ab")
     for world in (first, second):
         world.reorganize(4)
-    assert first.found[-1].told == second.found[-1].told
+    assert first.found[-1].report == second.found[-1].report
     assert (first.table.partition == second.table.partition).all()
 
 
 def test_a_decision_tells_why_and_what_came_of_it() -> None:
     world = even(lopsided(FEW, 4), noise=0.01)
     world.reorganize(2)
-    told = with_history(world.found[0].told, world.found[1].told)
+    told = with_history(world.found[0].report, world.found[1].report)
     first = told.decided[0]
     assert (first.what, first.supplier, first.epoch, first.partitions) == ("move", 0, 11, 4)
     assert first.groups == pytest.approx(FEW / 6, rel=0.25), "the heaviest as they were counted"
@@ -214,7 +214,7 @@ def test_a_decision_tells_why_and_what_came_of_it() -> None:
         f"partition 0 is a supplier, 0.98 full, and {first.consumer} a consumer, 0.00 full; "
         "34% of its work goes"
     )
-    assert [p.kind for p in world.found[0].told.loads] == ["supplier", *["consumer"] * 3]
+    assert [p.kind for p in world.found[0].report.loads] == ["supplier", *["consumer"] * 3]
 
 
 def test_what_is_told_is_bounded() -> None:
@@ -224,7 +224,7 @@ def test_what_is_told_is_bounded() -> None:
         world.options = BalanceOptions(reorganize_every=1, consumer_threshold=0.4)
         world.reorganize(3)
         for found in world.found:
-            told = with_history(told, found.told)
+            told = with_history(told, found.report)
     assert told is not None
     assert len(told.decided) == MOST_DECIDED and len(told.loads) == 16
 
@@ -233,7 +233,7 @@ def test_nobody_takes() -> None:
     world = even(lopsided(FEW, 4), options=BalanceOptions(consumer_threshold=0.0))
     world.reorganize(2)
     assert not any(world.moves)
-    assert world.found[-1].told.remark == (
+    assert world.found[-1].report.remark == (
         "Partition 0 would give groups, and none is idle enough to take any."
     )
-    assert world.found[-1].told.overloaded
+    assert world.found[-1].report.overloaded

@@ -160,7 +160,7 @@ def test_a_file_that_is_rewritten_between_has_the_epoch_run_again(
     executor = Changing(write(tmp_path), first, later=later)
     with (
         patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "deaths", nobody),
+        patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         pytest.warns(match="was written into while tasks were begun again"),
     ):
@@ -199,7 +199,7 @@ def test_who_sees_another_file_than_the_driver_is_no_judge(tmp_path: Path, other
 
     with (
         patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "deaths", nobody),
+        patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch, "rehearse", lambda job: None),
         pytest.warns(match=f"does not see {path} as the driver does"),
     ):

@@ -15,7 +15,11 @@ from levada.checkpoint.manifest import Resized
 from levada.connectors.sources.splits import FileSplit
 from levada.runtime.cost_model import partition_count_model
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
-from levada.runtime.cost_model.partition_count_model import PartitionCountModel, Seen, followed
+from levada.runtime.cost_model.partition_count_model import (
+    PartitionCountModel,
+    Seen,
+    merge_decisions,
+)
 from levada.runtime.driver.parallelism import ParallelismPolicy
 
 CORES = 4
@@ -50,7 +54,7 @@ class World:
 
     def _epoch(self, elements: int) -> None:
         self.epoch += 1
-        found = self.model.wanted(self.epoch, self.now, CORES)
+        found = self.model.propose(self.epoch, self.now, CORES)
         if found is not None:
             self.model.changes(found)
             self.now = found.partitions
@@ -70,11 +74,11 @@ class World:
                 ),
             ]
         )
-        costs = self.pace.told(self.epoch)
+        costs = self.pace.describe_epoch(self.epoch)
         lines = self.pace.ways(here=False)
         expected = costs.last.predicted.get(costs.last.way, 0.0)
         self.model.see(Seen(self.now, elements, expected, took, costs.partitions, lines))
-        self.decided = followed(self.decided, found, self.model.judged)
+        self.decided = merge_decisions(self.decided, found, self.model.judged)
 
 
 def _of(elements: int) -> list[FileSplit]:
@@ -150,7 +154,7 @@ def test_somebody_else_may_change_the_number() -> None:
     assert world.now < CORES
     world.now = 3
     world.run(1)
-    assert world.model.wanted(world.epoch + 1, 3, CORES) is None, "it is measured first"
+    assert world.model.propose(world.epoch + 1, 3, CORES) is None, "it is measured first"
 
 
 def test_what_a_choice_costs_goes_by_numbers_and_not_by_operators() -> None:
@@ -169,13 +173,13 @@ def test_what_a_choice_costs_goes_by_numbers_and_not_by_operators() -> None:
                 ]
             )  # fmt: skip
         model = PartitionCountModel()
-        seen = Seen(4, 5000, 30.0, 30.0, pace.over(), ())
+        seen = Seen(4, 5000, 30.0, 30.0, pace.times_by_partitions(), ())
         made.append(calls(partial(_asked, pace, model, seen)))
     assert made[0] == made[1] < 1500, made
 
 
 def _asked(pace: ParallelismPolicy, model: PartitionCountModel, seen: Seen) -> None:
     """What an epoch asks of the model."""
-    pace.over()
+    pace.times_by_partitions()
     model.see(seen)
-    model.wanted(9, 4, 16)
+    model.propose(9, 4, 16)

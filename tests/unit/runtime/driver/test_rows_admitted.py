@@ -33,8 +33,8 @@ def told(admission: Admission, way: LinearCost, *, slow: float = 1.0, epochs: in
 
 
 def kept(admission: Admission) -> bool:
-    assert admission.told is not None
-    return admission.told.keeps
+    assert admission.status is not None
+    return admission.status.keeps
 
 
 def whole(way: LinearCost, rows: int, slow: float = 1.0) -> float:
@@ -90,8 +90,8 @@ def test_a_floor_above_the_delay_is_said_once() -> None:
         told(admission, way)
     assert len(found) == 1
     assert not kept(admission)
-    assert admission.told is not None
-    assert admission.told.expected > 100
+    assert admission.status is not None
+    assert admission.status.expected > 100
     floor = whole(way, 0)
     assert floor < whole(way, admission.rows) <= 2.1 * floor, "half of the time is work"
 

@@ -107,7 +107,7 @@ def test_what_is_read_by_several_tasks_is_worth_them() -> None:
 def test_what_is_told_adds_up() -> None:
     pace = ParallelismPolicy(2)
     run(pace, 5, 10_000, each=0.001, took=lambda way: 30.0)
-    costs = pace.told(5)
+    costs = pace.describe_epoch(5)
     assert costs.last.epoch == 5 and costs.last.took == pytest.approx(30.0)
     assert costs.sums[ONE][0] == 4, "the first was not predicted"
     assert set(costs.parts) == {"7", "reading", "around 1"}
@@ -157,7 +157,7 @@ def test_what_an_epoch_takes_by_its_elements() -> None:
     for elements in (5_000, 50_000):
         predicted = pace.decide(of(elements, files=1), 1, PARTITIONS).predicted
         assert one.fixed + one.each * elements == pytest.approx(predicted[ONE], rel=0.01)
-    assert one.within(one.fixed + 1_000 * one.each) == pytest.approx(1_000, abs=1)
+    assert one.max_elements_within(one.fixed + 1_000 * one.each) == pytest.approx(1_000, abs=1)
     assert spread.most == one.most
     assert not ParallelismPolicy(2).ways(here=False)
 
@@ -185,10 +185,10 @@ def test_fewer_partitions_are_worth_it_where_their_calls_cost_more_than_their_ro
             pace.took(took / 1e3, here=False)
             pace.learn(done(0.0, call, rows))
         pace.decide(of(20_000), 1, PARTITIONS)
-        would = pace.over()
+        would = pace.times_by_partitions()
         assert set(would) == {1, 2}
         assert min(would, key=would.__getitem__) == best
-    assert ParallelismPolicy(0).over() == {}
+    assert ParallelismPolicy(0).times_by_partitions() == {}
 
 
 def test_what_ran_here_says_nothing_of_tasks() -> None:
@@ -197,7 +197,7 @@ def test_what_ran_here_says_nothing_of_tasks() -> None:
         pace.decide(of(10), 1, PARTITIONS)
         pace.took(0.001, here=True)
         pace.learn(done(0.1, 0.1, 5))
-    assert set(pace.told(3).sums) == {HERE}
+    assert set(pace.describe_epoch(3).sums) == {HERE}
 
 
 def test_few_lines_are_light_and_documents_are_not() -> None:

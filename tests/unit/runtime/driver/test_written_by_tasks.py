@@ -52,7 +52,7 @@ def written(
             engine.register(f"PREFIX : <http://e/> {text}", name=name, empty_reports=name == "rare")
         engine.start(once=True)
         engine.await_end()
-        reports = dict(engine._driver.publication.given) if engine._driver else {}
+        reports = dict(engine._driver.publication.delivered_reports) if engine._driver else {}
     assert all(reports.get(name) for name in ("rows", "order", "count") if name in reports)
     return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
 

@@ -41,7 +41,7 @@ def counted(root: Path) -> Sent:
     assert manifest is not None
     found: Sent = Counter()
     for name in manifest.by_group:
-        for block in key_group_counters.of(str(root), manifest, name):
+        for block in key_group_counters.read_slice(str(root), manifest, name):
             for group, rows in zip(block.groups.tolist(), block.rows.tolist(), strict=True):
                 found[block.sender, group] += rows
     return found
@@ -63,18 +63,16 @@ def test_counts_added_up_as_they_are_packed_are_those_of_their_groups(seed: int)
     for _ in range(12):
         rows = np.zeros(USUAL, np.int64)
         np.add.at(rows, rng.integers(0, USUAL, int(rng.choice((3, 400, 60_000)))), rng.integers(9))
-        pending.append(
-            (f"s{rng.integers(2)}", key_group_counters._packed(1, rows, int(rows.sum())))
-        )
+        pending.append((f"s{rng.integers(2)}", key_group_counters._pack(1, rows, int(rows.sum()))))
     for _ in range(3):
         pairs = np.unique(rng.integers(0, 1 << 32, 50))
         told = key_group_counters._of_pairs(1, pairs, rng.integers(1, 9, len(pairs)), 7, USUAL)
         pending.append((key_group_counters.BY_GROUP, told))
-    added = key_group_counters._added_up(pending)
+    added = key_group_counters._merge_packed(pending)
     assert len(added) == 3
     for one, other in zip(
         map(key_group_counters._block, added),
-        key_group_counters.together(map(key_group_counters._block, pending)),
+        key_group_counters.merge_blocks(map(key_group_counters._block, pending)),
         strict=True,
     ):
         assert (one.sender, one.node, one.size, one.of) == other[:2] + other[4:5] + other[6:]
@@ -174,19 +172,21 @@ def test_what_is_packed_is_what_was_counted(
     groups = np.sort(rng.permutation(FINEST)[:many])
     rows = np.zeros(FINEST, np.int64)
     rows[groups] = rng.integers(1, most + 1, many)
-    told = TaskOutcome(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])
+    told = TaskOutcome(0, 0, reader="r", sent=[key_group_counters._pack(7, rows, 99)])
     done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), TaskOutcome)]
     assert len(done[0].sent[0].rows) <= 8 * FINEST * 4 / 3
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
     with patch.multiple(key_group_counters, MOST_FILES=2, LITTLE=little):
         for epoch in range(3):
-            files, pending = key_group_counters.keep(str(tmp_path), epoch, last, "day", done)
+            files, pending = key_group_counters.add_to_slices(
+                str(tmp_path), epoch, last, "day", done
+            )
             last = Manifest(epoch, 0, by_group=files, pending=pending)
-    files, pending = key_group_counters.keep(str(tmp_path), 4, last, "night", [])
+    files, pending = key_group_counters.add_to_slices(str(tmp_path), 4, last, "night", [])
     last = Manifest(4, 0, by_group=files, pending=pending)
-    found = list(key_group_counters.of(str(tmp_path), last, "day"))
-    assert not list(key_group_counters.of(str(tmp_path), last, "night"))
+    found = list(key_group_counters.read_slice(str(tmp_path), last, "day"))
+    assert not list(key_group_counters.read_slice(str(tmp_path), last, "night"))
     assert {(block.sender, block.node) for block in found} == {("r", 7)}
     assert sum(block.size for block in found) == 3 * 99
     total = np.zeros(FINEST, np.int64)
@@ -200,16 +200,16 @@ def test_a_slice_that_comes_again_has_what_was_counted_in_it(tmp_path: Path) -> 
     """As where the length of slices changes from run to run."""
     rows = np.zeros(FINEST, np.int64)
     rows[[4, 9]] = 3, 5
-    done = [TaskOutcome(0, 0, reader="r", sent=[key_group_counters._packed(7, rows, 99)])]
+    done = [TaskOutcome(0, 0, reader="r", sent=[key_group_counters._pack(7, rows, 99)])]
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
     for epoch, name in enumerate(("2004-08-07", "2004-08", "2004-08-07"), 1):
-        slices, sent = send_graph.keep(str(tmp_path), epoch, last, name, done)
-        files, pending = key_group_counters.keep(str(tmp_path), epoch, last, name, done)
+        slices, sent = send_graph.add_to_slices(str(tmp_path), epoch, last, name, done)
+        files, pending = key_group_counters.add_to_slices(str(tmp_path), epoch, last, name, done)
         last = Manifest(epoch, 0, by_group=files, pending=pending, slices=slices, sent=sent)
     assert list(last.by_group) == list(last.slices) == ["2004-08", "2004-08-07"]
     for name, times in (("2004-08", 1), ("2004-08-07", 2)):
-        found = list(key_group_counters.of(str(tmp_path), last, name))
+        found = list(key_group_counters.read_slice(str(tmp_path), last, name))
         assert sum(int(block.rows.sum()) for block in found) == 8 * times
 
 
@@ -247,7 +247,7 @@ def test_what_nodes_cost_is_counted(tmp_path: Path) -> None:
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
     (name,) = manifest.slices
-    told = send_graph.of(str(tmp_path / "ck"), manifest, name)
+    told = send_graph.read_slice(str(tmp_path / "ck"), manifest, name)
     assert told.nodes
     assert 0 < sum(told.nodes.values()) <= sum(told.cpu.values())
 

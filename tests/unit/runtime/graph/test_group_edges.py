@@ -24,7 +24,7 @@ from levada.placement.placement_file import group_name
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime.executor import LocalExecutor
 from levada.runtime.placement import key_group_counters
-from levada.runtime.placement.key_group_counters import FINEST, Block, of
+from levada.runtime.placement.key_group_counters import FINEST, Block, read_slice
 
 KEYS, VALUES, MOST = 40, 25, 4
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT1000S STEP PT1000S]"
@@ -74,7 +74,7 @@ def run(
 def blocks(root: Path) -> list[Block]:
     manifest = newest_manifest(root)
     assert manifest is not None
-    return [b for name in manifest.by_group for b in of(str(root), manifest, name)]
+    return [b for name in manifest.by_group for b in read_slice(str(root), manifest, name)]
 
 
 def edges(found: list[Block]) -> Edges:

@@ -17,7 +17,7 @@ from levada.errors import CheckpointError, EngineError, UsageError
 from levada.plan.execution.key_group_table import deal_round_robin
 from levada.runtime.executor import LocalExecutor
 from levada.runtime.placement import send_graph
-from levada.runtime.placement.send_graph import SentCounts, of, slice_of
+from levada.runtime.placement.send_graph import SentCounts, read_slice, slice_of
 from levada.runtime.placement.task_graph import STATIC
 
 PARTS = 3
@@ -58,7 +58,7 @@ def run(root: Path, folder: Path, **options: Any) -> None:
 def sent(root: Path) -> dict[str, SentCounts]:
     manifest = newest_manifest(root)
     assert manifest is not None
-    return {name: of(str(root), manifest, name) for name in manifest.slices}
+    return {name: read_slice(str(root), manifest, name) for name in manifest.slices}
 
 
 def rows(links: dict[str, dict[str, list[int]]]) -> Counter[tuple[str, str]]:

@@ -21,8 +21,8 @@ from levada.engine.placement.traffic_report import flows_of, read_flows
 from levada.plan.execution.plan import Plan
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job, deliver, outcome, resolve
-from levada.runtime.placement.send_graph import SentCounts, of
-from levada.runtime.placement.task_placement import tell
+from levada.runtime.placement.send_graph import SentCounts, read_slice
+from levada.runtime.placement.task_placement import record_locality
 from levada.runtime.preferred_locations import NOWHERE, LocalityStats
 
 EXECUTORS = ("executor_h_5", "executor_h_2", "")
@@ -125,7 +125,7 @@ def test_a_slice_has_what_executors_sent_each_other(ran: tuple[Path, ByLot]) -> 
     root, lot = ran
     manifest = newest_manifest(root)
     assert manifest is not None
-    (sent,) = (of(str(root), manifest, name) for name in manifest.slices)
+    (sent,) = (read_slice(str(root), manifest, name) for name in manifest.slices)
     pairs = {(a, b): n for a, to in sent.places.items() for b, n in to.items()}
     assert {pair: size for pair, (_, size, _) in pairs.items()} == lot.sent
     assert {pair: blobs for pair, (_, _, blobs) in pairs.items()} == lot.blobs
@@ -217,9 +217,9 @@ def test_a_run_that_has_not_counted_says_so(
 def test_a_partition_that_came_since_is_wanted_nowhere() -> None:
     tally = LocalityStats(executors=("executor_h_0",), asked=((), (0,)))
     done = [TaskOutcome(1, p, at="0", came={"0": [1, 10, 1], "1": [1, 5, 2]}) for p in range(2)]
-    tell(tally, done)
+    record_locality(tally, done)
     assert (tally.wanted, tally.missed) == (1, 0)
     assert (tally.read, tally.remote, tally.blobs) == (30, 10, 4)
     tally.asked = ()  # the next job is one task
-    tell(tally, done)
+    record_locality(tally, done)
     assert (tally.wanted, tally.read) == (1, 30)

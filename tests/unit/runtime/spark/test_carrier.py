@@ -104,7 +104,7 @@ def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer(
     near, told = blob_transport.HostLocality(by_host=True), [("executor_10.0.0.7_3", "")]
     for pause in (blob_transport.FIRST_PAUSE, 2 * blob_transport.FIRST_PAUSE):
         assert near.hosts(told) == (("10.0.0.7", ""),)
-        near.missed()
+        near.record_miss()
         assert [near.hosts(told) for _ in range(pause)] == [None] * pause
 
 

@@ -76,7 +76,7 @@ def piped(root: Path, form: str, data: bytes, **options: str) -> Spooled:
 def frame(root: Path) -> Spooled:
     rows = pl.DataFrame({"k": range(40), "ts": range(0, 400, 10)})
     spool: PythonSpool = python_spool("s", rows, root, {"time": "field:ts"})
-    spool.lie(root / "spool")
+    spool.open_in(root / "spool")
     spool.start(once=True)
     return Spooled(spool.config, only(Path(spool.config.path)))
 

@@ -105,13 +105,13 @@ class TimedStage(StageTask):
         work.rows += self.touched
         return found
 
-    def _made(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
+    def _output_of(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
         folded = self.env.partials.get(node.id, ())
         rows = self.recorder.take(node.id, node.inputs, frames)
         for partial in folded:
             self.recorder.sent(node.inputs[0], node.id, partial)
             rows += partial.n
-        made = super()._made(node, frames)
+        made = super()._output_of(node, frames)
         while True:
             with self.recorder.timed(node.id, rows) as work:
                 out = next(made, None)

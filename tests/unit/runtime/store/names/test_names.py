@@ -76,7 +76,7 @@ class World:
                 told, files = self.finish(state, epoch, stage, p, whole=names.whole)
                 if stage == 1:
                     for _ in range(rng.choice([1, 1, 2])):  # it may be run again
-                        mine = names.going[p :: self.partitions]
+                        mine = names.deletable[p :: self.partitions]
                         state_files.delete(str(self.root), mine)
                 done.append(told)
                 needs[f"{stage}.{p}"] = files
@@ -186,7 +186,7 @@ class World:
         """Its tasks delete what they were to, and fail if what they begin with is gone."""
         partitions = self.partitions
         try:
-            state_files.delete(str(self.root), sleeper.names.going)
+            state_files.delete(str(self.root), sleeper.names.deletable)
             if any(not (self.root / file).exists() for file in sleeper.names.state.values()):
                 raise FileNotFoundError
             return self.manifest(sleeper)
@@ -239,7 +239,7 @@ class World:
         named, there = self.of_last_two(), self.there()
         assert named <= there, "what the last two manifests name is there"
         assert names.of_last_two == named and names.state == self.state[-1]
-        going = {*names.going}
+        going = {*names.deletable}
         assert not going & named, "what may go nobody names"
         assert not (self.known - named - going) & there, "what was named once has gone"
         self.known |= named

@@ -21,7 +21,7 @@ from levada.checkpoint import verify as store
 from levada.checkpoint.leadership.rollback import rollback as back
 from levada.checkpoint.leadership.rollback import rollback_hint
 from levada.connectors.ingest.static_load_report import Loaded
-from levada.connectors.ingest.static_load_report import told as read_of
+from levada.connectors.ingest.static_load_report import describe_load as read_of
 from levada.core.event_time import MAX, MIN, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
 from levada.engine.driver.epoch_pacing import wall_clock_ms

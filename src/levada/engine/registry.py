@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.ingest.static_files import StaticFile, named
+from levada.connectors.ingest.static_files import StaticFile, name_files
 from levada.core.names import check_query_name, derived_by, display_name, match_streams
 from levada.engine.name_scope import NameScope
 from levada.engine.ontology import Ontology
@@ -153,7 +153,7 @@ class Registry:
         self.edits += 1
         self.known.graphs = {g for file in files for g in file.graphs}
         self.known.replaceable = frozenset(g for f in files if f.replaceable for g in f.graphs)
-        self.known.ontology = Ontology(self._ontology_files or named(files, self._folder))
+        self.known.ontology = Ontology(self._ontology_files or name_files(files, self._folder))
         batch = [QueryRequest(q.text, n, q.dialect, q.options) for n, q in self.queries.items()]
         rows = rows_of(batch, self.known)
         for asked in batch:

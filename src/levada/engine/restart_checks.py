@@ -25,7 +25,7 @@ from levada.checkpoint.manifest import EpochIntent, Manifest, StreamRecord
 from levada.connectors.config.option_changes import MIXING, OptionChange, option_changes
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile
-from levada.connectors.ingest.tables.schema_inference import kept, with_columns
+from levada.connectors.ingest.tables.schema_inference import with_columns, with_first_schema
 from levada.connectors.sources.split_enumerator import check_grown
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import delete, replace_file
@@ -51,7 +51,7 @@ def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamCon
     if checkpoint is not None and last is not None and last.setup:
         for before in checkpoint.setup(last.setup).streams:
             if before.name == config.name:
-                return kept(config, before)
+                return with_first_schema(config, before)
     return with_columns(config)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.connectors.serialization.typed_columns import typed, typed_frame
+from levada.connectors.serialization.typed_columns import infer_values, typed_frame
 from levada.core.rdf_terms import XSD, Literal, parse_term
 
 
@@ -88,7 +88,9 @@ def test_a_column_of_one_datatype_has_the_values_of_its_texts(
 ) -> None:
     texts, read = READ[name]
     forms = data.draw(st.lists(texts | st.none(), min_size=1, max_size=20))
-    found = typed(pl.Series("x", [None if t is None else lit(t, name) for t in forms], pl.String))
+    found = infer_values(
+        pl.Series("x", [None if t is None else lit(t, name) for t in forms], pl.String)
+    )
     values = found.values.to_list()
     assert found.kind == (name if any(t is not None for t in forms) else "none")
     assert found.values.name == "x"
@@ -108,7 +110,7 @@ numbers = st.one_of(
 
 @given(st.lists(numbers, min_size=2, max_size=8))
 def test_numbers_of_several_types_are_the_widest(given_: list[tuple[str, str]]) -> None:
-    found = typed(pl.Series([lit(text, name) for text, name in given_]))
+    found = infer_values(pl.Series([lit(text, name) for text, name in given_]))
     names = {name for _, name in given_}
     for (text, name), value in zip(given_, found.values.to_list(), strict=True):
         if found.kind == "term":
@@ -136,7 +138,7 @@ term = st.one_of(
 
 @given(st.lists(term | st.none(), max_size=6))
 def test_a_column_of_anything_loses_nothing_but_what_its_kind_says(texts: list[str | None]) -> None:
-    found = typed(pl.Series("x", texts, pl.String))
+    found = infer_values(pl.Series("x", texts, pl.String))
     for text, value in zip(texts, found.values.to_list(), strict=True):
         if text is None:
             assert value is None
@@ -189,14 +191,14 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_what_does_not_fit_is_text(case: str) -> None:
     forms, name, kind = ODD[case]
-    found = typed(pl.Series([lit(t, name) for t in forms]))
+    found = infer_values(pl.Series([lit(t, name) for t in forms]))
     assert found.kind == kind
     if kind == "lexical":
         assert found.values.to_list() == forms
 
 
 def test_the_end_of_a_day_is_the_next_one() -> None:
-    found = typed(
+    found = infer_values(
         pl.Series(
             [
                 lit("1969-12-31T24:00:00Z", "dateTime"),
@@ -208,7 +210,7 @@ def test_the_end_of_a_day_is_the_next_one() -> None:
         datetime(1970, 1, 1, tzinfo=UTC),
         datetime(1970, 1, 1, 0, 59, 59, 500000, tzinfo=UTC),
     ]
-    assert typed(pl.Series([lit("2024-01-01T24:00:01Z", "dateTime")])).kind == "lexical"
+    assert infer_values(pl.Series([lit("2024-01-01T24:00:01Z", "dateTime")])).kind == "lexical"
 
 
 def test_types_of_a_frame() -> None:

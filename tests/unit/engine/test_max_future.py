@@ -97,5 +97,5 @@ def test_what_arrives_has_the_time_of_the_clock_whatever_the_limit() -> None:
 
     config = StreamConfig.of("s", "a.nt", max_future="1h", time="arrival")
     reference = FileSplit("s", "s", "a", "/x", "nt", 0, 1, 0, 1, 0)
-    gate = AdmissionBounds.of(config, reference, 0, 5 * HOUR)
+    gate = AdmissionBounds.for_split(config, reference, 0, 5 * HOUR)
     assert (gate.arrived, gate.future) == (4 * HOUR, future(HOUR))

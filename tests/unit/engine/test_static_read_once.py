@@ -14,7 +14,7 @@ from awaiting import until_engine
 from levada import Engine
 from levada.checkpoint.leadership.rollback import rollback
 from levada.checkpoint.state_files import map_
-from levada.connectors.ingest.static_load_report import told
+from levada.connectors.ingest.static_load_report import describe_load
 from levada.engine.status.status import read_status
 from levada.runtime.task import static_reader as reader
 from levada.testing.memory_sink import MemorySink
@@ -177,7 +177,7 @@ def test_other_queries_that_come_later_open_no_file(tmp_path: Path, opened: list
     assert sorted(opened) == sorted([*DATA, "3.nt"])
     static = read_status(tmp_path / "all" / "c").static
     assert static is not None and static.pieces and static.taken and not static.opened
-    assert f"{static.taken} triples of {static.pieces} imprints" in told(static)
+    assert f"{static.taken} triples of {static.pieces} imprints" in describe_load(static)
     del opened[:]
     for i, name in enumerate(came):
         expected = alone(tmp_path / name, name, len(came), i)

@@ -14,7 +14,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements, elements_of
 from levada.connectors.ingest.parse.documents import parse_document
 from levada.connectors.ingest.parse.ntriples import Triples, parse
-from levada.connectors.ingest.subject_descriptions import described
+from levada.connectors.ingest.subject_descriptions import describe_subjects
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.splits import FileSplit
 from levada.connectors.spool.row_batches import Shape
@@ -67,7 +67,7 @@ NODES = st.sampled_from(["<a:1>", "<a:2>", *(f"_:{name}" for name in "abcdef")])
 @given(st.lists(st.tuples(NODES, NODES), max_size=14))
 def test_elements_of_a_document_are_those_of_the_definition(pairs: Any) -> None:
     triples = [(s, str(i), o) for i, (s, o) in enumerate(pairs)]
-    found, number = described(read(triples))
+    found, number = describe_subjects(read(triples))
     elements: list[set[int]] = [set() for _ in range(int(number.max(initial=-1)) + 1)]
     for row, e in enumerate(number.tolist()):
         elements[e].add(int(found.text(found.p, row)[4:-1]))
@@ -80,7 +80,9 @@ def test_a_document_of_too_many_shared_nodes_is_one_bad_place(
 ) -> None:
     monkeypatch.setattr("levada.connectors.ingest.subject_descriptions._SHARED", 0)
     chain = [(f"_:n{i}", "0", f"_:n{i + 1}") for i in range(50)]
-    found, number = described(read([*chain, *((f"<a:{i}>", "0", "_:n0") for i in range(100))]))
+    found, number = describe_subjects(
+        read([*chain, *((f"<a:{i}>", "0", "_:n0") for i in range(100))])
+    )
     assert found.n == len(number) == 0
     assert "share so many blank nodes" in found.bad[0][1]
 
@@ -110,7 +112,7 @@ def by_document(text: bytes, form: str) -> tuple[Triples, Elements]:
     data = np.frombuffer(text, np.uint8)
     where = FileSplit("s", "s", "a", "/x", form, 0, len(data), 0, 1, 0)
     triples, where = parse_document(data, where, 1)
-    triples, number = described(triples)
+    triples, number = describe_subjects(triples)
     bounds: Any = {"late_below": MIN, "future_above": MAX}
     return triples, elements_of(triples, config, where, seed=1, number=number, **bounds)
 

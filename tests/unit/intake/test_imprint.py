@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from levada.connectors.ingest.parse.ntriples import Triples, parse
-from levada.connectors.ingest.static_cache import Wanted, pressed, triples_of
+from levada.connectors.ingest.static_cache import Wanted, make_imprint, triples_of
 from levada.kernels.terms.term_ids import identify_one
 from levada.operators.state.checksummed_frames import checked_parts, unpack_checked
 
@@ -52,7 +52,7 @@ def test_what_is_taken_out_is_what_was_pressed(quads: bool, random_seed: int) ->
         ]
         text = "".join(line + "\n" for line in lines).encode()
         given = parse(text, quads=quads, timed=False, seed=3, document=9)
-        blob = b"".join(checked_parts(pressed(given, "2.0")))
+        blob = b"".join(checked_parts(make_imprint(given, "2.0")))
         frames, _ = unpack_checked(np.frombuffer(blob, np.uint8), "state/1")
         found = triples_of(frames, "2.0", Wanted(None, texts=True, values=True))
         assert found is not None and rows(found) == rows(given)
@@ -73,7 +73,9 @@ def test_without_texts_none_is_unpacked_unless_a_value_needs_it() -> None:
     sizes = []
     for triples in (plain, hard):
         for values in (False, True):
-            found = triples_of(pressed(triples, "a"), "a", Wanted(None, texts=False, values=values))
+            found = triples_of(
+                make_imprint(triples, "a"), "a", Wanted(None, texts=False, values=values)
+            )
             assert found is not None and found.o.x.tolist() == triples.o.x.tolist()
             sizes.append(found.buffer.size > 0)
     assert sizes == [False, False, False, True]

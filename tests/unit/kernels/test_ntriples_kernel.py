@@ -23,12 +23,12 @@ def run(text: str, side: int = 10_000, power: int = NO_TIME, quads: int = 0) -> 
     data = np.frombuffer(text.encode(), np.uint8)
     buffer = _pad(data, PAD + side)
     columns = _new_columns(int(count_line_ends(buffer, data.size)) + 1)
-    for column in columns.all():
+    for column in columns.arrays():
         column.fill(77)  # stale memory
     memo = state.new_memo(data.size + PAD)
     secret = schedule(3)
     parse_lines(
-        buffer, data.size, secret, schedule(0), np.uint64(1), quads, power, memo, *columns.all()
+        buffer, data.size, secret, schedule(0), np.uint64(1), quads, power, memo, *columns.arrays()
     )
     return memo, columns
 

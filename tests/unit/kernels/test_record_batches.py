@@ -107,9 +107,9 @@ def test_random_logs_are_read_as_the_twin_reads_them(
     start = data.draw(st.integers(low, high))
     stop = data.draw(st.integers(start, high))
     answer = in_room(whole)[:cut]
-    found = Batches.of(answer, low, aborted)
+    found = Batches.parse(answer, low, aborted)
     assert found.behind == max([low, *(b.last + 1 for b in _within(written, cut))])
-    records = read([(found.data, found.before(stop))], start, stop, more=True)
+    records = read([(found.data, found.rows_before(stop))], start, stop, more=True)
     there = [
         one
         for batch in _within(written, cut)
@@ -118,7 +118,7 @@ def test_random_logs_are_read_as_the_twin_reads_them(
     assert of(records) == [one for one in there if start <= one.offset < stop]
     rest = found.rest(stop)
     if rest is not None:
-        later = read([(rest.data, rest.before(high))], stop, high, more=True)
+        later = read([(rest.data, rest.rows_before(high))], stop, high, more=True)
         assert of(later) == [one for one in there if stop <= one.offset]
     _judge_text(records)
 
@@ -133,7 +133,7 @@ def _within(written: list[Batch], size: int) -> list[Batch]:
 
 
 def _judge_text(records: Records) -> None:
-    text, messages = records.joined(timed=True, lost=())
+    text, messages = records.join(timed=True, lost=())
     values = [one for one in of(records) if one.value is not None]
     assert text.tobytes() == b"".join(one.value + b"\n" for one in values if one.value is not None)
     assert messages.offsets.tolist() == [one.offset for one in values]
@@ -156,8 +156,8 @@ def test_a_byte_that_is_another_is_damage(codec: str, random_seed: int) -> None:
         bad = bytearray(good)
         bad[at] ^= 1 << draw.randrange(8)
         with pytest.raises(BrokerError, match=r"offset 7 is damaged: its checksum"):
-            Batches.of(in_room(bytes(bad)), 7, [])
-    behind = Batches.of(in_room(good + bytes(bad)), 7, [])
+            Batches.parse(in_room(bytes(bad)), 7, [])
+    behind = Batches.parse(in_room(good + bytes(bad)), 7, [])
     assert (len(behind.table), behind.behind) == (1, 10)  # what is sound is read first
 
 
@@ -170,9 +170,9 @@ def test_records_that_are_none_are_damage(random_seed: int) -> None:
             bad[draw.randrange(len(bad))] = draw.randrange(256)
         codec = CODECS[k % 6]
         data = in_room(sealed(Batch(7, 9, (), codec), bytes(bad), 3))
-        table = Batches.of(data, 7, [])
+        table = Batches.parse(data, 7, [])
         try:
-            found = read([(data, table.before(10))], 7, 10, more=True)
+            found = read([(data, table.rows_before(10))], 7, 10, more=True)
         except BrokerError as trouble:
             assert "the batch at the offset 7 is damaged: " in str(trouble)
             assert trouble.final
@@ -185,14 +185,14 @@ def test_records_that_are_none_are_damage(random_seed: int) -> None:
     for count in (-1, 100, 1 << 30):
         data = in_room(sealed(ONE, inside, count))
         with pytest.raises(BrokerError, match="as many records as it says"):
-            read([(data, Batches.of(data, 7, []).before(10))], 7, 10)
+            read([(data, Batches.parse(data, 7, []).rows_before(10))], 7, 10)
 
 
 def test_old_formats_are_named() -> None:
     old = bytearray(encoded(ONE))
     old[16] = 1
     with pytest.raises(BrokerError, match=r"offset 7 is in the format of before Kafka 0\.11"):
-        Batches.of(in_room(bytes(old)), 7, [])
+        Batches.parse(in_room(bytes(old)), 7, [])
 
 
 @given(st.binary(max_size=100), st.integers(0, 20), st.integers(0, 20))

@@ -151,9 +151,9 @@ def test_a_key_of_long_ago_is_new(tmp_path: Path) -> None:
     log = PushLog(tmp_path / "data", "nq", clock)
     log.append(b"x\n", {"one": "x"})
     clock.advance(REMEMBERED)
-    assert log.said("one") == "x"
+    assert log.find_by_key("one") == "x"
     clock.advance(1)
-    assert log.said("one") is None
+    assert log.find_by_key("one") is None
     log.append(b"y\n", {"two": "y"})
     assert [path.name for path in (tmp_path / "keys").iterdir()] == ["000000000000002"]
 
@@ -168,9 +168,11 @@ def test_a_step_of_the_clock_forgets_no_key(
     monkeypatch.setattr(time, "time", lambda: ahead)
     monkeypatch.setattr(time, "time_ns", lambda: int(ahead * 10**9))
     log.append(b"y\n", {"two": "y"})
-    assert (log.said("one"), log.said("two")) == ("x", "y")
+    assert (log.find_by_key("one"), log.find_by_key("two")) == ("x", "y")
     again = PushLog(tmp_path / "data", "nq")
-    assert (again.said("one"), again.said("two")) == ("x", "y"), "also in the next life"
+    assert (again.find_by_key("one"), again.find_by_key("two")) == ("x", "y"), (
+        "also in the next life"
+    )
 
 
 def test_the_age_of_a_key_of_a_life_before_counts_from_the_start(tmp_path: Path) -> None:
@@ -179,9 +181,9 @@ def test_the_age_of_a_key_of_a_life_before_counts_from_the_start(tmp_path: Path)
     clock = ManualClock()
     log = PushLog(tmp_path / "data", "nq", clock)
     clock.advance(REMEMBERED)
-    assert log.said("one") == "x"
+    assert log.find_by_key("one") == "x"
     clock.advance(1)
-    assert log.said("one") is None
+    assert log.find_by_key("one") is None
 
 
 def test_many_at_once_are_all_there(client: httpx.Client) -> None:
@@ -255,7 +257,7 @@ def test_keys_outlive_the_server(tmp_path: Path) -> None:
     PushLog(tmp_path / "data", "nq").append(b"x\n", {"one": "x"})
     (tmp_path / "keys" / "000000000000002").write_text('["never"]')  # it died before the batch
     again = PushLog(tmp_path / "data", "nq")
-    assert (again.said("one"), again.said("never")) == ("x", None)
+    assert (again.find_by_key("one"), again.find_by_key("never")) == ("x", None)
     again.append(b"y\n", {})
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == [
         "000000000000001.x1bf67208bddf1edb.nq",
@@ -275,8 +277,8 @@ def test_keys_of_a_batch_that_could_not_be_written_are_new(tmp_path: Path) -> No
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     log.append(b"y\n", {})
-    assert log.said("one") is None
-    assert PushLog(tmp_path / "data", "nq").said("one") is None
+    assert log.find_by_key("one") is None
+    assert PushLog(tmp_path / "data", "nq").find_by_key("one") is None
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_cut_keeps_every_record_in_order_and_few_bytes_too_many(sizes: Any, li
     ("size", "age", "due"), [(10, 10, False), (100, 0, True), (0, 1000, True), (99, 999, False)]
 )
 def test_a_file_is_due_by_size_or_age(size: int, age: int, due: bool) -> None:
-    assert Roll(bytes=100, age=1000).due(size, age) is due
+    assert Roll(bytes=100, age=1000).is_due(size, age) is due
 
 
 def test_a_reader_never_sees_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

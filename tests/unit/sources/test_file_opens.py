@@ -13,7 +13,7 @@ import pytest
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_source import FileSource
-from levada.connectors.sources.fingerprint import BLOCK, Fingerprint, opened
+from levada.connectors.sources.fingerprint import BLOCK, Fingerprint, open_descriptor
 
 
 def line(i: int) -> str:
@@ -47,7 +47,7 @@ def test_fingerprint_of_a_parquet_file_opens_it_once(tmp_path: Path, opens: Coun
     _, position = made.take({}, 100)
     assert opens == {"a.parquet": 1}
     for _ in range(3):
-        assert made.backlog(position) and not made.ended(position)
+        assert made.backlog(position) and not made.is_ended(position)
     assert opens == {"a.parquet": 1}
 
 
@@ -61,7 +61,7 @@ def test_backlog_reads_a_file_of_lines_once_for_each_position(
     _, position = made.take({}, 10)
     opens.clear()
     for _ in range(3):
-        assert made.backlog(position) and made.known(position) == {"s": True}
+        assert made.backlog(position) and made.partition_states(position) == {"s": True}
     assert opens == {"a.nt": 1}
     path.write_text("".join(map(line, range(10))))
     made.discover()
@@ -88,16 +88,16 @@ def test_comparing_a_file_with_its_fingerprint_opens_it_once(
     size = path.stat().st_size
     assert size > 3 * BLOCK
     opens.clear()
-    made = Fingerprint.of(str(path), (1, size), whole=-1, read=size)
+    made = Fingerprint.from_file(str(path), (1, size), whole=-1, read=size)
     assert opens == {"a.nt": 1}
-    with opened(str(path)) as file:
+    with open_descriptor(str(path)) as file:
         assert made.is_of(file, 2, size)  # a copy: all that was read of it is compared
         assert not made._replace(blocks="0").is_of(file, 2, size)
     assert opens == {"a.nt": 2}
 
 
 def test_file_that_is_gone_has_the_fingerprint_of_an_empty_one(tmp_path: Path) -> None:
-    gone = Fingerprint.of(str(tmp_path / "gone"), (1, 100), whole=-1, read=100)
+    gone = Fingerprint.from_file(str(tmp_path / "gone"), (1, 100), whole=-1, read=100)
     (tmp_path / "empty").touch()
-    empty = Fingerprint.of(str(tmp_path / "empty"), (1, 100), whole=-1, read=100)
+    empty = Fingerprint.from_file(str(tmp_path / "empty"), (1, 100), whole=-1, read=100)
     assert gone == empty and Fingerprint.parse(gone.text()) == gone

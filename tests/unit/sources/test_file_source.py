@@ -67,7 +67,7 @@ def test_exact_rows_and_nothing_lost(tmp_path: Path, rows: int) -> None:
         len(takes) - 1
     )
     assert text(flat(takes)) == lines(*range(20))
-    assert made.ended(position) and not made.backlog(position)
+    assert made.is_ended(position) and not made.backlog(position)
     assert position["taken"] == 20
 
 
@@ -78,7 +78,7 @@ def test_comments_blank_lines_and_crlf_are_no_elements(tmp_path: Path) -> None:
     made = source(tmp_path / "a.nt", tmp_path)
     takes, position = drain(made, 1)
     assert [r.elements for r in flat(takes)] == [1, 1]
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_a_growing_file_gives_whole_lines_only(tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_growing_file_gives_whole_lines_only(tmp_path: Path) -> None:
     made = source(path, tmp_path, final=False)
     first, position = made.take({}, 10)
     assert text(first) == line(1)
-    assert not made.backlog(position) and not made.ended(position)
-    assert made.known(position) == {"s": False}
+    assert not made.backlog(position) and not made.is_ended(position)
+    assert made.partition_states(position) == {"s": False}
     path.write_text(lines(1, 2))
     made.discover()
     second, position = made.take(position, 10)
@@ -98,7 +98,7 @@ def test_a_growing_file_gives_whole_lines_only(tmp_path: Path) -> None:
     made.discover(final=True)
     third, position = made.take(position, 10)
     assert text(third) == line(3).rstrip("\n")
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_freezing_fixes_the_size(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_freezing_fixes_the_size(tmp_path: Path) -> None:
     made.discover(final=True)
     takes, position = drain(made, 10)
     assert text(flat(takes)) == line(1)
-    assert made.ended(position)
+    assert made.is_ended(position)
     with pytest.raises(CheckpointError, match="has grown"):
         check_grown(source(path, tmp_path, final=False), position)
 
@@ -168,7 +168,7 @@ def test_limit_counts_elements(tmp_path: Path) -> None:
     made = source(tmp_path / "a.nt", tmp_path, limit=7)
     takes, position = drain(made, 4)
     assert text(flat(takes)) == lines(*range(7))
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_limit_with_bounds_is_left_to_the_task(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_limit_with_bounds_is_left_to_the_task(tmp_path: Path) -> None:
     assert second.limit_left == 2
     assert second.start == first.stop
     assert made.take({**position, "passed": 7}, 100_000)[0] == []
-    assert made.ended({**position, "passed": 7})
+    assert made.is_ended({**position, "passed": 7})
 
 
 # -- elements of several lines --
@@ -203,7 +203,7 @@ def test_never_a_cut_inside_an_element(tmp_path: Path, element: str, size: int, 
     assert text(flat(takes)) == OBSERVATIONS
     assert [sum(r.elements for r in t) for t in takes[:-1]] == [rows] * (len(takes) - 1)
     assert all(text(t).count("\n") % size == 0 for t in takes)
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_the_last_element_of_a_growing_file_waits_for_the_next(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_documents_are_whole_finished_files(tmp_path: Path) -> None:
     made.discover(final=True)
     rest, position = made.take(position, 9)
     assert [(r.name, text([r])) for r in rest] == [("d2.nt", lines(1, 2, 3))]
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 # -- directories --
@@ -249,7 +249,7 @@ def test_a_growing_directory_is_a_sequence(tmp_path: Path) -> None:
     stream = tmp_path / "in"
     stream.mkdir()
     made = source(stream, tmp_path, final=False)
-    assert made.known({}) == {} and not made.backlog({})
+    assert made.partition_states({}) == {} and not made.backlog({})
     (stream / "b.nt").write_text(lines(1) + line(2).rstrip("\n"))
     (stream / ".hidden.nt").write_text(line(9))
     (stream / "c.nt.tmp").write_text(line(9))
@@ -257,7 +257,7 @@ def test_a_growing_directory_is_a_sequence(tmp_path: Path) -> None:
     (stream / "_SUCCESS").touch()
     (stream / "folder").mkdir()
     made.discover()
-    assert made.known({}) == {"s": True}
+    assert made.partition_states({}) == {"s": True}
     one, position = made.take({}, 10)
     assert text(one) == line(1)
     (stream / "c.nt").write_text(line(3))
@@ -306,15 +306,15 @@ def test_parallel_files_are_partitions_that_share_the_rows(tmp_path: Path, rows:
     for name, size in sizes.items():
         (stream / name).write_text(lines(*range(size)))
     made = source(stream, tmp_path, files="parallel")
-    assert made.known({}) == {"a.nt": True, "b.nt": True, "c.nt": True}
+    assert made.partition_states({}) == {"a.nt": True, "b.nt": True, "c.nt": True}
     takes, position = drain(made, rows)
     assert [sum(r.elements for r in t) for t in takes[:-1]] == [rows] * (len(takes) - 1)
     for name, size in sizes.items():
         assert text(r for r in flat(takes) if r.partition == name) == lines(*range(size))
     if rows == 10:
         assert {r.partition: r.elements for r in takes[0]} == {"a.nt": 4, "b.nt": 3, "c.nt": 3}
-    assert made.known(position) == {"a.nt": False, "b.nt": False, "c.nt": False}
-    assert made.ended(position)
+    assert made.partition_states(position) == {"a.nt": False, "b.nt": False, "c.nt": False}
+    assert made.is_ended(position)
 
 
 def test_parallel_files_grow_each(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_parallel_files_grow_each(tmp_path: Path) -> None:
     (stream / "c.nt").write_text("<partial")
     (stream / "a.nt").write_text(lines(1, 2))
     made.discover()
-    assert made.known(position) == {"a.nt": True, "b.nt": False}
+    assert made.partition_states(position) == {"a.nt": True, "b.nt": False}
     assert text(made.take(position, 10)[0]) == line(2)
 
 
@@ -374,7 +374,7 @@ def test_any_takes_give_every_byte_of_every_file_once(
             for r in references:
                 seen[r.name] += text([r])
     assert seen == texts
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_takes_are_deterministic(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_ten_thousand_small_files_at_once(tmp_path: Path) -> None:
     references, position = made.take({}, 1_000_000)
     assert [r.name for r in references] == [f"{i:05}.nt" for i in range(10_000)]
     assert sum(r.elements for r in references) == 10_000
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_small_files_cost_as_many_calls_as_there_are_files(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_gzip_is_read_by_ranges_of_its_text(tmp_path: Path) -> None:
     assert [text(t) for t in takes] == [lines(1, 2), lines(3)]
     assert {r.name for r in flat(takes)} == {"a.nt.gz"}
     assert takes[1][0].start == len(lines(1, 2))
-    assert made.ended(position)
+    assert made.is_ended(position)
     restarted, _ = drain(source(tmp_path / "a.nt.gz", tmp_path / "scratch"), 2)
     assert restarted == takes
 

@@ -153,7 +153,7 @@ def test_a_last_file_that_is_gone_leaves_the_one_before_it_unfinished(folder: Pa
     os.remove(folder / "b.nt")
     touch(folder, at=2 * SECOND)
     source.discover()
-    assert not source.finished("s") and not source._files["a.nt"].finished
+    assert not source.is_finished("s") and not source._files["a.nt"].finished
 
 
 def test_a_path_without_a_file_is_a_wrong_use(tmp_path: Path) -> None:

@@ -57,14 +57,14 @@ def test_csv_records_with_newlines_in_quotes(tmp_path: Path, rows: int) -> None:
     )
     chunk = read_tuples(references[-1], made.config)
     assert isinstance(chunk, CsvChunk) and chunk.columns == ("k", "v", "ts")
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 def test_a_growing_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("k,v,t")
     made = source(path, tmp_path, final=False)
-    assert not made.backlog({}) and made.known({}) == {}
+    assert not made.backlog({}) and made.partition_states({}) == {}
     path.write_text("k,v,ts\n")
     made.discover()
     assert not made.backlog({})
@@ -72,7 +72,7 @@ def test_a_growing_csv_file(tmp_path: Path) -> None:
     made.discover()
     (reference,), position = made.take({}, 10)
     assert chunk_text(made, reference) == "1,2,3\n"
-    assert made.known(position) == {"s": False}
+    assert made.partition_states(position) == {"s": False}
     made.freeze()
     assert chunk_text(made, made.take(position, 10)[0][0]) == "4,5"
 
@@ -83,7 +83,7 @@ def test_a_byte_order_mark_and_a_header_alone(tmp_path: Path) -> None:
     made = source(tmp_path / "*.csv", tmp_path)
     references, position = drain(made, 10)
     assert [chunk_text(made, r) for r in references] == ["1,2,3\n"]
-    assert made.ended(position)
+    assert made.is_ended(position)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_parquet_ranges(tmp_path: Path, rows: int) -> None:
     read = pa.concat_tables([read_tuples(r, made.config) for r in references])
     assert read.column("k").to_pylist() == list(range(35))
     assert read.column_names == ["ts", "v", "k"]
-    assert made.ended(position) and position["taken"] == 35
+    assert made.is_ended(position) and position["taken"] == 35
     if rows == 1000:
         assert len(references) == 1
 

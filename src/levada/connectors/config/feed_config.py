@@ -85,7 +85,7 @@ class FeedConfig:
         plain = {"sse": "http", "ws": "ws"}[self.kind]
         return f"{plain}{'s' if self.tls else ''}://{self.server}{self.topic}"
 
-    def beside(self, names: Iterable[str]) -> list[str]:
+    def metadata_columns(self, names: Iterable[str]) -> list[str]:
         """Those of some columns that a message says beside its text."""
         if self.kind != "mqtt":
             return []

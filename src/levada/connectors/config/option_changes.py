@@ -111,7 +111,9 @@ def _changes(before: StreamConfig, now: StreamConfig) -> Iterator[OptionChange]:
         if option in ("kafka", "feed"):
             yield from _changes_within(option, was, value)
         elif option != "path" or not _is_same_place(before, now):
-            yield OptionChange(option, _shown(option, was), _shown(option, value), EFFECTS[option])
+            yield OptionChange(
+                option, _format_value(option, was), _format_value(option, value), EFFECTS[option]
+            )
 
 
 def _changes_within(option: str, before: Any, now: Any) -> Iterator[OptionChange]:
@@ -119,7 +121,7 @@ def _changes_within(option: str, before: Any, now: Any) -> Iterator[OptionChange
     for field in fields(before):
         was, value = getattr(before, field.name), getattr(now, field.name)
         if was != value and field.name not in _WITHIN_PATH:
-            shown = _shown(field.name, was), _shown(field.name, value)
+            shown = _format_value(field.name, was), _format_value(field.name, value)
             yield OptionChange(field.name, *shown, EFFECTS[option])
 
 
@@ -130,7 +132,7 @@ def _is_same_place(before: StreamConfig, now: StreamConfig) -> bool:
     return now.settled or os.path.abspath(before.path) == os.path.abspath(now.path)
 
 
-def _shown(option: str, value: Any) -> str:
+def _format_value(option: str, value: Any) -> str:
     if value is None or value == "" or value == ():
         return "not set"
     if option in _DURATIONS:

@@ -73,7 +73,7 @@ class RowMapping:
     triples: tuple[tuple[Term, Term, Term], ...]
 
     @property
-    def needed(self) -> dict[str, str]:
+    def needed_columns(self) -> dict[str, str]:
         """The columns that are read, with their types."""
         typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
         # A formula may have its column's own name: it is read then, too.
@@ -100,7 +100,7 @@ class RowMapping:
         """The type of everything that a triple or a time can name. Raises ``UsageError`` for a
         formula that cannot be.
         """
-        types = {**self.needed, ROW: "integer"}
+        types = {**self.needed_columns, ROW: "integer"}
         for name, formula in self.let:
             types[name] = _formulas().compile_(formula, types)[1]
         return types
@@ -143,7 +143,7 @@ def _mapping(document: Any) -> RowMapping:
     if ROW in let:
         raise UsageError("let.row: row is the number of the record.", hint="Choose another name.")
     for name, formula in let.items():
-        _checked(f"let.{name}", formula)
+        _check_formula(f"let.{name}", formula)
     texts = _section(sections.get("triples"), "triples", list)
     if not texts:
         raise UsageError("it has no triples.", hint="Say triples: with a list of them.")
@@ -160,7 +160,7 @@ def _section(value: Any, place: str, kind: type[Any]) -> Any:
     return value
 
 
-def _checked(place: str, formula: str) -> None:
+def _check_formula(place: str, formula: str) -> None:
     try:
         _formulas().names_of(formula)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

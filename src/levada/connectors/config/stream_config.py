@@ -180,12 +180,12 @@ class StreamConfig:
         names = dict.fromkeys([*dict(self.read_columns), self.time_field or ""])
         if self.kafka is not None:
             return tuple(filter(is_beside, names))
-        return () if self.feed is None else tuple(self.feed.beside(names))
+        return () if self.feed is None else tuple(self.feed.metadata_columns(names))
 
     @property
     def read_columns(self) -> tuple[tuple[str, str], ...]:
         """The columns that are read from a table, with their types; the event time's apart."""
-        return self.schema if self.mapping is None else tuple(self.mapping.needed.items())
+        return self.schema if self.mapping is None else tuple(self.mapping.needed_columns.items())
 
     @property
     def time_field(self) -> str | None:

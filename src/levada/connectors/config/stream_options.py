@@ -181,7 +181,7 @@ def parse_flag(value: Any) -> bool:
     return words[str(value).lower()]
 
 
-def _closed(value: Any) -> bool:
+def _parse_closed(value: Any) -> bool:
     words = {"element": True, "none": False, "false": False}
     if str(value).lower() not in words:
         raise UsageError(f"{value} is nothing that can be closed.", hint="Say closed=element.")
@@ -228,7 +228,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "sign": str,
     "separator": _separator,
     "unique": parse_flag,
-    "closed": _closed,
+    "closed": _parse_closed,
     "idle": _positive,
     "heartbeat": _positive,
     "max_future": parse_duration,

@@ -101,7 +101,7 @@ class _Groups:
 
 
 @frozen
-class _Said:
+class _ReadTimes:
     """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere),
     MIN if that is no time.
     """
@@ -130,14 +130,14 @@ def elements_of(
     if it is known (``descriptions``).
     """
     message = None if messages is None else messages.number(triples.line)
-    gate = AdmissionBounds.of(config, reference, late_below, future_above)
+    gate = AdmissionBounds.for_split(config, reference, late_below, future_above)
     groups = _groups(triples, config, reference, message, number)
     if config.time_kind in ("timestamp", "arrival"):
         message_times = None if messages is None else messages.times[message]
         times = clock_times(config, message_times, triples.n, gate)
-        said = _Said(times, np.ones(triples.n, np.bool_), all=True)
+        said = _ReadTimes(times, np.ones(triples.n, np.bool_), all=True)
     else:
-        said = _said(triples, config, reference, seed)
+        said = _read_times(triples, config, reference, seed)
     ts, reasons = _element_times(groups, said)
     verdict = admit(ts, gate)
     texts = _Texts(triples, groups, reference, messages, apart=number is not None)
@@ -148,7 +148,7 @@ def elements_of(
         keep=keep,
         ts=said.ts if not reasons and said.all else _spread(ts, groups),
         element=groups.number,
-        late=Late(texts.offsets(late), ts[late], [texts.of(e) for e in late.tolist()]),
+        late=Late(texts.offsets(late), ts[late], [texts.text_of_element(e) for e in late.tolist()]),
         dead=_dead(triples, verdict, reasons, texts, gate.future),
         elements=kept,
         triples=int(np.count_nonzero(keep)),
@@ -211,46 +211,48 @@ def _spread(values: npt.NDArray[_T], groups: _Groups) -> npt.NDArray[_T]:
 # -- times --
 
 
-def _said(triples: Triples, config: StreamConfig, reference: FileSplit, seed: int) -> _Said:
+def _read_times(
+    triples: Triples, config: StreamConfig, reference: FileSplit, seed: int
+) -> _ReadTimes:
     match config.time_kind:
         case "column":
-            return _Said(triples.time, np.ones(triples.n, np.bool_), all=True)
+            return _ReadTimes(triples.time, np.ones(triples.n, np.bool_), all=True)
         case "graph":
-            return _said_by_graph(triples, config.unit_power)
+            return _read_graph_times(triples, config.unit_power)
         case "predicate":
-            return _said_by_predicate(triples, config, seed)
+            return _read_predicate_times(triples, config, seed)
         case _:
             ts = np.full(triples.n, file_time(config, reference.name), np.int64)
-            return _Said(ts, ts > MIN)
+            return _ReadTimes(ts, ts > MIN)
 
 
-def _said_by_graph(triples: Triples, power: int) -> _Said:
+def _read_graph_times(triples: Triples, power: int) -> _ReadTimes:
     """Each IRI is read once where lines of one graph follow each other."""
     graph, n = triples.g, triples.n
     if graph is None or not n:
-        return _Said(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
+        return _ReadTimes(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
     new = starts_segment(graph.x, graph.y)
     first = np.flatnonzero(new)
     times = last_instants(triples.buffer, *_ranges(graph, first), power)
     times[graph.kind[first] != Kind.IRI] = MIN
     ts = times[np.cumsum(new) - 1]
-    return _Said(ts, ts > MIN)
+    return _ReadTimes(ts, ts > MIN)
 
 
-def _said_by_predicate(triples: Triples, config: StreamConfig, seed: int) -> _Said:
+def _read_predicate_times(triples: Triples, config: StreamConfig, seed: int) -> _ReadTimes:
     x, y = identify_one(f"<{config.time_argument}>", seed)
     speaks = (triples.p.x == np.uint64(x)) & (triples.p.y == np.uint64(y))
     rows = np.flatnonzero(speaks)
     ts = np.full(triples.n, MIN, np.int64)
     ts[rows] = literal_instants(triples.buffer, *_ranges(triples.o, rows), config.unit_power)
-    return _Said(ts, speaks)
+    return _ReadTimes(ts, speaks)
 
 
 def _ranges(column: TermColumn, rows: Times) -> tuple[Times, Times]:
     return column.off[rows].astype(np.int64), column.len[rows].astype(np.int64)
 
 
-def _element_times(groups: _Groups, said: _Said) -> tuple[Times, dict[int, str]]:
+def _element_times(groups: _Groups, said: _ReadTimes) -> tuple[Times, dict[int, str]]:
     """The time of each element (MIN: it is dead) and, for those, why."""
     if not groups.count:
         return np.empty(0, np.int64), {}
@@ -294,7 +296,7 @@ class _Texts:
         self._text = triples.buffer[: reference.stop - reference.start]
         self._raw: bytes | None = None
 
-    def at(self, places: Times) -> Times:
+    def positions(self, places: Times) -> Times:
         """Where places of the text are: in the file, or the offsets of their messages."""
         if self._messages is not None:
             return self._messages.offset(places)
@@ -303,9 +305,9 @@ class _Texts:
     def offsets(self, elements: Times) -> Times:
         """Where elements begin."""
         lines: Times = self._line[self._edges[elements]]
-        return self.at(lines.astype(np.int64))
+        return self.positions(lines.astype(np.int64))
 
-    def of(self, element: int) -> str:
+    def text_of_element(self, element: int) -> str:
         """All lines of an element, from its first triple's to its last one's; where others may
         stand between these, those of its triples.
         """
@@ -328,14 +330,14 @@ def _dead(
     triples: Triples, verdict: ElementFates, reasons: dict[int, str], texts: _Texts, future: str
 ) -> list[Dead]:
     """Lines that did not parse and elements that may not enter, by their place in the file."""
-    places = texts.at(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
+    places = texts.positions(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
     dead = [
         Dead(at, reason, text) for at, (_, reason, text) in zip(places, triples.bad, strict=True)
     ]
     fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), future)}
     offsets = texts.offsets(np.fromiter(fates, np.int64, len(fates))).tolist()
     dead += [
-        Dead(at, reason, texts.of(e))
+        Dead(at, reason, texts.text_of_element(e))
         for at, (e, reason) in zip(offsets, fates.items(), strict=True)
     ]
     return sorted(dead)

@@ -82,7 +82,7 @@ class AdmissionBounds:
         return future(self.future_above - self.arrived)
 
     @classmethod
-    def of(
+    def for_split(
         cls, config: StreamConfig, reference: FileSplit, late_below: int, future_above: int
     ) -> AdmissionBounds:
         """The gate of a stream for a reference."""

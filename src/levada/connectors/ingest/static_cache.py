@@ -51,7 +51,7 @@ class Wanted:
     values: bool
 
 
-def pressed(triples: Triples, name: str) -> dict[str, Frame]:
+def make_imprint(triples: Triples, name: str) -> dict[str, Frame]:
     """The imprint of a chunk, as frames of that name.
 
     >>> from levada.connectors.ingest.parse.ntriples import parse
@@ -85,7 +85,7 @@ def pressed(triples: Triples, name: str) -> dict[str, Frame]:
         f"{name}.runs": Frame({"p": places, "end": ends[1:]}),
         f"{name}.terms": Frame({"x": x, "y": y, "kind": kind, "len": length}),
         f"{name}.values": _values(objects),
-        f"{name}.text": Frame({"data": _packed(data)}),
+        f"{name}.text": Frame({"data": _compress(data)}),
     }
 
 
@@ -104,7 +104,7 @@ def _values(o: TermColumn) -> Frame:
     return Frame({"at": rows.astype(np.int32), **columns}, len(rows))
 
 
-def _packed(data: Bytes) -> Bytes:
+def _compress(data: Bytes) -> Bytes:
     return np.frombuffer(pa.compress(data, codec=CODEC, asbytes=True), np.uint8)
 
 
@@ -113,7 +113,7 @@ def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triple
     their buffer is empty.
     """
     terms, runs, rows = (frames[f"{name}.{part}"] for part in ("terms", "runs", "rows"))
-    chosen = _chosen(terms["x"][runs["p"]], wanted)
+    chosen = _select_predicates(terms["x"][runs["p"]], wanted)
     if not chosen.any():
         return None
     counts = np.diff(runs["end"], prepend=0)[chosen]
@@ -123,19 +123,19 @@ def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triple
     )
     offsets = (np.cumsum(terms["len"], dtype=np.int64) - terms["len"]).astype(np.int32)
     texts = wanted.texts or (wanted.values and _any_hard(terms["kind"]))
-    buffer = _unpacked(frames[f"{name}.text"]["data"], terms) if texts else _NONE
+    buffer = _decompress(frames[f"{name}.text"]["data"], terms) if texts else _NONE
     column = _Column(terms, offsets)
-    objects = column.of(o)
+    objects = column.take(o)
     _fill(objects, o, terms.n, frames[f"{name}.values"])
     n = len(s)
     return Triples(
         n,
         buffer,
         np.zeros(n, np.int64),
-        column.of(s),
-        column.of(np.repeat(runs["p"][chosen], counts)),
+        column.take(s),
+        column.take(np.repeat(runs["p"][chosen], counts)),
         objects,
-        column.of(g[0]) if g else None,
+        column.take(g[0]) if g else None,
         np.full(n, MIN, np.int64),
         [],
     )
@@ -144,7 +144,7 @@ def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triple
 _NONE = np.empty(0, np.uint8)
 
 
-def _chosen(predicates: Words, wanted: Wanted) -> Bools:
+def _select_predicates(predicates: Words, wanted: Wanted) -> Bools:
     if wanted.predicates is None:
         return np.ones(len(predicates), np.bool_)
     return np.isin(predicates, wanted.predicates)
@@ -154,7 +154,7 @@ def _any_hard(kinds: npt.NDArray[np.uint8]) -> bool:
     return bool(((kinds == Kind.HARD_NUMBER) | (kinds == Kind.HARD_TIME)).any())
 
 
-def _unpacked(data: Bytes, terms: Frame) -> Bytes:
+def _decompress(data: Bytes, terms: Frame) -> Bytes:
     size = int(terms["len"].sum(dtype=np.int64))
     return np.frombuffer(pa.decompress(data, size, codec=CODEC, asbytes=True), np.uint8)
 
@@ -166,7 +166,7 @@ class _Column:
     terms: Frame
     offsets: Ints
 
-    def of(self, at: Ints) -> TermColumn:
+    def take(self, at: Ints) -> TermColumn:
         """The terms of these places."""
         return TermColumn(
             self.terms["x"].take(at),

@@ -17,7 +17,7 @@ Stamp = tuple[int, int]
 """Size (bytes) and time of the last change (ns)."""
 
 
-def seen_of(file: StaticFile) -> Stamp:
+def read_stamp(file: StaticFile) -> Stamp:
     """The file as it is now. Raises ``SourceError``."""
     try:
         stat = os.stat(file.path)
@@ -30,16 +30,16 @@ def seen_of(file: StaticFile) -> Stamp:
 
 def check_seen(file: StaticFile, seen: Stamp) -> None:
     """Raises ``SourceError`` if the file is another than it was."""
-    now = seen_of(file)
+    now = read_stamp(file)
     if now != seen:
         raise SourceError(
-            f"The static file {file.name} was changed while it was read: it was {_told(seen)}, "
-            f"and is {_told(now)}.",
+            f"The static file {file.name} was changed while it was read: "
+            f"it was {_describe_stamp(seen)}, and is {_describe_stamp(now)}.",
             hint="Nothing of it was taken in. Start again when it is whole.",
         )
 
 
-def _told(stamp: Stamp) -> str:
+def _describe_stamp(stamp: Stamp) -> str:
     """A stamp for people.
 
     >>> _told((7, 1_500_000_000))

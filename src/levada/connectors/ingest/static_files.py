@@ -68,7 +68,7 @@ class StaticFile:
         return self.copied_from or self.path
 
 
-def _turned(source: str) -> str:
+def _as_ntriples(source: str) -> str:
     """What to write for a graph and its file as a stream and its file are written."""
     graph, _, path = source.rpartition("=")
     return f" A graph stands behind its file: {path},graph={graph}" if os.path.exists(path) else ""
@@ -88,14 +88,14 @@ def static_source(
         lines = tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source)
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
     if not os.path.exists(source):  # also of a name that no system takes
-        raise UsageError(f"There is no static file {source}.{_turned(os.fspath(source))}")
+        raise UsageError(f"There is no static file {source}.{_as_ntriples(os.fspath(source))}")
     if shown(os.fspath(source)) != os.fspath(source):
         raise UsageError(f"The name of the static file {shown(os.fspath(source))} is not UTF-8.")
     # a task may stand in another directory
     return static_file(os.path.abspath(source), graph, form)
 
 
-def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
+def name_files(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
     """The files, lines with the path that they will have, by which their blank nodes are known;
     lines stay lines.
     """
@@ -118,7 +118,7 @@ def static_file(path: str, graph: str | None = None, form: str | None = None) ->
     return StaticFile(path, word, frozenset({None, *names.values()}), whole=False)
 
 
-def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
+def replaced_graphs(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
     """The graphs that may be replaced and have other files now.
 
     >>> graphs = frozenset({None})
@@ -224,9 +224,8 @@ def chunks(
                 raise refusal(partial(open_, path), file.format, triples.bad[0][1])
             yield triples
     except Malformed as fault:
-        message = (
-            f"The static file {name}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
-        )
+        form = NAMES[file.format]
+        message = f"The static file {name}{fault.location} is not well-formed {form}: {fault}."
         raise SourceError(message) from None
     except SourceError:
         raise

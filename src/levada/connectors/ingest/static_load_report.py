@@ -25,7 +25,7 @@ class Loaded(msgspec.Struct, array_like=True):
     epoch: int = 0
 
 
-def told(loaded: Loaded) -> str:
+def describe_load(loaded: Loaded) -> str:
     """What was read, for people.
 
     >>> told(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
@@ -42,7 +42,7 @@ def told(loaded: Loaded) -> str:
     )
 
 
-def together(all_: Iterable[Loaded]) -> Loaded:
+def merge_loads(all_: Iterable[Loaded]) -> Loaded:
     """What several tasks have read.
 
     >>> together([Loaded(opened=1), Loaded(opened=2, pieces=1)]).opened

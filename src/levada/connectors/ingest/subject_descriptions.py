@@ -25,7 +25,7 @@ TOO_MANY = "its subjects share so many blank nodes that their elements would hav
 _SHARED = 1_000_000
 
 
-def described(triples: Triples) -> tuple[Triples, Ints]:
+def describe_subjects(triples: Triples) -> tuple[Triples, Ints]:
     """The triples by element, where those of several elements come several times, and the number of
     each row's element. A document whose elements have more than ten times its triples, and more
     than a million, is one bad place, and has none.

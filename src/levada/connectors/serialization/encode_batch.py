@@ -120,11 +120,11 @@ def _without_long(srj: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     while mark in srj:
         mark += b"_"
 
-    def named(match: re.Match[bytes]) -> bytes:
+    def name_text(match: re.Match[bytes]) -> bytes:
         if len(match[0]) <= LONG:
             return match[0]
         name = b"%b%d-" % (mark, len(texts))
         texts[name] = html.escape(json.loads(match[0]), quote=False).replace('"', "&quot;").encode()
         return b'"%b"' % name
 
-    return _STRING.sub(named, srj), texts
+    return _STRING.sub(name_text, srj), texts

@@ -11,7 +11,7 @@ from levada.connectors.serialization.serialize import Batch
 from levada.plan.execution.plan import QueryPlan
 
 
-def together(
+def merge_epochs(
     batches_of_epochs: Iterable[tuple[int, QueryPlan, Batch]],
 ) -> Iterator[tuple[int, QueryPlan, Batch]]:
     """Batches of epochs, in their order, as one of each query under its first epoch; a query that
@@ -22,7 +22,7 @@ def together(
     groups: dict[str, list[tuple[int, QueryPlan, list[Batch]]]] = {}
     for epoch, query, batch in batches_of_epochs:
         of_query = groups.setdefault(query.name, [])
-        if of_query and query.streams and _alike(of_query[-1][1], query):
+        if of_query and query.streams and _is_same_query(of_query[-1][1], query):
             of_query[-1][2].append(batch)
         else:
             of_query.append((epoch, query, [batch]))
@@ -31,7 +31,7 @@ def together(
             yield epoch, query, join(batches)
 
 
-def _alike(a: QueryPlan, b: QueryPlan) -> bool:
+def _is_same_query(a: QueryPlan, b: QueryPlan) -> bool:
     return (a.form, a.output, tuple(a.variables)) == (b.form, b.output, tuple(b.variables))
 
 

@@ -78,7 +78,7 @@ class Typed:
     said: str = ""
 
 
-def typed(texts: pl.Series) -> Typed:
+def infer_values(texts: pl.Series) -> Typed:
     """The values of a column of canonical texts.
 
     >>> five = '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -96,7 +96,7 @@ def typed(texts: pl.Series) -> Typed:
     if len(tails) == 1:
         return _of_one(texts, tails[0])
     names = {_xsd(tail) for tail in tails}
-    if names <= _NUMBERS and (promoted := _promoted(texts, tails, names)) is not None:
+    if names <= _NUMBERS and (promoted := _promote(texts, tails, names)) is not None:
         return promoted
     return Typed(texts, "term")
 
@@ -109,7 +109,7 @@ def typed_frame(texts: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Typed]]:
     [Datetime(time_unit='ms', time_zone='UTC'), String]
     """
     typed_columns = {
-        name: typed(texts[name]) for name in texts.columns if texts[name].dtype == pl.String
+        name: infer_values(texts[name]) for name in texts.columns if texts[name].dtype == pl.String
     }
     columns = [
         typed_columns[column.name].values if column.name in typed_columns else _instant(column)
@@ -284,7 +284,7 @@ def _durations(lexical: pl.Series) -> pl.Series | None:
     return _whole(values.cast(pl.Duration("us")), lexical)
 
 
-def _promoted(texts: pl.Series, tails: Sequence[str], names: set[str]) -> Typed | None:
+def _promote(texts: pl.Series, tails: Sequence[str], names: set[str]) -> Typed | None:
     """Numbers of several types as the widest of them; None if one is ill-typed."""
     lexical = {
         tail: _lexical(texts.filter(texts.str.ends_with(f'"{tail}')), tail) for tail in tails

@@ -52,7 +52,7 @@ class Roll:
     bytes: int = 64 << 20
     age: int = 0
 
-    def due(self, size: int, age: int) -> bool:
+    def is_due(self, size: int, age: int) -> bool:
         """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published now."""
         return size >= self.bytes or age >= self.age
 

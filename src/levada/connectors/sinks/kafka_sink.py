@@ -36,7 +36,7 @@ from levada.connectors.serialization.unwritable_results import (
     without_unwritable,
 )
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
-from levada.connectors.sources.kafka.librdkafka import library, said, settings
+from levada.connectors.sources.kafka.librdkafka import error_text, library, settings
 from levada.core.event_time import TIMELESS
 from levada.core.query_model import Form, Output
 from levada.errors import (
@@ -124,7 +124,7 @@ class KafkaTarget:
         that (``offsets.retention.minutes`` after the last one) the checkpoint knows.
         """
         self.close()
-        with self._told():
+        with self._translated_errors():
             kafka = library()
             producer_settings = {
                 "transactional.id": self.identity,
@@ -160,11 +160,11 @@ class KafkaTarget:
                 hint="Make it, and start again.",
             )
         if error is not None:
-            raise TargetAwayError(self._sentence(said(error)))
+            raise TargetAwayError(self._sentence(error_text(error)))
 
     def write(self, piece: Piece) -> None:
         """A transaction: messages, and the position."""
-        with self._told():
+        with self._translated_errors():
             kafka, position = library(), piece.position
             self._producer.begin_transaction()
             self._open = True
@@ -230,10 +230,10 @@ class KafkaTarget:
 
     def _hear(self, error: Any) -> None:
         if error.name() in _FOR_PEOPLE:
-            self._refused.append(said(error))
+            self._refused.append(error_text(error))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """What librdkafka raises, in a sentence."""
         try:
             yield
@@ -249,9 +249,9 @@ class KafkaTarget:
             if self._producer is not None:
                 with suppress(Exception):
                     self._producer.poll(0)  # for what is heard
-            raise self._of(kafka_error) from failure
+            raise self._sink_error(kafka_error) from failure
 
-    def _of(self, error: Any) -> SinkError:
+    def _sink_error(self, error: Any) -> SinkError:
         if error.name() in _FENCED:
             return TargetTakenError(
                 f"Another engine writes the results of {self.query} to {self.name}, as the same "
@@ -259,9 +259,9 @@ class KafkaTarget:
                 hint="End one of the two, and start the other again: nothing is lost.",
             )
         if not self._begun and (self._refused or error.name() in _FOR_PEOPLE):
-            why = self._refused[-1] if self._refused else said(error)
+            why = self._refused[-1] if self._refused else error_text(error)
             return SinkError(self._sentence(why), hint="Mend that and start again.")
-        why = said(error)
+        why = error_text(error)
         # whoever feeds the query is to end no engine: the topic may take it when it is asked to
         large = error.name() == "MSG_SIZE_TOO_LARGE" or "size too large" in why
         hint = f"Raise max.message.bytes of {self.config.topic}." if large else ""

@@ -30,7 +30,7 @@ class Change(NamedTuple):
     rows: pl.DataFrame
 
 
-def appended(batch: Batch) -> pl.DataFrame:
+def rows_to_append(batch: Batch) -> pl.DataFrame:
     """The rows of a batch.
 
     >>> import numpy as np
@@ -58,7 +58,7 @@ def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> lis
         twice = rows.filter((pl.col(TIMES).abs() > 1) | pl.struct(*key).is_duplicated())
         if twice.height or rows.select(pl.any_horizontal(pl.col(*key).is_null().any())).item():
             shown = ", ".join(
-                f"{k}={v}" for k, v in zip(key, _first(twice, rows, key), strict=True)
+                f"{k}={v}" for k, v in zip(key, _first_key(twice, rows, key), strict=True)
             )
             raise SinkError(
                 f"The relation has no key {', '.join(key)}: of {shown} there are several rows, or "
@@ -73,7 +73,7 @@ def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> lis
     ]
 
 
-def _first(twice: pl.DataFrame, rows: pl.DataFrame, key: Sequence[str]) -> tuple[object, ...]:
+def _first_key(twice: pl.DataFrame, rows: pl.DataFrame, key: Sequence[str]) -> tuple[object, ...]:
     candidates = (twice if twice.height else rows).select(*key)
     return tuple(candidates.row(0))
 

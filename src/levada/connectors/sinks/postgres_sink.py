@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from levada.connectors.config.secret_reference import password_at, password_place
 from levada.connectors.serialization.unwritable_results import Unwritable
-from levada.connectors.sinks.postgres_rows import Change, appended, change_of, csv_of
+from levada.connectors.sinks.postgres_rows import Change, change_of, csv_of, rows_to_append
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
 from levada.core.query_model import Form, Output
 from levada.errors import (
@@ -130,10 +130,10 @@ class PostgresTarget:
     def open(self, known: Position | None) -> Position | None:
         """A connection, which owns the output from now on."""
         self.close()
-        with self._told():
+        with self._translated_errors():
             credentials = {"password": password_at(self.password)} if self.password else {}
             self._silence = self._silence or SILENCE
-            self._connection = _bounded(library(), self._silence).connect(
+            self._connection = _with_timeout(library(), self._silence).connect(
                 self.url, connect_timeout=ANSWER, application_name="levada", **credentials
             )
             self._owner = secrets.token_hex(8)
@@ -153,7 +153,7 @@ class PostgresTarget:
         find = f"SELECT epoch, report, since FROM {OUTPUTS} WHERE output = %s FOR UPDATE"
         row = self._run(find, self.output).fetchone()
         if row is None and known is not None and known.epoch:
-            raise self._lost()
+            raise self._lost_row_error()
         position = known or Position()
         if row is None:
             self._run(
@@ -166,7 +166,7 @@ class PostgresTarget:
 
     def write(self, piece: Piece) -> None:
         """Rows and position, in a transaction."""
-        with self._told(), self._connection.transaction():
+        with self._translated_errors(), self._connection.transaction():
             position = piece.position
             done = self._run(
                 f"UPDATE {OUTPUTS} SET epoch = %s, report = %s, since = %s "
@@ -176,7 +176,7 @@ class PostgresTarget:
             if done.rowcount != 1:
                 find = f"SELECT owner FROM {OUTPUTS} WHERE output = %s"
                 if self._run(find, self.output).fetchone() is None:
-                    raise self._lost()
+                    raise self._lost_row_error()
                 raise TargetTakenError(
                     f"Another engine writes the results of {self.query} to {self.name}, as the "
                     "same checkpoint's.",
@@ -188,7 +188,7 @@ class PostgresTarget:
                 self._append(piece)
         self._before, self._silence = piece.position, 0.0
 
-    def _lost(self) -> SinkError:
+    def _lost_row_error(self) -> SinkError:
         """The error of an output whose row somebody has deleted."""
         return SinkError(
             f"The database has lost how far {self.name} is: the row {self.output} of "
@@ -197,7 +197,7 @@ class PostgresTarget:
         )
 
     def _append(self, piece: Piece) -> None:
-        frame = appended(piece.batch)
+        frame = rows_to_append(piece.batch)
         self._make(tuple(frame.columns), ())
         self._copy(self.table, frame.columns, csv_of(frame))
 
@@ -206,20 +206,20 @@ class PostgresTarget:
         self._make(piece.query.variables, self.key)
         before = self._before
         if before is not None and before.since not in (0, piece.query.since):
-            self._run(f"DELETE FROM {_quoted(self.table)}")
+            self._run(f"DELETE FROM {_quote(self.table)}")
         change = change_of(piece.query.variables, self.key, piece.batch)
-        same = " AND ".join(f"t.{_quoted((k,))} = s.{_quoted((k,))}" for k in self.key)
+        same = " AND ".join(f"t.{_quote((k,))} = s.{_quote((k,))}" for k in self.key)
         for step in change:
             if step.rows.height:
                 self._step(step, same)
 
     def _step(self, step: Change, same: str) -> None:
         """Rows that go, change, or come, through a table of this transaction."""
-        table, columns = _quoted(self.table), step.rows.columns
+        table, columns = _quote(self.table), step.rows.columns
         if step.kind == "come":
             self._copy(self.table, columns, csv_of(step.rows))
             return
-        listed = ", ".join(_quoted((c,)) for c in columns)
+        listed = ", ".join(_quote((c,)) for c in columns)
         staged = f"levada_{step.kind}"
         if staged not in self._staged:  # once a connection: catalogues grow by it
             text = f"SELECT {listed} FROM {table} LIMIT 0"
@@ -230,7 +230,7 @@ class PostgresTarget:
             done = self._run(f"DELETE FROM {table} t USING {staged} s WHERE {same}")
         else:
             others = [c for c in columns if c not in self.key] or [self.key[0]]
-            sets = ", ".join(f"{_quoted((c,))} = s.{_quoted((c,))}" for c in others)
+            sets = ", ".join(f"{_quote((c,))} = s.{_quote((c,))}" for c in others)
             done = self._run(f"UPDATE {table} t SET {sets} FROM {staged} s WHERE {same}")
         if done.rowcount != step.rows.height:
             raise SinkError(
@@ -247,7 +247,7 @@ class PostgresTarget:
     def _is_there(self, table: tuple[str, ...]) -> bool:
         # FROM: a session hears of others' tables when it opens one itself
         there = "SELECT to_regclass(%s) IS NOT NULL FROM pg_namespace LIMIT 1"
-        row = self._run(there, _quoted(table)).fetchone()
+        row = self._run(there, _quote(table)).fetchone()
         return bool(row[0])
 
     def _lacks(self, table: tuple[str, ...]) -> bool:
@@ -265,10 +265,10 @@ class PostgresTarget:
             return
         if self._lacks(self.table):
             kinds = {"report": "bigint", "change": "smallint"} if not key else {}
-            made = [f"{_quoted((c,))} {kinds.get(c, 'text')}" for c in columns]
-            listed = ", ".join(_quoted((k,)) for k in key)
+            made = [f"{_quote((c,))} {kinds.get(c, 'text')}" for c in columns]
+            listed = ", ".join(_quote((k,)) for k in key)
             made += [f"PRIMARY KEY ({listed})"] if key else []
-            self._run(f"CREATE TABLE {_quoted(self.table)} ({', '.join(made)})")
+            self._run(f"CREATE TABLE {_quote(self.table)} ({', '.join(made)})")
         elif key:
             self._check_key(key)
         self._columns = columns
@@ -278,7 +278,7 @@ class PostgresTarget:
             "SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = "
             "i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = to_regclass(%s) AND "
             "i.indisunique GROUP BY i.indexrelid",
-            _quoted(self.table),
+            _quote(self.table),
         ).fetchall()
         if not any(set(names) == set(key) for (names,) in indexes):
             raise SinkError(
@@ -287,8 +287,8 @@ class PostgresTarget:
             )
 
     def _copy(self, table: tuple[str, ...], columns: list[str], data: bytes) -> None:
-        listed = ", ".join(_quoted((c,)) for c in columns)
-        text = f"COPY {_quoted(table)} ({listed}) FROM STDIN (FORMAT csv)"
+        listed = ", ".join(_quote((c,)) for c in columns)
+        text = f"COPY {_quote(table)} ({listed}) FROM STDIN (FORMAT csv)"
         with self._connection.cursor() as cursor, cursor.copy(text) as copy:
             copy.write(data)
 
@@ -301,7 +301,7 @@ class PostgresTarget:
                 connection.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """What psycopg raises, in a sentence."""
         try:
             yield
@@ -332,7 +332,7 @@ def library() -> ModuleType:
     return module
 
 
-def _bounded(psycopg: Any, silence: float) -> Any:
+def _with_timeout(psycopg: Any, silence: float) -> Any:
     """psycopg's connection, on which silence of the server for so many seconds is an error."""
 
     class SilentError(psycopg.OperationalError, TimeoutError):  # type: ignore[misc]
@@ -371,7 +371,7 @@ def _line(error: Any) -> str:
     return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
-def _quoted(name: tuple[str, ...]) -> str:
+def _quote(name: tuple[str, ...]) -> str:
     """A name, with its schema if it has one, as SQL has it.
 
     >>> _quoted(("public", 'a"b'))

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from levada.connectors.config.input_formats import TABLES
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources.message_headers import Header, beside, header_columns
+from levada.connectors.sources.message_headers import Header, header_columns, read_headers
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.splits import FileSplit
 from levada.connectors.sources.spooled_files import parquet_of, read_spooled
@@ -113,12 +113,12 @@ def read_log(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, Message
     n = table.num_rows
     starts: Longs = np.zeros(n + 1, np.int64)
     np.cumsum(pc.binary_length(table[PAYLOAD]).to_numpy() + 1, out=starts[1:])
-    data = _joined(table[PAYLOAD], starts)
+    data = _join(table[PAYLOAD], starts)
     first = numbers_of(Path(reference.path).name)[0] + reference.start
     topics = pl.from_arrow(table[TOPIC].cast(pa.large_string()))
     assert isinstance(topics, pl.Series), "a column is a series"
     headers = _headers(table)
-    said = beside(
+    said = read_headers(
         [(first + k, all_) for k, all_ in enumerate(headers) if all_],
         range(first, first + n),
         rdf=config.mapping is None and config.format not in TABLES,
@@ -154,7 +154,7 @@ def _faults(table: pa.Table) -> list[tuple[int, str]]:
     return [(k, fault) for k, fault in enumerate(table[FAULT].to_pylist()) if fault]
 
 
-def _joined(payloads: pa.ChunkedArray, starts: Longs) -> Bytes:
+def _join(payloads: pa.ChunkedArray, starts: Longs) -> Bytes:
     """All bytes, with room for what parsing adds."""
     size = int(starts[-1])
     out: Bytes = np.empty(size + parsing_room(size), np.uint8)[:size]

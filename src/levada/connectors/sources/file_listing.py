@@ -72,7 +72,7 @@ class Listing:
         try:
             here = set(os.listdir(self._path))
         except OSError as error:
-            raise _unlisted(self._stream, self._path, error) from error
+            raise _listing_error(self._stream, self._path, error) from error
         self._no_data &= here
         new = []
         for name in sorted(here - self._known - self._no_data):
@@ -98,7 +98,7 @@ def _time_of_change(path: str) -> tuple[int, int] | None:
     return stat.st_ino, stat.st_mtime_ns
 
 
-def _unlisted(stream: str, path: str, error: OSError) -> SourceError:
+def _listing_error(stream: str, path: str, error: OSError) -> SourceError:
     return SourceError(f"The stream {stream} cannot be listed at {path}: {error.strerror}.")
 
 
@@ -128,7 +128,7 @@ def list_files(stream: str, path: str) -> list[Found]:
                 names = sorted(e.name for e in entries if _is_data(e.name) and e.is_file())
             return [Found(name, os.path.join(path, name)) for name in names]
     except OSError as error:
-        raise _unlisted(stream, path, error) from error
+        raise _listing_error(stream, path, error) from error
     if not os.path.exists(path):
         raise MissingError(f"The stream {stream} is not there: no file or directory {path}.")
     check_regular(stream, path)

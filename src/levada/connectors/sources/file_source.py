@@ -78,7 +78,7 @@ class FileSource:
         self.gone: list[str] = []
         self.broken: dict[str, str] = {}
         self.away = ""
-        self._told: set[str] = set()
+        self._reported_files: set[str] = set()
         self._begun = False
         self._cutter = FileSplitter(config, scratch)
         self._prints = Fingerprints(self._cutter)
@@ -138,8 +138,8 @@ class FileSource:
         taken, position, moved = self._take(position, rows)
         if not taken:
             return [], old
-        prints = self._prints.of(taken, position)
-        after = {**moved, **self._prints.after(prints, position)}
+        prints = self._prints.make(taken, position)
+        after = {**moved, **self._prints.after_take(prints, position)}
         after["taken"] = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
         if self.config.mapping is not None and self.config.mapping.numbers_rows:
             after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
@@ -161,7 +161,7 @@ class FileSource:
             position["taken"] += elements - sum(r.elements for r in guessed)
             position["each"] = round(sum(r.size for r in guessed) / max(elements, 1), 3)
 
-    def begun(self, position: Position) -> Position:
+    def start_position(self, position: Position) -> Position:
         """A position: files are read from their beginnings."""
         return position
 
@@ -176,11 +176,11 @@ class FileSource:
             self._backlog = dict(position), bool(self._take(position, 1)[0])
         return self._backlog[1]
 
-    def ended(self, position: Position) -> bool:
+    def is_ended(self, position: Position) -> bool:
         """Whether everything is read and nothing more will come."""
         return self.frozen and not self.backlog(position)
 
-    def known(self, position: Position) -> dict[str, bool]:
+    def partition_states(self, position: Position) -> dict[str, bool]:
         """The partitions that have held data, and whether each has unread data.
 
         One that was never read although it has data holds the watermark back at minus infinity.
@@ -203,7 +203,7 @@ class FileSource:
         """An epoch that ended at ``position`` is committed: unpacked copies of what has been read
         go.
         """
-        for name in self._cutter.unpacked():
+        for name in self._cutter.unpacked_names():
             file = self._files.get(name)
             passed = name < position.get("file", "") and self.config.files == "sequence"
             read = file is None or passed or self._prints.is_whole(file, position)
@@ -213,7 +213,7 @@ class FileSource:
         """The unpacked copies that may still be read."""
         return self._cutter.copies()
 
-    def finished(self, partition: str) -> bool:
+    def is_finished(self, partition: str) -> bool:
         """Whether a partition gets nothing more than is there: it then holds no watermark back."""
         if self.config.files == "sequence":
             return self.frozen
@@ -250,7 +250,7 @@ class FileSource:
         reason = f"The name of the file {said} is not UTF-8: it is not read."
         if not (os.path.isdir(self.config.path) or is_glob(self.config.path)):
             raise FileFault(reason)
-        if said not in self._told:
+        if said not in self._reported_files:
             self.broken[said] = reason
         return False
 
@@ -284,7 +284,7 @@ class FileSource:
             at = position.get("at", 0) if file.name == position.get("file") else 0
         else:
             at = position.get("files", {}).get(file.name, 0)
-        return self._cutter.held(file) > at
+        return self._cutter.known_size(file) > at
 
     # -- taking --
 
@@ -295,7 +295,7 @@ class FileSource:
         assert rows > 0, "an epoch takes at least one element"
         self._frontier = max(self._frontier, position.get("file", ""))
         self._remember(position)
-        rows = self._allowed(position, rows)
+        rows = self._within_limit(position, rows)
         if rows <= 0:
             return [], position, position
         position = self._prints.current(position, self._files)
@@ -303,7 +303,7 @@ class FileSource:
         take = self._take_sequence if self.config.files == "sequence" else self._take_parallel
         return take(position, rows)
 
-    def _allowed(self, position: Position, rows: int) -> int:
+    def _within_limit(self, position: Position, rows: int) -> int:
         """``rows``, or what the limit leaves of them; what only tasks count is for them to cut."""
         if self.config.limit is None:
             return rows
@@ -352,14 +352,14 @@ class FileSource:
         if self._single or (file.name == self._names[0] and not self._begun):
             raise fault
         file.fault, self._backlog = str(fault), None
-        if file.name not in self._told:
+        if file.name not in self._reported_files:
             self.broken[file.name] = file.fault
 
     def _remember(self, position: Position) -> None:
         """What a position says of the runs before this one."""
         self._begun = self._begun or "file" in position or "files" in position
-        self._told.update(position.get("broken", ()))
-        for name in self._told & self.broken.keys():
+        self._reported_files.update(position.get("broken", ()))
+        for name in self._reported_files & self.broken.keys():
             del self.broken[name]
 
     def _take_sequence(

@@ -34,7 +34,7 @@ def references_of(
     lives: dict[str, int] = position.get("lives", {})
     references = []
     merged = _merge(taken, by_bytes=config.format != "parquet")
-    hashed = _hashed(merged, prints)
+    hashed = _blocks_to_hash(merged, prints)
     for (file, piece), blocks in zip(merged, hashed, strict=True):
         partition = config.name if config.files == "sequence" else file.name
         index = counts[partition] = counts.get(partition, -1) + 1
@@ -71,7 +71,7 @@ def _read_behind(piece_read: FileRange, text: str) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece[1] == piece_read.stop)
 
 
-def _hashed(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
+def _blocks_to_hash(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
     """Which blocks of its file are hashed with each range, each file's ranges together; those of
     Parquet, whose ranges are rows, with the first.
     """

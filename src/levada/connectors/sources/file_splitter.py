@@ -156,14 +156,14 @@ class FileSplitter:
         data = self._check(path) if self.config.settled else None
         return read_range(path, start, stop) if data is None else data[start:stop]
 
-    def held(self, file: SourceFile) -> int:
+    def known_size(self, file: SourceFile) -> int:
         """How much a file holds behind its header, as far as that is known without looking at
         it.
         """
         size = file.size if file.content is None else file.content[2]
         return 0 if file.header is not None and file.header.end == size else size
 
-    def unpacked(self) -> list[str]:
+    def unpacked_names(self) -> list[str]:
         """The names of the files of which there are unpacked copies."""
         return list(self._copies)
 

@@ -56,7 +56,7 @@ class Fingerprint(NamedTuple):
     rest: str = ""
 
     @classmethod
-    def of(
+    def from_file(
         cls, path: str, state: tuple[int, int], *, whole: int, read: int, before: str = "",
         taken_from: int | None = None,
     ) -> Fingerprint:  # fmt: skip
@@ -68,7 +68,7 @@ class Fingerprint(NamedTuple):
         old = cls.parse(before) if before else None
         same = old is not None and old.number == number and old.read <= read
         known = old.hashed if same and old is not None else ("", 0)
-        with opened(path) as file:
+        with open_descriptor(path) as file:
             head = _part(file, 0, min(size, HEAD))
             if taken_from is not None and known[1] >= taken_from - 2 * BLOCK:
                 blocks = "{}+{}".format(*known)
@@ -103,7 +103,7 @@ class Fingerprint(NamedTuple):
         """From where to where the blocks are still to be hashed."""
         return self.hashed[1], _edge(self.read)
 
-    def completed(self, path: str, digests: str) -> Fingerprint:
+    def complete(self, path: str, digests: str) -> Fingerprint:
         """The fingerprint with the blocks that were missing, by their hashes; of those that are not
         there, the file at ``path`` is read.
         """
@@ -113,7 +113,7 @@ class Fingerprint(NamedTuple):
             for i in range(0, len(raw), _DIGEST // 2):
                 known = xxhash.xxh3_64_hexdigest(known.encode() + raw[i : i + _DIGEST // 2])
         else:
-            with opened(path) as file:
+            with open_descriptor(path) as file:
                 known = _blocks(file, (known, at), stop)
         return self._replace(blocks=known)
 
@@ -197,7 +197,7 @@ def hash_blocks(reference: FileSplit, data: Bytes) -> str:
         xxhash.xxh3_64_hexdigest(whole[at : at + BLOCK])
         for at in range(first - start, last - start, BLOCK)
     ]
-    with opened(reference.path) as file:
+    with open_descriptor(reference.path) as file:
         before, behind = (
             [xxhash.xxh3_64_hexdigest(_part(file, at, at + BLOCK)) for at in range(*ends, BLOCK)]
             for ends in ((begin, first), (last, end))
@@ -215,7 +215,7 @@ def piece(at: int, data: Bytes) -> Piece:
     return at, at + len(data), xxhash.xxh3_64_hexdigest(data.data)
 
 
-def altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
+def first_altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
     """The first piece that is not in ``data`` as it was, which were read from ``start`` on.
 
     >>> import numpy as np
@@ -231,7 +231,7 @@ def altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[int]:
+def open_descriptor(path: str) -> Iterator[int]:
     """The descriptor of a file, for ``os.pread``; -1 if the file cannot be opened."""
     try:
         file = os.open(path, os.O_RDONLY)
@@ -251,7 +251,7 @@ def _part(file: int, start: int, stop: int) -> bytes:
     return b""
 
 
-def changed(reference: FileSplit, how: str) -> LevadaError:
+def altered_file_error(reference: FileSplit, how: str) -> LevadaError:
     """The error of a file that is not as it was found, in a sentence."""
     said = f"The file {reference.path} {how}"
     if reference.sure:
@@ -275,21 +275,24 @@ def check_same(reference: FileSplit, data: Bytes | None) -> None:
     if not reference.fingerprint or (stat.st_size, stat.st_mtime_ns) == reference.seen:
         return
     known, size = Fingerprint.parse(reference.fingerprint), stat.st_size
-    with opened(path) as file:
+    with open_descriptor(path) as file:
         if not known.begins(file, stat.st_ino, size):
-            raise changed(reference, "was replaced by another")
+            raise altered_file_error(reference, "was replaced by another")
         if (how := _rewritten(reference, size, data)) is not None:
-            raise changed(reference, f"was rewritten ({how})")
+            raise altered_file_error(reference, f"was rewritten ({how})")
         copied = reference.seen and known.number != stat.st_ino
         if copied and not known.is_of(file, stat.st_ino, size):
-            raise changed(reference, "was replaced by another")
+            raise altered_file_error(reference, "was replaced by another")
 
 
 def _rewritten(reference: FileSplit, size: int, data: Bytes | None) -> str | None:
     """What is another in a file of now ``size`` bytes, whose beginning is as it was: something in
     what was read; of Parquet, which does not grow, how long it is.
     """
-    if data is not None and (other := altered(reference.pieces, reference.start, data)) is not None:
+    if (
+        data is not None
+        and (other := first_altered(reference.pieces, reference.start, data)) is not None
+    ):
         return f"bytes {other[0]} to {other[1]} are others than were found there"
     if reference.format == "parquet" and reference.seen and reference.seen[0] != size:
         return f"it had {reference.seen[0]} bytes, and has {size}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.file_splits import Position, Taken
 from levada.connectors.sources.file_splitter import FileSplitter, SourceFile
-from levada.connectors.sources.fingerprint import Fingerprint, opened
+from levada.connectors.sources.fingerprint import Fingerprint, open_descriptor
 from levada.connectors.sources.splits import FileSplit
 from levada.errors import FileFault
 
@@ -44,7 +44,7 @@ class Fingerprints:
             new["at"] = 0
         return new
 
-    def of(self, taken: list[Taken], position: Position) -> dict[str, str]:
+    def make(self, taken: list[Taken], position: Position) -> dict[str, str]:
         """The fingerprints of the files of which something is taken at a position, by name."""
         if self.config.settled:
             return {}
@@ -54,7 +54,7 @@ class Fingerprints:
         before: dict[str, str] = position.get("fingerprints", {})
         return {name: self._make(pieces, before.get(name, "")) for name, pieces in by_file.items()}
 
-    def after(self, made: dict[str, str], position: Position) -> Position:
+    def after_take(self, made: dict[str, str], position: Position) -> Position:
         """The fingerprints that a take leaves: in a sequence that of the last file."""
         if self.config.settled:
             return {}
@@ -91,7 +91,7 @@ class Fingerprints:
             path, size = self._text(file)
         except FileFault:  # which is told when it is read
             return True
-        with opened(path) as text:
+        with open_descriptor(path) as text:
             return fingerprint.is_of(text, file.number, size)
 
     def complete(self, name: str, text: str, references: Sequence[FileSplit], digests: str) -> str:
@@ -101,7 +101,7 @@ class Fingerprints:
         waiting = Fingerprint.parse(text)
         if waiting.missing[0] == waiting.missing[1] or not references:
             return text
-        done = waiting.completed(references[0].path, digests).text()
+        done = waiting.complete(references[0].path, digests).text()
         known = self._compared.get(name)
         if known is not None and known[0] == text:
             self._compared[name] = (done, *known[1:])
@@ -117,7 +117,7 @@ class Fingerprints:
         if is_packed(file.name) and at == self._cutter.content(file)[1]:
             whole = file.size
         read = size if self.config.format == "parquet" else at
-        made = Fingerprint.of(
+        made = Fingerprint.from_file(
             path,
             (file.number, size),
             whole=whole,

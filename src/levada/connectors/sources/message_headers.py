@@ -73,7 +73,7 @@ class MessageHeaders:
             self.complete, self.complete_at = time, offset
 
 
-def beside(
+def read_headers(
     headers: Iterable[tuple[int, Sequence[Header]]], taken: Sequence[int], *, rdf: bool
 ) -> MessageHeaders:
     """What headers say, by the offsets of their messages, of which ``taken`` have a text, in order;

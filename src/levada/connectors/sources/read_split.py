@@ -22,11 +22,16 @@ import xxhash
 from levada.connectors.config.column_names import number_names
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.decompression import is_packed
-from levada.connectors.sources.fingerprint import altered, changed, check_same, hash_blocks
+from levada.connectors.sources.fingerprint import (
+    altered_file_error,
+    check_same,
+    first_altered,
+    hash_blocks,
+)
 from levada.connectors.sources.json_lines import NOT_LINES, file_spans_lines
 from levada.connectors.sources.parquet_files import read_rows
 from levada.connectors.sources.splits import FileSplit, Measured
-from levada.connectors.sources.spooled_files import damaged, read_spooled
+from levada.connectors.sources.spooled_files import damage_error, read_spooled
 from levada.core.array_types import Bytes
 from levada.core.frozen import frozen
 from levada.errors import FileFault, SourceError
@@ -119,11 +124,11 @@ def read_bytes(reference: FileSplit, *, document: bool = False, spooled: bool = 
             f"The line at byte {reference.start} of the file {reference.name} has more than "
             f"{LONGEST_ELEMENT >> 20} MB: it is not read."
         )
-    with _there(reference):
+    with _translated_errors(reference):
         data = read_range(reference.path, reference.start, reference.stop, parsing_room(size))
     check_same(reference, data)
-    if spooled and altered(reference.pieces, reference.start, data) is not None:
-        raise damaged(reference.path)
+    if spooled and first_altered(reference.pieces, reference.start, data) is not None:
+        raise damage_error(reference.path)
     return data
 
 
@@ -156,7 +161,7 @@ def read_lines(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, LineC
 
 
 @contextmanager
-def _there(reference: FileSplit) -> Iterator[None]:
+def _translated_errors(reference: FileSplit) -> Iterator[None]:
     """What cannot be read within, of a file that is not the one that is meant, or not there any
     more, is a ``FileFault``. It is looked at afterwards, so no other one comes between.
     """
@@ -179,7 +184,7 @@ def _check_there(reference: FileSplit) -> None:
         and not os.path.exists(path)
         and os.path.isdir(os.path.dirname(path) or ".")
     ):
-        raise changed(reference, "was deleted") from None
+        raise altered_file_error(reference, "was deleted") from None
 
 
 def end_lines(data: Bytes) -> Bytes:
@@ -267,14 +272,14 @@ def read_json(reference: FileSplit, config: StreamConfig) -> tuple[JsonChunk, Fi
 def read_tuples(reference: FileSplit, config: StreamConfig) -> CsvChunk | pa.Table:
     """The rows of a reference to a table: CSV as bytes, Parquet as a table."""
     if reference.format == "parquet":
-        with _there(reference):
+        with _translated_errors(reference):
             rows = read_rows(reference.path, reference.start, reference.stop, config)
         check_same(reference, None)
         return rows
     if config.header:
         data = read_bytes(reference, spooled=config.settled)
         return CsvChunk(config.header, data, config.separator)
-    with _there(reference):
+    with _translated_errors(reference):
         whole = read_spooled(reference.path) if config.settled else None
         header = (
             read_header(reference.path, reference.stop, config.separator, whole=True)
@@ -288,7 +293,7 @@ def read_tuples(reference: FileSplit, config: StreamConfig) -> CsvChunk | pa.Tab
 
 def _check_lines(reference: FileSplit) -> None:
     """Raises ``FileFault`` for a file of NDJSON that is not written by lines."""
-    with _there(reference):
+    with _translated_errors(reference):
         if not file_spans_lines(reference.path):
             return
     raise FileFault(

@@ -109,7 +109,7 @@ FromOutside = FileSplit | OffsetSplit
 """What comes from outside; what queries make is read where plans are known."""
 
 
-def beside_of(
+def headers_of(
     split: FromOutside, config: StreamConfig, messages: Messages | None
 ) -> MessageHeaders:
     """What is said beside the elements of a reference: by headers of its messages, or by who pushed

@@ -45,7 +45,7 @@ class SplitEnumerator(Protocol):
     def discover(self, final: bool = False, position: Position | None = None) -> None:
         """Looks what is there. Raises ``SourceError``."""
 
-    def begun(self, position: Position) -> Position:
+    def start_position(self, position: Position) -> Position:
         """The position, or where the stream begins if it says nothing yet."""
 
     def take(self, position: Position, rows: int) -> tuple[Sequence[AnyReference], Position]:
@@ -54,16 +54,16 @@ class SplitEnumerator(Protocol):
     def backlog(self, position: Position) -> bool:
         """Whether a take would give anything."""
 
-    def ended(self, position: Position) -> bool:
+    def is_ended(self, position: Position) -> bool:
         """Whether everything is read and nothing more will come."""
 
-    def known(self, position: Position) -> dict[str, bool]:
+    def partition_states(self, position: Position) -> dict[str, bool]:
         """The partitions that have held data, and whether each has unread data."""
 
     def read(self, position: Position) -> Collection[str]:
         """The partitions of a partitioned stream of which something has been read."""
 
-    def finished(self, partition: str) -> bool:
+    def is_finished(self, partition: str) -> bool:
         """Whether a partition gets nothing more than is there."""
 
     def forget(self, position: Position) -> None:

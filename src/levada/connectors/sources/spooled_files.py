@@ -44,7 +44,7 @@ def spooled_name(stem: str, ending: str, data: bytes) -> str:
     return f"{stem}.x{xxhash.xxh3_64_hexdigest(data)}{ending}"
 
 
-def damaged(path: str, reason: str = ALTERED) -> CheckpointError:
+def damage_error(path: str, reason: str = ALTERED) -> CheckpointError:
     """The error of a file whose bytes are others than were accepted."""
     name = os.path.basename(path)
     way = f"rename that file to {name}{GIVEN_UP}: the rows in it are lost then"
@@ -58,7 +58,7 @@ def check_spooled(path: str, digest: str) -> None:
     """
     name = _DIGEST.search(os.path.basename(path))
     if name is None or name[1] != digest:
-        raise damaged(path)
+        raise damage_error(path)
 
 
 def check_file(path: str) -> int:

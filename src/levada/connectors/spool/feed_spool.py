@@ -60,7 +60,7 @@ class Receiver(Protocol):
     def start(self) -> None:
         """Connects, on a thread of its own."""
 
-    def logged(self, messages: list[Message]) -> None:
+    def acknowledge(self, messages: list[Message]) -> None:
         """These are durable."""
 
     def stop(self) -> None:
@@ -223,7 +223,7 @@ class FeedSpool:
     def _keep(self, messages: list[Message]) -> None:
         assert self._log is not None and self._receiver is not None, "it has been started"
         self._log.append(messages)
-        self._receiver.logged(messages)
+        self._receiver.acknowledge(messages)
         while not self._once and self._log.full():
             self._full = True
             with self._room:

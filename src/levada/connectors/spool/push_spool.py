@@ -85,9 +85,9 @@ class PushLog:
         self._batches, self._form = Batches(data), form
         self._keys = data.parent / "keys"
         self._last = _number(self._batches.last)
-        self._seen: dict[str, Seen] = self._remembered()
+        self._seen: dict[str, Seen] = self._read_keys()
 
-    def said(self, key: str) -> str | None:
+    def find_by_key(self, key: str) -> str | None:
         """What was sent with a key, as ``append`` was told; None for a key that is new, or was here
         long ago.
         """
@@ -126,7 +126,7 @@ class PushLog:
                     sizes[path.name] = path.stat().st_size
         return sum(size for name, size in sizes.items() if name != min(sizes))
 
-    def _remembered(self) -> dict[str, Seen]:
+    def _read_keys(self) -> dict[str, Seen]:
         """The keys that still count. Raises ``CheckpointError`` for a damaged file of them."""
         seen: dict[str, Seen] = {}
         for path in self._key_files():

@@ -68,7 +68,7 @@ class PythonSpool:
         return self._shape.columns
 
     @property
-    def received(self) -> int:
+    def durable_rows(self) -> int:
         """How many rows of the stream have been durable so far."""
         if not self._batches.data.exists():
             return 0
@@ -104,12 +104,12 @@ class PythonSpool:
             self._waiting, self._started = [], True
         if source is None or _is_whole(source):
             return
-        rows = source(self.received) if callable(source) else cast("Iterable[Row]", source)
+        rows = source(self.durable_rows) if callable(source) else cast("Iterable[Row]", source)
         if once:
-            for batch in self._shape.batches(self._guarded(rows)):
+            for batch in self._shape.batches(self._translated_errors(rows)):
                 self._write(batch)
         else:
-            self._pull = _Pull(self._guarded(rows), self.config.name)
+            self._pull = _Pull(self._translated_errors(rows), self.config.name)
 
     def check(self) -> None:
         """Writes what has been pulled. Raises ``EngineError`` if the source has failed."""
@@ -141,7 +141,7 @@ class PythonSpool:
             stem = f"{count + len(batch):015d}-{digest}"
             self._batches.write_rows(stem, f".{self.config.format}", batch)
 
-    def _guarded(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _translated_errors(self, rows: Iterable[Row]) -> Iterator[Row]:
         """What the user's code raises, in a sentence."""
         try:
             yield from rows

@@ -120,7 +120,10 @@ class Shape:
         """A batch of rows that are Python objects. Raises ``UsageError``."""
         if self.columns:
             return pl.concat(
-                [pl.Series("line", [], pl.String), *(self._lines(part) for part in _alike(rows))]
+                [
+                    pl.Series("line", [], pl.String),
+                    *(self._lines(part) for part in _group_alike(rows)),
+                ]
             )
         names = list(self._types)
         columns: dict[str, Any] = {
@@ -143,7 +146,7 @@ class Shape:
         width = len(self._types)
         try:
             return [
-                row.get(name) if isinstance(row, Mapping) else _checked(row, width)[i]
+                row.get(name) if isinstance(row, Mapping) else _check_width(row, width)[i]
                 for row in rows
             ]
         except (ValueError, TypeError) as error:
@@ -155,13 +158,13 @@ class Shape:
         if isinstance(first, str):
             return pl.Series("line", [f"{str(row).strip(chr(10) + chr(13))}\n" for row in rows])
         if len(first) == 2 and not isinstance(first, Mapping) and isinstance(first[0], RdfGraph):
-            return pl.concat([_at(row[0], row[1]) for row in rows])  # type: ignore[arg-type, index]
+            return pl.concat([_triples_at(row[0], row[1]) for row in rows])  # type: ignore[arg-type, index]
         width = len(self.columns)
         try:
             cells = [
                 [row.get(name) for name in self.columns]
                 if isinstance(row, Mapping)
-                else _checked(row, width)
+                else _check_width(row, width)
                 for row in rows
             ]
         except (ValueError, TypeError) as error:
@@ -229,30 +232,30 @@ def _by_subject(lines: pl.Series) -> pl.Series:
     """The lines, those of each subject with those of the blank nodes that it reaches."""
     # here: nobody waits for the parser who pushes no graph
     from levada.connectors.ingest.parse.ntriples import parse
-    from levada.connectors.ingest.subject_descriptions import described
+    from levada.connectors.ingest.subject_descriptions import describe_subjects
 
     triples = parse("".join(lines).encode(), quads=False, timed=False, seed=0, document=0)
-    by_element, _ = described(triples)
+    by_element, _ = describe_subjects(triples)
     if by_element.bad:
         return lines
     starts = lines.str.len_bytes().cast(pl.Int64).cum_sum().shift(fill_value=0)
     return lines.gather(starts.search_sorted(pl.Series(by_element.line)))
 
 
-def _at(graph: RdfGraph, time: object) -> pl.Series:
+def _triples_at(graph: RdfGraph, time: object) -> pl.Series:
     """The triples of a graph, all at one time."""
     text = str(time_text(time))
     said = text if text.startswith('"') else f'"{text}"'
     return graph_lines(graph).str.replace(r"\s*\.\s*$", f" {said} .\n")
 
 
-def _checked(row: Row, width: int) -> Sequence[object]:
+def _check_width(row: Row, width: int) -> Sequence[object]:
     if isinstance(row, (str, Mapping)) or len(row) != width:
         raise ValueError(f"{row!r} has not {width} values")
     return row
 
 
-def _alike(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+def _group_alike(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     """Neighbours that are lines, or graphs, or statements."""
     start = 0
     for i in range(1, len(rows) + 1):

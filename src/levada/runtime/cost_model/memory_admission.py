@@ -40,7 +40,7 @@ class MemoryAdmission:
     >>> room = MemoryAdmission(Memory.of("600MB"))
     >>> room.over(1000, OverMemoryError("", held=200_000_000))
     True
-    >>> room.admitted(1000)
+    >>> room.admit(1000)
     375
     """
 

@@ -27,7 +27,7 @@ from levada.checkpoint.epoch_context import (
     raises_watermark,
 )
 from levada.checkpoint.manifest import Bound, EpochIntent, Manifest
-from levada.connectors.ingest.static_files import replaced
+from levada.connectors.ingest.static_files import replaced_graphs
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
 from levada.core.gc_control import collection_paused
@@ -224,7 +224,9 @@ class EpochRunner:
         before = self.last.setup
         if not before or before == setup:
             return None
-        graphs = replaced(self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static)
+        graphs = replaced_graphs(
+            self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static
+        )
         latest = max(
             (largest_time(name, record) for name, record in self.last.streams.items()), default=MIN
         )

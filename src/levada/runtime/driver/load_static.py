@@ -23,7 +23,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import EpochContext, TaskOutcome, encode, load_setup
 from levada.checkpoint.verify import check_copy
 from levada.connectors.ingest.static_files import StaticFile
-from levada.connectors.ingest.static_load_report import Loaded, together
+from levada.connectors.ingest.static_load_report import Loaded, merge_loads
 from levada.core.size_thresholds import register
 from levada.plan.execution.plan import Plan
 from levada.runtime.driver.static_cache_index import Imprints
@@ -82,7 +82,7 @@ class StaticLoads:
         """What an epoch has read, for its manifest, or what was read ``before``; the imprints that
         are needed behind it are known then (``needed``), and count with its commit (``take``).
         """
-        loaded = together([*self._loaded, *(d.loaded for d in done if d.loaded is not None)])
+        loaded = merge_loads([*self._loaded, *(d.loaded for d in done if d.loaded is not None)])
         setups = context.setup, context.replacement.before if context.replacement else ""
         self._ahead = self.imprints
         if loaded.imprints or setups != self._of:

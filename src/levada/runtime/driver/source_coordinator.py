@@ -191,7 +191,7 @@ class SourceCoordinator:
         begun_positions = {}
         for config in self.configs:
             position = positions.get(config.name, {})
-            begun = self.sources[config.name].begun(position)
+            begun = self.sources[config.name].start_position(position)
             if begun is not position:
                 begun_positions[config.name] = begun
         return begun_positions
@@ -235,7 +235,9 @@ class SourceCoordinator:
         """Which streams have nothing more to come."""
         if not self.has_ending_streams:
             return [False] * len(self.configs)
-        return [self.sources[c.name].ended(self.whole_position(positions, c)) for c in self.configs]
+        return [
+            self.sources[c.name].is_ended(self.whole_position(positions, c)) for c in self.configs
+        ]
 
     def has_backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
         """Whether a take would give anything now."""
@@ -309,7 +311,7 @@ class SourceCoordinator:
         floor = MAX
         reading: dict[str, int] = {}
         done: list[str] = []
-        known = source.known(self.whole_position(after, config))
+        known = source.partition_states(self.whole_position(after, config))
         greatest = max(known, default="")
         for partition, unread in known.items():
             before = record.partitions.get(partition, MIN)
@@ -335,7 +337,7 @@ class SourceCoordinator:
         it is a whole file.
         """
         if not self.keep_open:
-            return self.sources[config.name].finished(partition)
+            return self.sources[config.name].is_finished(partition)
         return config.files == "parallel" and config.whole_files and partition < greatest
 
     def idle_sources(

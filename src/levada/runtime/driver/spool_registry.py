@@ -163,7 +163,7 @@ class Spools:
 
     def durable_rows(self, name: str) -> int:
         """How many rows of a stream are durable."""
-        return self._python_spool(name).received
+        return self._python_spool(name).durable_rows
 
     def _python_spool(self, name: str) -> PythonSpool:
         for spool in self._all:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from levada.checkpoint.state_files import map_
-from levada.connectors.ingest.static_file_stamps import seen_of
+from levada.connectors.ingest.static_file_stamps import read_stamp
 from levada.connectors.ingest.static_files import StaticFile
 from levada.errors import SourceError
 from levada.runtime.task.static_reader import MARK, Source, key_of, sources_in
@@ -78,6 +78,6 @@ def _is_as_read(file: StaticFile, seen: tuple[int, int]) -> bool:
     if file.replaceable:
         return True
     try:
-        return seen_of(file) == seen
+        return read_stamp(file) == seen
     except SourceError:
         return True

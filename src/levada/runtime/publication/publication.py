@@ -28,7 +28,7 @@ from levada.checkpoint.manifest import Manifest, UnpublishedResults
 from levada.checkpoint.reader_leases import KeptEpoch, RetainedEpochs
 from levada.checkpoint.result_counts import ResultTotals
 from levada.checkpoint.result_index import Entry, Index, forget_index
-from levada.connectors.serialization.merge_epochs import together
+from levada.connectors.serialization.merge_epochs import merge_epochs
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.serialization.unwritable_results import Unwritable
 from levada.connectors.sinks import Sink
@@ -142,7 +142,7 @@ class Publication:
         sinks = [sink for sink in (self.sink, *self.files.values()) if sink is not None]
         states = [sink.is_due(size, age) for sink in sinks if isinstance(sink, StateFiles)]
         others = [
-            not isinstance(sink, FileSink) or sink.roll.due(size, age)
+            not isinstance(sink, FileSink) or sink.roll.is_due(size, age)
             for sink in sinks
             if not isinstance(sink, StateFiles)
         ]
@@ -275,7 +275,7 @@ class Publication:
         self, manifest: Manifest, wanted: Container[str] | None = None
     ) -> Iterator[tuple[int, QueryPlan, Batch]]:
         """Reads the results that are to be published now, one batch a query."""
-        return together(
+        return merge_epochs(
             (held.epoch, query, batch)
             for held in manifest.rolled
             for query, batch in self.read(held, wanted)

@@ -16,7 +16,7 @@ import numpy as np
 
 from levada.checkpoint import state_files
 from levada.checkpoint.epoch_context import EpochContext, decode_context, load_plan
-from levada.connectors.ingest.static_load_report import Loaded, together
+from levada.connectors.ingest.static_load_report import Loaded, merge_loads
 from levada.core.frame import Frame, concat, pack, unpack
 from levada.kernels.keyed.key_partitioner import partition_of, scatter_order
 from levada.kernels.terms.term_dictionary import Terms
@@ -69,7 +69,7 @@ def settle(
     }
     data = checked_parts(_frames(plan, pool, whole))
     name = state_files.write(decoded.root, "state", f"{decoded.epoch}-static-{partition}", data)
-    return [(-1, msgspec.json.encode((name, together(loaded))))]
+    return [(-1, msgspec.json.encode((name, merge_loads(loaded))))]
 
 
 def read(

@@ -38,13 +38,13 @@ from levada.connectors.ingest.lateness import (
 from levada.connectors.ingest.parse.documents import parse_document
 from levada.connectors.ingest.parse.message_batches import parse_messages
 from levada.connectors.ingest.parse.ntriples import Triples, parse
-from levada.connectors.ingest.subject_descriptions import described
+from levada.connectors.ingest.subject_descriptions import describe_subjects
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.ingest.unreadable_messages import read_apart
 from levada.connectors.sources.file_errors import faults_of
 from levada.connectors.sources.message_texts import Messages
-from levada.connectors.sources.source_reader import FromOutside, SplitContent, beside_of, read
+from levada.connectors.sources.source_reader import FromOutside, SplitContent, headers_of, read
 from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, Measured
 from levada.core.array_types import Bools, Bytes
 from levada.core.event_time import MAX, MIN
@@ -267,7 +267,7 @@ class IntakeTask:
             )
         number = None
         if config.documents and config.element == "subject":
-            triples, number = described(triples)
+            triples, number = describe_subjects(triples)
         elements = elements_of(
             triples, config, reference, seed=seed, messages=messages, number=number, **bounds
         )
@@ -333,7 +333,7 @@ class IntakeTask:
         """The event time after which the watermark would be where the producer says that it is."""
         if isinstance(split, DerivedSplit):
             return MIN
-        beside = beside_of(split, config, messages)
+        beside = headers_of(split, config, messages)
         complete = apply_message_headers(
             content, messages, beside, wall=self.context.wall, ahead=config.future_ms
         )

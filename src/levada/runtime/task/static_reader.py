@@ -22,7 +22,7 @@ import msgspec
 from levada.checkpoint import state_files
 from levada.connectors.config.input_formats import LINES
 from levada.connectors.ingest.parse.ntriples import Triples
-from levada.connectors.ingest.static_cache import Wanted, pressed, triples_of
+from levada.connectors.ingest.static_cache import Wanted, make_imprint, triples_of
 from levada.connectors.ingest.static_file_stamps import check_seen
 from levada.connectors.ingest.static_files import StaticFile, chunks
 from levada.connectors.ingest.static_load_report import Loaded
@@ -133,7 +133,7 @@ class StaticReader:
 
     def _press(self, triples: Triples) -> None:
         source = self._sources[-1]
-        frames = pressed(triples, f"{len(self._sources) - 1}.{source.chunks}")
+        frames = make_imprint(triples, f"{len(self._sources) - 1}.{source.chunks}")
         source.chunks += 1
         self._frames |= frames
         self._size += sum(c.nbytes for f in frames.values() for c in f.columns.values())

@@ -18,7 +18,7 @@ import numpy as np
 from levada.checkpoint.epoch_context import EpochContext, load_setup
 from levada.connectors.ingest.parse.ntriples import Triples
 from levada.connectors.ingest.static_cache import Wanted
-from levada.connectors.ingest.static_file_stamps import seen_of
+from levada.connectors.ingest.static_file_stamps import read_stamp
 from levada.connectors.ingest.static_files import StaticFile, cut, of_graphs
 from levada.core import column_names as col
 from levada.core.array_types import Bools
@@ -106,7 +106,7 @@ def parts(
                 ]
                 continue
             made.add(key_of(file))
-            seen = seen_of(file)
+            seen = read_stamp(file)
             out += [
                 StaticPart(before, number, start, stop, seen, fresh)
                 for start, stop in cut(file, size)

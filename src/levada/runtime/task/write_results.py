@@ -19,7 +19,7 @@ import msgspec
 
 from levada.checkpoint.epoch_context import load_plan
 from levada.checkpoint.manifest import UnpublishedResults
-from levada.connectors.serialization.merge_epochs import together
+from levada.connectors.serialization.merge_epochs import merge_epochs
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.unwritable_results import Unwritable
 from levada.connectors.sinks.file_sink import OWNER, FileSink, Roll
@@ -79,7 +79,7 @@ def write(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
     if mark_of(sink.out) != writing.mark:
         return [(0, msgspec.json.encode(Written(unseen=True)))]
     reports: dict[str, int] = {}
-    for epoch, query, batch in together(_batches(writing, names)):
+    for epoch, query, batch in merge_epochs(_batches(writing, names)):
         sink.publish(query.name, query.variables, epoch, batch)
         reports[query.name] = reports.get(query.name, 0) + len(distinct(batch.report))
     return [(0, msgspec.json.encode(Written(reports, unwritable=sink.unwritable)))]

@@ -81,7 +81,7 @@ class Pusher:
 
     async def _has_been(self, body: Body) -> bool:
         """Whether the body is durable, by its key; one that is on its way is waited for."""
-        while (sent := self.log.said(body.key)) is None:
+        while (sent := self.log.find_by_key(body.key)) is None:
             if body.key not in self._by_key:
                 return False
             with suppress(Problem):  # it has not been taken

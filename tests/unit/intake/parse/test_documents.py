@@ -94,7 +94,7 @@ def test_blank_nodes_are_named_alike_every_time(form: Any, monkeypatch: pytest.M
 def test_a_fault_has_a_place_and_a_reason(form: str, data: bytes, where: str, says: str) -> None:
     with pytest.raises(Malformed, match=says) as fault:
         list(document_chunks(lambda: io.BytesIO(data), form, "http://e/"))
-    assert fault.value.where == where
+    assert fault.value.location == where
 
 
 @pytest.mark.parametrize("data", [b"<a> <b> <c> .\n<a> <b <c> .", b"<a> <b> <<( <a> <b> <c> )>> ."])

@@ -98,7 +98,7 @@ def of_file(text: bytes, folder: Path, **options: Any) -> list[Tuples]:
         chunk = FileReader().read(given, config).rows
         assert isinstance(chunk, JsonChunk)
         found.append(tuples_of(chunk, config, given, **bounds()))
-        if source.ended(position):
+        if source.is_ended(position):
             return found
 
 

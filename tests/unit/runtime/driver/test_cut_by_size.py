@@ -151,7 +151,7 @@ def test_files_cut_by_size_give_the_results_of_files_that_are_read(
     for name, found in position["fingerprints"].items():
         known, path = Fingerprint.parse(found), tmp_path / "one" / "in" / name
         state = (path.stat().st_ino, path.stat().st_size)
-        assert known == Fingerprint.of(str(path), state, whole=-1, read=known.read)
+        assert known == Fingerprint.from_file(str(path), state, whole=-1, read=known.read)
 
 
 def test_driver_reads_little_of_files_that_are_cut_by_size(
@@ -178,7 +178,7 @@ def test_driver_reads_little_of_files_that_are_cut_by_size(
     assert source.backlog({})
     taken, position = source.take({}, 1_000_000)
     assert sum(r.size for r in taken) == path.stat().st_size > 16 << 20
-    assert not source.backlog(position) and source.known(position) == {"s": False}
+    assert not source.backlog(position) and source.partition_states(position) == {"s": False}
     # looks at the beginning, at each cut and at the file's end, and what a fingerprint reads
     assert sum(read) < 600 << 10
 
@@ -205,7 +205,7 @@ def test_blocks_of_parquet_files_are_hashed_by_tasks(
     for name, text in position["fingerprints"].items():
         known, path = Fingerprint.parse(text), folder / name
         state = (path.stat().st_ino, path.stat().st_size)
-        assert known == Fingerprint.of(str(path), state, whole=-1, read=known.read)
+        assert known == Fingerprint.from_file(str(path), state, whole=-1, read=known.read)
     later, _ = source.take(position, 500)
     assert later and not any(source_reader.read(r, config).reference.measured for r in later)
 

@@ -154,7 +154,7 @@ def test_a_power_cut_takes_no_row_that_was_accepted(
             PushLog(data, "nq").append(line.encode(), {f"key {n}": "digest"})
         disk.cut(cut)
     keys = PushLog(spool_folder(cut / "ck", S) / "data", "nq")
-    assert [keys.said(f"key {n}") for n in range(5)] == ["digest"] * 5
+    assert [keys.find_by_key(f"key {n}") for n in range(5)] == ["digest"] * 5
     assert run(cut) == 5
 
 

@@ -272,4 +272,4 @@ def test_every_bit_of_the_keys_is_told(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=f"keys/{path.name} cannot be read"):
             PushLog(tmp_path / "data", "nq")
         flip(path, bit)
-    assert PushLog(tmp_path / "data", "nq").said("one") == "digest"
+    assert PushLog(tmp_path / "data", "nq").find_by_key("one") == "digest"

@@ -63,7 +63,7 @@ class Malformed(Exception):  # noqa: N818
         self.line, self.column = line, column
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """``, line 3, column 5``, or nothing where the parser does not say."""
         return f", line {self.line}, column {self.column}" if self.line else ""
 

@@ -36,7 +36,7 @@ def nest_ids(text: bytes) -> bytes:
     for terms in _contexts(document):
         for name, definition in terms.items():
             term = definition if isinstance(definition, dict) else {_ID: definition}
-            container = _listed(term.get("@container"))
+            container = _as_list(term.get("@container"))
             if "@type" in container:
                 maps.add(name)
                 term["@container"] = [kind for kind in container if kind != "@set"]
@@ -45,14 +45,14 @@ def nest_ids(text: bytes) -> bytes:
     for value in _objects(document):
         for name in maps.intersection(value):
             by_type = value[name] if isinstance(value[name], dict) else {}
-            for node in (node for nodes in by_type.values() for node in _listed(nodes)):
+            for node in (node for nodes in by_type.values() for node in _as_list(nodes)):
                 if isinstance(node, dict) and (keys := ids.intersection(node)):
                     nested = {key: node.pop(key) for key in keys}
-                    node[_NEST] = [*_listed(node.get(_NEST)), nested]
+                    node[_NEST] = [*_as_list(node.get(_NEST)), nested]
     return json.dumps(document).encode()
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -60,7 +60,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
     """The objects of a document, those of its contexts left out."""
-    for part in _listed(value):
+    for part in _as_list(value):
         if isinstance(part, dict):
             yield part
             for name, inner in part.items():
@@ -72,9 +72,11 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 def _contexts(value: Any) -> Iterator[dict[str, Any]]:
     """The contexts of a document, and those within them."""
-    for part in _listed(value):
-        for inner in part.values() if isinstance(part, dict) else _listed(part):
+    for part in _as_list(value):
+        for inner in part.values() if isinstance(part, dict) else _as_list(part):
             if isinstance(inner, dict | list):
                 yield from _contexts(inner)
         if isinstance(part, dict):
-            yield from (terms for terms in _listed(part.get("@context")) if isinstance(terms, dict))
+            yield from (
+                terms for terms in _as_list(part.get("@context")) if isinstance(terms, dict)
+            )

@@ -110,7 +110,7 @@ class _Columns:
     scale: npt.NDArray[np.uint8]
     time: Longs
 
-    def all(self) -> tuple[npt.NDArray[Any], ...]:
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """The arrays in the kernel's order."""
         terms = (self.x, self.y, self.off, self.len, self.kind)
         return (self.line, *terms, self.dbl, self.man, self.scale, self.time)
@@ -208,7 +208,7 @@ def _run_kernel(
             int(setting.quads),
             power,
             memo,
-            *columns.all(),
+            *columns.arrays(),
         )
         if memo[state.NEED] == 0:
             return buffer, columns, memo
@@ -219,7 +219,7 @@ def _run_nothing(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Lon
     """What a kernel would give that refuses each line."""
     size, starts = source.size, line_starts(source)
     columns = _new_columns(len(starts))
-    for column in columns.all():
+    for column in columns.arrays():
         column[...] = 0
     columns.line[:], columns.time[:] = starts, MIN
     memo = state.new_memo(size + PAD)

@@ -82,7 +82,7 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: FileSplit) -> Ra
     at = np.flatnonzero(sound)
     table, faults = read_by_halves(
         lambda low, high: _text_table(
-            chunk, _some(data, start, stop, at[low:high]), needed, high - low
+            chunk, _select_records(data, start, stop, at[low:high]), needed, high - low
         ),
         len(at),
     )
@@ -120,7 +120,7 @@ def _not_utf8(data: Bytes, start: Times) -> list[int]:
             at = int(start[row + 1]) if row + 1 < len(start) else len(raw)
 
 
-def _some(data: Bytes, start: Times, stop: Times, rows: Times) -> Bytes:
+def _select_records(data: Bytes, start: Times, stop: Times, rows: Times) -> Bytes:
     """The text of some records, and of no others."""
     cuts = np.flatnonzero(np.diff(rows) > 1)
     if not len(cuts):

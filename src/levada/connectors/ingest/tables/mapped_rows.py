@@ -55,12 +55,12 @@ def mapped_of(
     """The triples and elements of what ``connectors.sources.read_split.read_tuples`` read; the
     bounds are those of ``elements.elements_of``.
     """
-    gate = AdmissionBounds.of(config, reference, late_below, future_above)
+    gate = AdmissionBounds.for_split(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
-    return compute_apart(rows, lambda some: _mapped(some, config, reference, gate, seed))
+    return compute_apart(rows, lambda some: _map_rows(some, config, reference, gate, seed))
 
 
-def _mapped(
+def _map_rows(
     rows: RawRows, config: StreamConfig, reference: FileSplit, gate: AdmissionBounds, seed: int
 ) -> tuple[Triples, Elements]:
     assert config.mapping is not None, "the stream has a mapping"
@@ -106,7 +106,7 @@ def _mapped(
 
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
     """The columns that are read by their types, the number of each record, and the formulas."""
-    made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed.items()}
+    made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed_columns.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
     frame = pl.DataFrame({**made, ROW: number})
     for name, expression in _formulas(mapping):
@@ -116,7 +116,7 @@ def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.Dat
 
 @lru_cache(maxsize=16)
 def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
-    types = {**mapping.needed, ROW: "integer"}
+    types = {**mapping.needed_columns, ROW: "integer"}
     expressions = []
     for name, formula in mapping.let:
         expression, types[name] = compile_(formula, types)

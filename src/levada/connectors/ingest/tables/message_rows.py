@@ -45,7 +45,7 @@ class Rows:
         messages = self.messages
         number = messages.number(rows.offset)
         if beside:
-            rows.table = rows.table.with_columns(_beside(messages, number, beside))
+            rows.table = rows.table.with_columns(_metadata_columns(messages, number, beside))
         rows.offset = rows.number = messages.offsets[number]
         rows.times = messages.times[number]
         dead = messages.number(np.array([d.offset for d in rows.dead], np.int64))
@@ -76,7 +76,7 @@ class Rows:
         return single_rows
 
 
-def _beside(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
+def _metadata_columns(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
     """Of each row what is said beside its message's text."""
     said = [messages.columns[name].gather(number) for name in names if name in messages.columns]
     of_topic = [name for name in names if name not in messages.columns]
@@ -102,12 +102,12 @@ def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: Stre
     if isinstance(chunk, JsonChunk):
         if single:
             _one_line(data, messages)
-        dead = _aside(data, messages, _prefixed(data, messages), "")
+        dead = _refuse_messages(data, messages, _zero_prefixed(data, messages), "")
         if not single:
-            dead += _aside(data, messages, _over_lines(data, messages), NOT_LINES)
+            dead += _refuse_messages(data, messages, _over_lines(data, messages), NOT_LINES)
         return Rows(messages, dead, single)
     open_ = _open(data, messages, ord(chunk.separator))
-    return Rows(messages, _aside(data, messages, open_, OPEN), single)
+    return Rows(messages, _refuse_messages(data, messages, open_, OPEN), single)
 
 
 def _one_line(data: Bytes, messages: Messages) -> None:
@@ -130,7 +130,7 @@ def _over_lines(data: Bytes, messages: Messages) -> Longs:
     return np.array(numbers, np.int64)
 
 
-def _prefixed(data: Bytes, messages: Messages) -> Longs:
+def _zero_prefixed(data: Bytes, messages: Messages) -> Longs:
     """The messages that begin with a zero byte."""
     return np.flatnonzero(data[messages.starts[:-1]] == 0)
 
@@ -159,7 +159,7 @@ def _is_open(data: Bytes, messages: Messages, number: int, separator: int) -> bo
     return not len(first) or int(first[-1]) != stop - start
 
 
-def _aside(data: Bytes, messages: Messages, numbers: Longs, reason: str) -> list[Dead]:
+def _refuse_messages(data: Bytes, messages: Messages, numbers: Longs, reason: str) -> list[Dead]:
     """These messages as dead letters; line ends stand in their places."""
     dead = []
     for k in numbers.tolist():

@@ -55,7 +55,7 @@ def row_times(
     elif config.time_kind == "filename":
         ts = np.full(table.height, file_time(config, reference.name), np.int64)
     else:
-        values = _named(table, rows.table, config.time_argument)
+        values = _column(table, rows.table, config.time_argument)
         ts = field_times(values, config)
     without = np.flatnonzero(ts == MIN)
     if not len(without):
@@ -81,7 +81,7 @@ def seeming_unit(
         return ""
     none = greatest == MIN and int(ts.max()) == MIN
     if none and config.time_kind == "field" and config.unit == "ms":
-        values = _named(table, raw, config.time_argument)
+        values = _column(table, raw, config.time_argument)
         if not values.dtype.is_temporal():
             ts = values.cast(pl.Int64(), strict=False).drop_nulls().to_numpy()
     return likely_unit(ts, config, tomorrow, greatest)
@@ -107,7 +107,7 @@ def _wrong(config: StreamConfig) -> str:
     return words if config.zone == UTC else f"{words}, or there was none such in {config.zone}"
 
 
-def _named(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
+def _column(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
     return (table if name in table.columns else raw).get_column(name)
 
 
@@ -116,7 +116,7 @@ def field_times(values: pl.Series, config: StreamConfig) -> Times:
     if config.time_format:
         return _by_format(_texts(values), config)
     if values.dtype.is_integer():
-        return _scaled(values, config.unit_power)
+        return _scale(values, config.unit_power)
     if values.dtype.is_temporal():
         return _timestamps(values, config.zone)
     texts = _texts(values)
@@ -141,7 +141,7 @@ def _bytes_of(texts: pl.Series) -> tuple[Bytes, Longs]:
     return (np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)), edge
 
 
-def _scaled(values: pl.Series, power: int) -> Times:
+def _scale(values: pl.Series, power: int) -> Times:
     """Integers, units of 10**power ms, as milliseconds."""
     unit, parts = 10 ** max(power, 0), 10 ** max(-power, 0)
     numbers = values.cast(pl.Int64(), strict=False)
@@ -175,18 +175,18 @@ def _zoneless(buffer: Bytes, off: Longs, length: Longs) -> Bools:
     if not len(buffer):
         return np.zeros(len(off), np.bool_)
 
-    def at(place: Longs) -> Bytes:
+    def byte_at(place: Longs) -> Bytes:
         byte: Bytes = buffer[np.clip(place, 0, len(buffer) - 1)]
         return byte
 
     dated = np.zeros(len(off), np.bool_)
     for digits in (4, 5, 6):  # of the year
-        before = at(off + digits - 1)  # of a number it is the e of its exponent
-        dated |= (length > digits) & (at(off + digits) == ord("-")) & (before <= ord("9"))
+        before = byte_at(off + digits - 1)  # of a number it is the e of its exponent
+        dated |= (length > digits) & (byte_at(off + digits) == ord("-")) & (before <= ord("9"))
     end = off + length
-    sign = at(end - 6)
-    offset = ((sign == ord("+")) | (sign == ord("-"))) & (at(end - 3) == ord(":"))
-    zoned: Bools = (at(end - 1) == ord("Z")) | (offset & (length > 6))
+    sign = byte_at(end - 6)
+    offset = ((sign == ord("+")) | (sign == ord("-"))) & (byte_at(end - 3) == ord(":"))
+    zoned: Bools = (byte_at(end - 1) == ord("Z")) | (offset & (length > 6))
     return dated & ~zoned
 
 

@@ -88,21 +88,21 @@ def with_columns(config: StreamConfig) -> StreamConfig:
     if not config.undecided:
         return config
     for file in list_files(config.name, config.path):
-        return _settled(config, sniff(file.path, config))
+        return _apply_inferred(config, sniff(file.path, config))
     raise MissingError(
         f"The stream {config.name} says schema=auto, and there is no file at {config.path} yet.",
         hint="Put a first file there, or say the schema.",
     )
 
 
-def kept(config: StreamConfig, before: StreamConfig) -> StreamConfig:
+def with_first_schema(config: StreamConfig, before: StreamConfig) -> StreamConfig:
     """A stream with what was found of it at the first start; what the user has said stays."""
     unsaid = {"time": "field:ts", "unit": "ms", "time_format": "", "separator": ","}
     undecided = [name for name, value in unsaid.items() if getattr(config, name) == value]
     return replace(config, schema=before.schema, **{n: getattr(before, n) for n in undecided})
 
 
-def _settled(config: StreamConfig, inferred: InferredSchema) -> StreamConfig:
+def _apply_inferred(config: StreamConfig, inferred: InferredSchema) -> StreamConfig:
     schema = inferred.schema
     if config.sign and config.sign not in inferred.types:
         raise UsageError(f"The stream {config.name} has no column {config.sign} of signs.")
@@ -202,11 +202,13 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> InferredSchema:
     empty = [name for name in nameless if texts[name].null_count() == texts.height]
     texts = texts.drop(empty)
     types = _types(texts)
-    notes = (*_numbered(header, names, empty), *_odd(texts, types))
+    notes = (*_renamed_columns(header, names, empty), *_odd(texts, types))
     return InferredSchema("csv", types, separator=separator, texts=texts, notes=notes)
 
 
-def _numbered(header: Sequence[str], names: Sequence[str], empty: Sequence[str]) -> Iterator[str]:
+def _renamed_columns(
+    header: Sequence[str], names: Sequence[str], empty: Sequence[str]
+) -> Iterator[str]:
     """Sentences on columns whose names are not those of the header, or that are left out."""
     numbered: dict[str, list[str]] = {}
     for old, new in zip(header, names, strict=True):

@@ -122,7 +122,7 @@ def tuples_of(
     """The tuples of what ``connectors.sources.read_split.read_tuples`` read; the bounds are those
     of ``elements.elements_of``.
     """
-    gate = AdmissionBounds.of(config, reference, late_below, future_above)
+    gate = AdmissionBounds.for_split(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
     return compute_apart(rows, lambda some: _tuples(some, config, reference, gate))
 

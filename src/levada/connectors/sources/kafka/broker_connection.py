@@ -50,9 +50,9 @@ class BrokerConnection:
         self.where = where
         self._number = 0
         try:
-            self._socket = _connected(config, where)
+            self._socket = _connect(config, where)
         except (OSError, ValueError) as error:
-            raise BrokerError(_said(error)) from error
+            raise BrokerError(_describe_error(error)) from error
         try:
             self._greet()
             if config.sasl:
@@ -71,7 +71,7 @@ class BrokerConnection:
                 raise BrokerError("what it says is not Kafka's protocol (is tls right?)")
             answer = Answer(self._read(size))
         except OSError as error:
-            raise BrokerError(_said(error)) from error
+            raise BrokerError(_describe_error(error)) from error
         if answer.i32() != self._number:
             raise BrokerError("it answers another question")
         return answer
@@ -125,7 +125,7 @@ class BrokerConnection:
         authenticate(config, say)
 
 
-def _connected(config: KafkaConfig, where: tuple[str, int]) -> socket.socket:
+def _connect(config: KafkaConfig, where: tuple[str, int]) -> socket.socket:
     made = socket.create_connection(where, PATIENCE)
     try:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -141,7 +141,7 @@ def _connected(config: KafkaConfig, where: tuple[str, int]) -> socket.socket:
         raise
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """What the system or TLS says, in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"

@@ -56,7 +56,7 @@ class _Room:
         self.data: Bytes = np.empty(size + OVER, np.uint8)
         self.used = 0
 
-    def left(self) -> int:
+    def remaining(self) -> int:
         return len(self.data) - OVER - self.used
 
     def grow(self) -> None:
@@ -65,7 +65,7 @@ class _Room:
         self.data = more
 
     def add(self, data: Bytes) -> None:
-        while self.left() < len(data):
+        while self.remaining() < len(data):
             self.grow()
         self.data[self.used : self.used + len(data)] = data
         self.used += len(data)
@@ -81,11 +81,11 @@ def _unpack_one(room: _Room, codec: int, data: Bytes) -> None:
     before = room.used
     with pa.CompressedInputStream(pa.py_buffer(data), STREAMS[codec]) as stream:
         while True:
-            left = room.left()
+            left = room.remaining()
             room.used += stream.readinto(room.data.data[room.used : room.used + left])
             if room.used - before > MOST:
                 raise ValueError(f"its records have more than {MOST} bytes")
-            if room.left():
+            if room.remaining():
                 return
             room.grow()
 

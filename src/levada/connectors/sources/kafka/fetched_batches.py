@@ -67,7 +67,7 @@ class Batches:
     behind: int
 
     @classmethod
-    def of(cls, data: Bytes, at: int, aborted: Sequence[tuple[int, int]]) -> Batches:
+    def parse(cls, data: Bytes, at: int, aborted: Sequence[tuple[int, int]]) -> Batches:
         """Those of an answer to a Fetch from ``at`` on; data have ``OVER`` bytes behind them.
         Raises ``BrokerError``.
         """
@@ -76,7 +76,7 @@ class Batches:
         table = out[: n * FIELDS].reshape(n, FIELDS)
         behind = max(at, int(table[-1, LAST]) + 1) if n else at
         if fault == DAMAGED and not n:
-            raise DamagedBatchError(at, _behind(data), "its checksum or its size is wrong")
+            raise DamagedBatchError(at, _next_offset(data), "its checksum or its size is wrong")
         if fault == OLD and not n:
             raise BrokerError(
                 f"the batch at the offset {at} is in the format of before Kafka 0.11, which is not "
@@ -85,10 +85,10 @@ class Batches:
             )
         seen = (table[:, ATTRIBUTES] & CONTROL) == 0
         if aborted:
-            seen &= ~_aborted(data, table, aborted)
+            seen &= ~_mark_aborted(data, table, aborted)
         return cls(data, table[seen], behind)
 
-    def before(self, stop: int) -> Table:
+    def rows_before(self, stop: int) -> Table:
         """The rows of batches with offsets before ``stop``."""
         return self.table[self.table[:, FIRST] < stop]
 
@@ -99,7 +99,7 @@ class Batches:
         return replace(self, table=self.table[self.table[:, LAST] >= stop])
 
 
-def _behind(data: Bytes) -> int:
+def _next_offset(data: Bytes) -> int:
     """The offset behind a damaged batch, with which data begin: where the next batch begins, else
     by its header, if that can be right; 0: it is not known.
     """
@@ -116,7 +116,7 @@ def _behind(data: Bytes) -> int:
     return first + later + 1 if 0 < count <= min(later + 1, size // LEAST) else 0
 
 
-def _aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> Bools:
+def _mark_aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> Bools:
     """Which batches are of aborted transactions: of a producer from its transaction's first offset
     up to its marker.
     """
@@ -150,7 +150,7 @@ class Records:
     held: Sequence[Bytes] = field(repr=False)
     damaged: tuple[Loss, ...] = ()
 
-    def joined(self, *, timed: bool, lost: tuple[Loss, ...]) -> tuple[Bytes, Messages]:
+    def join(self, *, timed: bool, lost: tuple[Loss, ...]) -> tuple[Bytes, Messages]:
         """Those with a value as one text, a newline behind each, with room for the parser."""
         place, length, offset, time = self.place, self.length, self.offset, self.time
         nulls = 0
@@ -181,7 +181,7 @@ def read(
     codec = table[:, ATTRIBUTES] & CODEC
     packed = np.flatnonzero(codec != NONE)
     if len(packed):
-        held.append(_unpacked(answers, table, packed, address, size))
+        held.append(_unpack_batches(answers, table, packed, address, size))
     count = table[:, COUNT]
     wrong = (count < 0) | (count * LEAST > size)
     if wrong.any():
@@ -199,7 +199,7 @@ def read(
     return Records(place[:n], length[:n], offset[:n], time[:n], rest[: 4 * n], held)
 
 
-def _unpacked(
+def _unpack_batches(
     answers: Sequence[tuple[Bytes, Table]], table: Table, packed: Longs, address: Longs, size: Longs
 ) -> Bytes:
     """The buffer with the records of packed batches; address and size are set to be there."""

@@ -26,7 +26,7 @@ from typing import Any
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_splits import Position
-from levada.connectors.sources.kafka.librdkafka import library, said, settings
+from levada.connectors.sources.kafka.librdkafka import error_text, library, settings
 from levada.connectors.sources.splits import OffsetSplit, document_id
 from levada.core.pending_requests import mark_pending
 from levada.errors import LostError, SourceError, near
@@ -91,7 +91,7 @@ class KafkaSource:
             self._looked = time.monotonic()
         self.frozen = final
 
-    def begun(self, position: Position) -> Position:
+    def start_position(self, position: Position) -> Position:
         """The position with every partition that is known; with ``lost=skip`` behind offsets that
         are gone. Raises ``LostError``.
         """
@@ -127,7 +127,7 @@ class KafkaSource:
     def take(self, position: Position, rows: int) -> tuple[list[OffsetSplit], Position]:
         """The next offsets of all partitions, at most ``rows`` in all: as many of each."""
         assert rows > 0, "an epoch takes at least one element"
-        after = self.begun(position)
+        after = self.start_position(position)
         offsets: dict[str, int] = dict(after.get("offsets", {}))
         left = {p: n for p, at in offsets.items() if (n := self._end(p) - at) > 0}
         shares = _shares(left, rows)
@@ -143,17 +143,17 @@ class KafkaSource:
 
     def backlog(self, position: Position) -> bool:
         """Whether a take would give anything."""
-        return any(self._unread(self.begun(position)).values())
+        return any(self._unread(self.start_position(position)).values())
 
-    def ended(self, position: Position) -> bool:
+    def is_ended(self, position: Position) -> bool:
         """Whether everything is read and nothing more will come."""
         return self.frozen and not self.backlog(position)
 
-    def known(self, position: Position) -> dict[str, bool]:
+    def partition_states(self, position: Position) -> dict[str, bool]:
         """The partitions that have held a message since the stream began, and whether each has
         unread ones.
         """
-        position = self.begun(position)
+        position = self.start_position(position)
         begin = position.get("begin", {})
         unread = self._unread(position)
         return {
@@ -167,7 +167,7 @@ class KafkaSource:
         begin = position.get("begin", {})
         return [p for p, at in position.get("offsets", {}).items() if at > begin.get(p, at)]
 
-    def finished(self, partition: str) -> bool:
+    def is_finished(self, partition: str) -> bool:
         """Whether a partition gets nothing more than is there."""
         return self.frozen
 
@@ -340,7 +340,7 @@ class KafkaSource:
         """The broker did not answer."""
         reason = "it does not answer"
         if isinstance(error, self._library.KafkaException):
-            reason = said(error.args[0])
+            reason = error_text(error.args[0])
         message = f"The stream {self.config.name} waits for {self._kafka.servers}: {reason}."
         if first:
             raise SourceError(

@@ -47,16 +47,16 @@ class KafkaReader:
 
     def read(self, reference: OffsetSplit) -> tuple[Bytes, Messages]:
         """The messages of a range, a newline behind each. Raises ``AwayError``, ``LostError``."""
-        partition = _taken(self._kafka, reference.number)
+        partition = _take_partition(self._kafka, reference.number)
         try:
             records, lost = self._records(partition, reference)
         except BaseException:
             partition.close()
             raise
-        data, messages = records.joined(timed=self._timed, lost=lost)
+        data, messages = records.join(timed=self._timed, lost=lost)
         said, columns = said_beside(records, reference.number, self._config)
         read = data, replace(messages, beside=said, columns=columns)
-        _given_back(self._kafka, reference.number, partition)
+        _return_partition(self._kafka, reference.number, partition)
         return read
 
     def _records(
@@ -77,14 +77,14 @@ class KafkaReader:
                     continue
                 first = min(gone.first, reference.stop)
                 if first <= start:
-                    raise self._lost(reference, start, reference.stop) from None
+                    raise self._lost_error(reference, start, reference.stop) from None
                 if self._kafka.lost == "stop":
-                    raise self._lost(reference, start, first) from None
+                    raise self._lost_error(reference, start, first) from None
                 why = f"the offsets {start} to {first - 1} are gone before they were read"
                 lost += ((start, why),)
                 start = first
 
-    def _lost(self, reference: OffsetSplit, start: int, stop: int) -> LostError:
+    def _lost_error(self, reference: OffsetSplit, start: int, stop: int) -> LostError:
         return LostError(
             f"The stream {self._name} of the topic {reference.topic}: the offsets {start} to "
             f"{stop - 1} of the partition {reference.number} are gone before they were read.",
@@ -95,12 +95,12 @@ class KafkaReader:
 _partitions: OrderedDict[tuple[KafkaConfig, int], Partition] = OrderedDict()
 
 
-def _taken(kafka: KafkaConfig, number: int) -> Partition:
+def _take_partition(kafka: KafkaConfig, number: int) -> Partition:
     """What reads a partition in this process; nobody else has it meanwhile."""
     return _partitions.pop((kafka, number), None) or Partition(kafka, number)
 
 
-def _given_back(kafka: KafkaConfig, number: int, partition: Partition) -> None:
+def _return_partition(kafka: KafkaConfig, number: int, partition: Partition) -> None:
     """It is kept for the next range; the one that was used least goes."""
     if (other := _partitions.pop((kafka, number), None)) is not None:
         other.close()

@@ -54,7 +54,7 @@ def settings(config: KafkaConfig) -> dict[str, Any]:
     return options | {name: path for name, path in files.items() if path}
 
 
-def said(error: Any) -> str:
+def error_text(error: Any) -> str:
     """What a KafkaError says, in a line without a dot; not which thread said it."""
     text = str(error.str()).splitlines()[0].strip().rstrip(".")
     return text.split("]: ", 1)[-1] or str(error.name())

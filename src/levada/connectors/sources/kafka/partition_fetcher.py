@@ -87,7 +87,7 @@ class Partition:
         """The records of [start, stop), in order. Raises ``GoneError``, ``AwayError``,
         ``SourceError``.
         """
-        answers, damaged = self._fetched(start, stop)
+        answers, damaged = self._fetch(start, stop)
         while True:
             try:
                 records = read(answers, start, stop, more=more)
@@ -97,7 +97,7 @@ class Partition:
             else:
                 return replace(records, damaged=tuple(starmap(_loss, damaged)))
 
-    def _fetched(self, start: int, stop: int) -> tuple[list[tuple[Bytes, Table]], list[Damaged]]:
+    def _fetch(self, start: int, stop: int) -> tuple[list[tuple[Bytes, Table]], list[Damaged]]:
         """The batches that hold them, by answers; and what could not be read."""
         rest, self._rest = self._rest, None
         if self._rest_at != start:
@@ -120,7 +120,7 @@ class Partition:
                 first, _, why = damaged.pop()
                 damaged.append((first, min(at, int(answer.table[0, FIRST])), why))
             step = 1
-            answers.append((answer.data, answer.before(stop)))
+            answers.append((answer.data, answer.rows_before(stop)))
             at = answer.behind
             self._rest, self._rest_at = answer.rest(stop), stop
         return answers, damaged
@@ -134,13 +134,13 @@ class Partition:
             try:
                 with mark_pending(f"Kafka at {self._kafka.servers}"):
                     data, end, aborted = self._ask(at, size)
-                batches = Batches.of(data, at, aborted)
+                batches = Batches.parse(data, at, aborted)
             except BrokerError as trouble:
                 if trouble.code == CORRUPT:
                     tries += 1
                     if tries > TRIES:
                         raise _damage(trouble, at) from None
-                self._troubled(trouble, at)
+                self._handle_error(trouble, at)
                 continue
             if batches.behind > at:
                 self._heard = time.monotonic()
@@ -149,14 +149,14 @@ class Partition:
                 size = min(2 * size, 1 << 30)
             elif end >= stop:
                 return None
-            self._troubled(None, at)
+            self._handle_error(None, at)
 
     def _ask(self, at: int, size: int) -> tuple[Bytes, int, list[tuple[int, int]]]:
         """An answer's data, how far the partition goes for us, and the aborted transactions."""
         body = fetch_body(
             self._kafka.topic, self._number, at, committed=self._committed, wait=WAIT, size=size
         )
-        answer = self._opened().ask(FETCH, body)
+        answer = self._open().ask(FETCH, body)
         answer.i32()  # throttled so long
         _check(answer.i16())
         answer.i32()  # the session
@@ -174,23 +174,23 @@ class Partition:
         answer.i32()  # a replica that is nearer
         return answer.blob(), stable if self._committed else high, aborted
 
-    def _troubled(self, trouble: BrokerError | None, at: int) -> None:
+    def _handle_error(self, trouble: BrokerError | None, at: int) -> None:
         """What went wrong is tried again a little later, unless it is for people."""
         if trouble is not None:
             if trouble.code == _GONE:
                 raise GoneError(str(trouble), *self._ends())
             if trouble.code != CORRUPT and (trouble.final or trouble.code in _FINAL):
-                raise self._refused(trouble) from trouble
+                raise self._refusal(trouble) from trouble
             self.close()
         if time.monotonic() - self._heard > PATIENCE:
-            why = f": {self._said(trouble)}" if trouble is not None else ""
+            why = f": {self._error_text(trouble)}" if trouble is not None else ""
             raise AwayError(f"The broker does not answer ({self._where}){why}.")
         time.sleep(PAUSE)
 
-    def _refused(self, trouble: BrokerError) -> SourceError:
-        return SourceError(f"Kafka cannot be read ({self._where}): {self._said(trouble)}.")
+    def _refusal(self, trouble: BrokerError) -> SourceError:
+        return SourceError(f"Kafka cannot be read ({self._where}): {self._error_text(trouble)}.")
 
-    def _said(self, trouble: BrokerError) -> str:
+    def _error_text(self, trouble: BrokerError) -> str:
         """Our own words, or the library's for an error's code."""
         return str(trouble) or str(library().KafkaError(trouble.code).str())
 
@@ -200,12 +200,12 @@ class Partition:
             return self._offset(EARLIEST), self._offset(LATEST)
         except BrokerError as trouble:
             self.close()
-            why = self._said(trouble)
+            why = self._error_text(trouble)
             raise AwayError(f"The broker does not answer ({self._where}): {why}.") from trouble
 
     def _offset(self, of_time: int) -> int:
         body = offsets_body(self._kafka.topic, self._number, of_time, committed=self._committed)
-        answer = self._opened().ask(LIST_OFFSETS, body)
+        answer = self._open().ask(LIST_OFFSETS, body)
         answer.i32()  # throttled so long
         for _ in range(answer.i32()):
             answer.text()
@@ -216,13 +216,13 @@ class Partition:
                 return answer.i64()
         raise BrokerError("it says nothing of the partition")
 
-    def _opened(self) -> BrokerConnection:
+    def _open(self) -> BrokerConnection:
         """The connection to the leader."""
         if self._link is None:
-            self._link = self._found()
+            self._link = self._find_leader()
         return self._link
 
-    def _found(self) -> BrokerConnection:
+    def _find_leader(self) -> BrokerConnection:
         """A connection to the leader, whom one of the servers names."""
         trouble = BrokerError("there is no server")
         for server in self._kafka.servers.split(","):

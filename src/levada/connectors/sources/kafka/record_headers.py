@@ -15,7 +15,12 @@ import polars as pl
 from levada.connectors.config.input_formats import TABLES
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.kafka.fetched_batches import Records
-from levada.connectors.sources.message_headers import Header, MessageHeaders, beside, header_columns
+from levada.connectors.sources.message_headers import (
+    Header,
+    MessageHeaders,
+    header_columns,
+    read_headers,
+)
 from levada.core.array_types import Longs
 
 Headers = tuple[Header, ...]
@@ -29,7 +34,9 @@ def said_beside(
     there = np.flatnonzero(records.length >= 0)
     offsets = records.offset[there].tolist()
     rdf = config.mapping is None and config.format not in TABLES
-    said = beside([(int(records.offset[k]), all_) for k, all_ in headers.items()], offsets, rdf=rdf)
+    said = read_headers(
+        [(int(records.offset[k]), all_) for k, all_ in headers.items()], offsets, rdf=rdf
+    )
     names = config.beside_columns
     columns = header_columns(names, [headers.get(k) for k in there.tolist()] if names else [])
     assert config.kafka is not None, "the stream is a topic"

@@ -59,7 +59,7 @@ class MqttReceiver:
         self._client.connect_async(feed.host.strip("[]"), feed.port, keepalive=ALIVE, **more)
         self._client.loop_start()
 
-    def logged(self, messages: list[Message]) -> None:
+    def acknowledge(self, messages: list[Message]) -> None:
         """Acknowledges what came by the connection that is there."""
         with self._lock:
             for message in messages:
@@ -133,7 +133,7 @@ class MqttReceiver:
 
     def _on_fail(self, client: Any, _: Any) -> None:
         error = sys.exc_info()[1]
-        self._line.down(_said(error))
+        self._line.down(_describe_error(error))
 
     def _on_disconnect(self, client: Any, _: Any, __: Any, reason: Any, ___: Any) -> None:
         with self._lock:
@@ -183,7 +183,7 @@ def _lenient(client: type[Any]) -> type[Any]:
     return LenientClient
 
 
-def _said(error: BaseException | None) -> str:
+def _describe_error(error: BaseException | None) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) if error else "it cannot be reached"

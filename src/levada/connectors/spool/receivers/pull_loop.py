@@ -48,7 +48,7 @@ class Puller:
         """Asks from now on."""
         self._thread.start()
 
-    def logged(self, messages: list[Message]) -> None:
+    def acknowledge(self, messages: list[Message]) -> None:
         """Nobody is told: what is asked for next is behind the last of them."""
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""One epoch's job, and running it in this process.
+"""Defines the job of an epoch, and runs it in this process.
 
 A job is two pure functions and their data (docs/architecture.md#an-epoch):
 
@@ -7,13 +7,14 @@ A job is two pure functions and their data (docs/architecture.md#an-epoch):
     stage(context, stage, partition, blobs) -> [(target, blob), ..]
         once for each stage 1..stages and partition
 
-``target`` is the partition that gets the blob in the next stage; in the last stage it is -1 and the
-blob is an *outcome*, which goes to the driver. Every partition's ``stage`` runs, also without blobs
-(timers are due without data). A partition sees its blobs in the order of (payload or partition that
-made them, place in its list), whatever executor ran them: all executors give the same outcomes in
-the same order, and this one, which is a few loops, is the oracle of the others.
+``target`` is the partition that receives the blob in the next stage. In the last stage it is -1,
+and the blob is an *outcome* for the driver. The ``stage`` of every partition runs, also without
+blobs, since timers are due without data. A partition reads its blobs in the order of (payload or
+partition that sent them, place in its list), whichever executor ran them. So all executors return
+the same outcomes in the same order, and ``LocalExecutor``, a few loops, is the oracle of the
+others.
 
-Blobs are passed on as they come; a stage must only read them (they may be views of memory maps).
+Executors do not copy blobs. A stage must only read them: they may be views of memory maps.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]
 class Job:
     """The work of one epoch.
 
-    ``context`` is what every call needs (kept small: it goes with each stage, once); ``payloads``
-    are the pieces of intake; ``functions`` name intake and stage as ``module:function``; a
-    ``fused`` job runs as one task (``pace``), a ``light`` one in the driver's process where that
-    stands beside those of tasks (``late``). ``places``: where the tasks of another would best run.
+    ``context`` is the data of every call; it is kept small, because each stage receives it once.
+    ``payloads`` are the parts of the intake. ``functions`` name intake and stage as
+    ``module:function``. A ``fused`` job runs as one task (``parallelism``). A ``light`` job runs in
+    the driver's process if tasks may run there (``warmup_executor``). ``places`` are the preferred
+    locations of the tasks of a job that is not fused.
     """
 
     context: bytes
@@ -63,10 +65,12 @@ class Job:
 
 
 class Executor(Protocol):
-    """Runs jobs one after the other."""
+    """Runs one job after the other."""
 
     def run(self, job: Job) -> list[bytes]:
-        """The outcomes, by partition and place; what a function raises is raised here."""
+        """Returns the outcomes, by partition and place. Raises an exception that a function
+        raised.
+        """
         ...
 
 
@@ -74,7 +78,7 @@ class LocalExecutor:
     """Runs a job in this process, one call after the other."""
 
     def run(self, job: Job) -> list[bytes]:
-        """The outcomes of ``job``."""
+        """Returns the outcomes of ``job``."""
         intake: Intake = resolve(job.functions[0])
         stage: Stage = resolve(job.functions[1])
         sent = [pair for payload in job.payloads for pair in intake(job.context, payload)]
@@ -89,7 +93,7 @@ class LocalExecutor:
 
 
 def deliver(sent: list[tuple[int, Blob]], partitions: int) -> list[list[Blob]]:
-    """The blobs of each partition, in the order in which they were sent.
+    """Groups blobs by partition, in the order in which they were sent.
 
     >>> deliver([(1, b"a"), (0, b"b"), (1, b"c")], 2)
     [[b'b'], [b'a', b'c']]
@@ -102,14 +106,14 @@ def deliver(sent: list[tuple[int, Blob]], partitions: int) -> list[list[Blob]]:
 
 
 def outcome(target: int, blob: Blob) -> bytes:
-    """The blob of a last stage, as bytes."""
+    """Returns the blob of a last stage as bytes."""
     assert target == OUTCOME, f"a last stage sends outcomes to {OUTCOME}, not to partition {target}"
     return bytes(blob)
 
 
 @cache
 def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
-    """The function that ``module:function`` names.
+    """Imports the function that ``module:function`` names.
 
     >>> resolve("levada.runtime.executor:deliver") is deliver
     True
@@ -118,8 +122,8 @@ def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
 
 
 def cores(master: str) -> int:
-    """How many partitions a master's default is: its cores, for masters that say them; else those
-    of this machine.
+    """Returns the default number of partitions of a master: the cores in its URL, else the cores of
+    this machine.
 
     >>> cores("local[3]"), cores("local-cluster[4,2,1024]")
     (3, 8)
@@ -132,7 +136,7 @@ def cores(master: str) -> int:
 
 
 def executors(master: str) -> int:
-    """How many executors a master will have, if it says so; else 0.
+    """Returns the number of executors in a master's URL; 0 if the URL does not contain it.
 
     >>> executors("local-cluster[4,2,1024]"), executors("spark://host:7077")
     (4, 0)

@@ -1,10 +1,9 @@
-"""Where the tasks of a job would best run: a preference, which changes no result.
+"""Preferred locations of a job's tasks. A preference changes no result.
 
-A placement speaks of machines 0 to k - 1; which executor stands for which of them is known where
-jobs are run (``runtime.spark.preferred_locations``). Executors come and go: a task whose machine
-has none, or has no room, runs elsewhere at once, and is counted as missed. Where it ran a task
-tells itself, with its outcome: so what a tally has is of epochs that are committed, and nobody
-waits for it.
+A placement numbers machines from 0 to k - 1. ``runtime.spark.preferred_locations`` assigns an
+executor to each machine where jobs run. Executors join and leave. A task whose machine has no
+executor, or no free core, runs elsewhere at once and counts as missed. A task reports where it ran
+in its outcome. So a tally covers committed epochs only, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ NOWHERE = -1
 
 @dataclass(slots=True)
 class LocalityStats:
-    """What has become of preferences so far: how many tasks had one, how many ran elsewhere;
-    ``remote``: the bytes of the ``blobs`` that tasks have got from other executors, of all that
-    they ``read``. ``executors``: which one stands for each machine now, as Spark names it in a
-    location ("": none does). ``asked``: the machines of the last job's tasks, by stage, first those
-    that read; () if it is one task.
+    """Counts how often tasks ran at their preferred location: how many had a preference, how many
+    ran elsewhere. ``remote``: the bytes of the ``blobs`` that tasks received from other executors,
+    out of all bytes that they ``read``. ``executors``: the executor of each machine now, as Spark
+    names it in a location ("": none). ``asked``: the machines of the last job's tasks, by stage,
+    readers first; () for a job of one task.
     """
 
     wanted: int = 0
@@ -34,14 +33,16 @@ class LocalityStats:
     asked: tuple[tuple[int, ...], ...] = ()
 
     def standing(self, machine: int) -> str:
-        """The number of the executor that stands for a machine now."""
+        """Returns the number of the executor that represents a machine now."""
         known = 0 <= machine < len(self.executors)
         return self.executors[machine].rpartition("_")[2] if known else ""
 
 
 @frozen
 class PreferredLocations:
-    """The machine of each payload, and of each partition in each stage (``NOWHERE``: any)."""
+    """The machine of each payload, and of each partition in each stage (``NOWHERE``: any
+    machine).
+    """
 
     machines: int
     payloads: tuple[int, ...]

@@ -1,12 +1,13 @@
-"""An executor that is on its way, and this process in the meantime
+"""Runs jobs in this process until another executor has started
 (docs/decisions/0019-here-until-spark-is-there.md).
 
-``WarmupExecutor`` starts another executor on a thread of its own. Until that is there, jobs run
-here, by the ``LocalExecutor``, which is the oracle of all others: outcomes, segments and state are
-the same on both, so nothing is to be handed over. A job that has begun here ends here; the next one
-runs on what is there then, and a light one still here: it would be one task there, too, and to send
-it costs more than to run it (docs/decisions/0027-light-epochs-stay-here.md). What makes the start
-fail is raised by ``check``, on the thread that asks.
+``WarmupExecutor`` starts the other executor on a thread of its own. Until that one is ready, the
+``LocalExecutor`` runs the jobs. It is the oracle of all executors: outcomes, segments and state are
+the same on both, so nothing has to be handed over. A job ends where it began. The next job runs on
+the executor that is ready then. Light jobs always run here: a light job would be one task on the
+other executor too, and sending it costs more than running it
+(docs/decisions/0027-light-epochs-stay-here.md). If the start fails, ``check`` raises the cause on
+the thread that calls it.
 """
 
 from __future__ import annotations
@@ -20,24 +21,28 @@ from levada.runtime.executor import Executor, Job, LocalExecutor
 
 
 class ExecutorStartup(Protocol):
-    """How an executor comes to be."""
+    """Starts and ends another executor."""
 
     def find(self) -> None:
-        """Looks for what a start needs, such as a Java; raises if that is missing. Is quick."""
+        """Checks the requirements of a start, such as a Java; raises if one is missing. Returns
+        quickly.
+        """
 
     def start(self) -> Executor:
-        """The executor, once it is there; raises what hinders it, or that it has been ended."""
+        """Returns the executor when it is ready. Raises what prevents the start, or that it was
+        ended.
+        """
 
     def check(self) -> None:
-        """Raises if what was started has ended by itself; is quick."""
+        """Raises if the started executor has ended by itself. Returns quickly."""
 
     def end(self) -> None:
-        """Ends what has been started, also while it starts; leaves no process behind."""
+        """Ends the executor, also during its start. Leaves no process behind."""
 
 
 class WarmupExecutor:
-    """Runs jobs in this process until another executor is there, and light ones for good.
-    ``here``: whether it may; else nothing runs before that.
+    """Runs jobs in this process until another executor is ready, and light jobs always. ``here``:
+    whether jobs may run in this process; otherwise jobs wait for the other executor.
     """
 
     def __init__(self, start: ExecutorStartup, *, here: bool) -> None:
@@ -61,12 +66,12 @@ class WarmupExecutor:
             self._checked.set()
 
     def run(self, job: Job) -> list[bytes]:
-        """The outcomes of ``job``, wherever it runs."""
+        """Returns the outcomes of ``job``, on either executor."""
         return (self._here if self.here and job.light else self._now).run(job)
 
     @property
     def now(self) -> Executor:
-        """What runs the next job that is not light."""
+        """The executor of the next job that is not light."""
         return self._now
 
     @property
@@ -75,24 +80,24 @@ class WarmupExecutor:
         return self._there.is_set()
 
     def check(self) -> None:
-        """Raises what made the start fail, or the other executor end."""
+        """Raises the error that made the start fail, or that ended the other executor."""
         if self._failure is not None:
             raise self._failure
         if self.is_warm:
             self._start.check()
 
     def await_requirements(self) -> None:
-        """Waits until it is known whether there is what the start needs; raises if not."""
+        """Waits until the requirements of the start are checked; raises if one is missing."""
         self._checked.wait()
         self.check()
 
     def await_warm(self) -> None:
-        """Waits until the other executor is there; raises what made its start fail."""
+        """Waits until the other executor is ready; raises the error that made its start fail."""
         self._thread.join()
         self.check()
 
     def end(self) -> None:
-        """Ends the other executor, wherever its start stands."""
+        """Ends the other executor, in any phase of its start."""
         self._start.end()
 
 
@@ -111,20 +116,20 @@ def all_here(executor: Executor) -> bool:
 
 
 def is_starting(executor: Executor) -> bool:
-    """Whether jobs run in this process only until another executor is there."""
+    """Whether jobs run in this process only until another executor is ready."""
     return isinstance(executor, WarmupExecutor) and not executor.is_warm
 
 
 def homes_of(executor: Executor) -> ExecutorAffinity | None:
-    """The homes of partitions; None: there is no cluster, or not yet."""
+    """Returns the affinity of partitions to executors; None: there is no cluster, or not yet."""
     current = executor.now if isinstance(executor, WarmupExecutor) else executor
     homes: ExecutorAffinity | None = getattr(current, "homes", None)
     return homes
 
 
 def missed_by(executor: Executor) -> tuple[int, int]:
-    """How many jobs since this was asked last have not found a file, and how many of the next ones
-    go by value for that.
+    """Counts the jobs that did not find a file since the last call, and the next jobs that send
+    their blobs by value because of it.
     """
     current = executor.now if isinstance(executor, WarmupExecutor) else executor
     tell: Callable[[], tuple[int, int]] = getattr(current, "miss_counts", lambda: (0, 0))
@@ -132,21 +137,23 @@ def missed_by(executor: Executor) -> tuple[int, int]:
 
 
 def cores_of(executor: Executor) -> int:
-    """The cores that the executors of a cluster had for the last job; 0: there is no cluster."""
+    """Returns the cores that a cluster's executors had for the last job; 0: there is no cluster."""
     homes = homes_of(executor)
     return 0 if homes is None else homes.stats.cores
 
 
 def jvm_seconds(executor: Executor) -> float | None:
-    """The CPU time of Spark's JVM so far, s; None: there is none, or it is on other machines."""
+    """Returns the CPU time of Spark's JVM so far, in s; None: there is no JVM, or it runs on other
+    machines.
+    """
     current = executor.now if isinstance(executor, WarmupExecutor) else executor
     seconds: Callable[[], float | None] = getattr(current, "jvm_seconds", lambda: None)
     return seconds()
 
 
 def is_here(executor: Executor) -> bool:
-    """Whether light jobs run on the thread that asks for them: their cost is its CPU time, and not
-    what others let it wait.
+    """Whether light jobs run on the calling thread. Their cost is then the CPU time of that thread,
+    without the time that it waits for others.
     """
     return isinstance(executor, LocalExecutor) or (
         isinstance(executor, WarmupExecutor) and executor.here

@@ -1,21 +1,24 @@
-"""How many elements the next epoch may have: a number that is given, and with a ``delay`` no more
-than lets results come within it (Zhang et al., SIGMOD 2019, section 2: what is admitted follows
-from what is sustained).
+"""Limits the elements of the next epoch: to a given number and, with a ``delay``, to as many as let
+results arrive within it. Admission follows from what the engine can sustain (Zhang et al., SIGMOD
+2019, section 2).
 
-An element waits until the epoch before its own is over, or until the next one may start (the
-``interval``), then for its own:
+An element waits until the epoch before its own is over, or until the next epoch may start (the
+``interval``), and then for its own epoch:
 
     max(T, interval) + T + ASKED <= delay
 
-T is what is predicted for an epoch, from the look at what is there to the publication: its job (one
-line over elements for each way that it may go, ``Pace.lines``) and what the driver does beside (a
-line that follows what is measured). What epochs took beyond that counts for a while (``worst``): a
-delay is kept by the slow ones. But where epoch after epoch has all that it may have, elements wait
-in a queue, which small epochs make longer: there counts what epochs usually take. And what has been
-seen is believed before what is predicted: n elements in t ms are k n in k t at most, as any epoch
-has a cost of its own. So under a backlog an epoch is the largest that keeps the delay.
-Where none does, the floor of an epoch is above it: then one may take twice its floor, so that half
-of the time is work. No result depends on a size. Times are in ms. Cost: nothing without a delay.
+T is the predicted time of an epoch, from the look for input to the publication. It is the sum of
+its job (one line over elements for each way that the job may run, ``ParallelismPolicy.ways``) and
+of the driver's work beside it (a line that follows measurements). Time that epochs took beyond the
+prediction counts for a while (``worst``), since the slow epochs break a delay. Under a backlog each
+epoch is as large as it may be, and elements wait in a queue that small epochs make longer: there
+the usual excess counts instead. A measurement outranks a prediction: if n elements took t ms, then
+k n elements take k t ms at most, because any epoch has a fixed cost. So under a backlog an epoch is
+the largest that keeps the delay.
+
+If no epoch is short enough, the fixed cost of an epoch exceeds the delay. Then an epoch may take
+twice its fixed cost, so that half of the time is work. No result depends on the size of an epoch.
+Times are in ms. Cost: nothing without a delay.
 """
 
 from __future__ import annotations
@@ -50,14 +53,16 @@ SURE = 8
 
 
 class LinearCost(NamedTuple):
-    """What an epoch takes in one way: ms of any, ms an element; of at most so many elements."""
+    """The time of an epoch that runs one way: ms of any epoch, ms for each element, for at most so
+    many elements.
+    """
 
     fixed: float
     each: float
     most: int
 
     def max_elements_within(self, ms: float) -> int:
-        """The most elements for which that is enough; -1: there are none.
+        """Returns the most elements that fit into a time; -1: not even none.
 
         >>> LinearCost(20.0, 0.01, 100_000).within(120.0), LinearCost(20.0, 0.01, 100).within(10.0)
         (10000, -1)
@@ -71,9 +76,10 @@ class LinearCost(NamedTuple):
 
 @dataclass(slots=True)
 class Admission:
-    """``most``: elements of an epoch; ``delay``: within which results are to come (0: whenever),
-    and ``interval``, the least time between the starts of two epochs. ``room``: what fits into the
-    memory of tasks. ``rows``: of the next one.
+    """Decides how many elements the next epoch may have. ``most``: elements of any epoch.
+    ``delay``: the time within which results are to arrive (0: no limit). ``interval``: the least
+    time between the starts of two epochs. ``room``: the elements that fit into the memory of tasks.
+    ``rows``: the limit of the next epoch.
 
     >>> admission = Admission(1_000_000, delay=250, interval=0)
     >>> admission.rows
@@ -105,7 +111,7 @@ class Admission:
 
     @property
     def budget(self) -> float:
-        """What an epoch may take; below 0 where the interval alone is too long."""
+        """The time that an epoch may take; negative if the interval alone is too long."""
         left = self.delay - ASKED
         return min(left / 2, left - self.interval)
 
@@ -115,8 +121,8 @@ class Admission:
         return self.room.admit(self.rows)
 
     def see(self, elements: int, took: float, job: float, ways: Sequence[LinearCost]) -> None:
-        """An epoch of so many elements took so long, its job so much of it; what its next one would
-        take, by the ways that it may go ([]: nothing is known).
+        """Records an epoch: its elements, the time that it ``took``, the time of its ``job``, and
+        the costs of the next job by the ways that it may run ([]: unknown).
         """
         if not self.delay:
             return
@@ -139,12 +145,12 @@ class Admission:
 
     @property
     def _off(self) -> float:
-        """Times what is predicted that an epoch may take."""
+        """The factor between the time that an epoch may take and its prediction."""
         beyond = max(self._worst - self._usual, 0.0)
         return self._usual + beyond / (1 + self._full)
 
     def _whole(self, way: LinearCost) -> LinearCost:
-        """From the look at what is there to the publication, as slow as it may be."""
+        """Returns the longest time from the look for input to the publication, for one way."""
         fixed = self._beside.predict(0.0)
         each = (self._beside.predict(1e3) - fixed) / 1e6
         return LinearCost(
@@ -152,7 +158,9 @@ class Admission:
         )  # fmt: skip
 
     def _decide(self, ways: Sequence[LinearCost], seen: int) -> None:
-        """``seen``: elements that keep the delay, by what the last epoch took."""
+        """Sets the limit of the next epoch. ``seen``: the elements that keep the delay, judged by
+        the time of the last epoch.
+        """
         least = min(LEAST, self.most)
         floor = min(way.fixed for way in ways)
         fits = max(seen, *(way.max_elements_within(self.budget) for way in ways))
@@ -169,7 +177,7 @@ class Admission:
 
     @property
     def status(self) -> Delayed | None:
-        """What is told of it; None without a delay."""
+        """The state of the delay for status reports; None without a delay."""
         return self._status() if self.delay else None
 
     def _status(self) -> Delayed:
@@ -177,7 +185,7 @@ class Admission:
 
 
 def sentence(status: Delayed) -> str:
-    """How a delay is kept.
+    """Describes how a delay is kept.
 
     >>> print(sentence(Delayed(250, 80_000, 240.0)))
     Results are to come within 250 ms: epochs have up to 80,000 elements, which wait up to 240 ms.

@@ -1,7 +1,7 @@
-"""The file of a topology's journal (``plan/topology/choices/journal``): written with a plan that
-has something new to tell, read when a run goes on.
+"""Stores the decision log of a topology (``plan/topology``). A plan with new decisions writes it; a
+run that continues reads it.
 
-Nothing goes by it, so one that cannot be read is begun anew.
+No decision depends on the log, so a damaged one is begun anew.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from levada.plan.sharing.decision_log import Journal, Kept
 
 
 def write(root: Path, journal: Journal) -> None:
-    """Writes what is new, if anything is."""
+    """Writes the log if it has new decisions."""
     if journal.new:
         replace_file(root / SHARING, seal(msgspec.json.encode(journal.kept)))
         journal.new = False
 
 
 def open_journal(root: Path) -> Journal:
-    """The journal of the run before."""
+    """Returns the log of the previous run."""
     try:
         return Journal(read(root))
     except CheckpointError:
@@ -33,7 +33,7 @@ def open_journal(root: Path) -> Journal:
 
 
 def read(root: Path) -> Kept:
-    """What the file on a checkpoint has. Raises ``CheckpointError``."""
+    """Reads the log file of a checkpoint. Raises ``CheckpointError``."""
     path = root / SHARING
     if not path.exists():
         return Kept()

@@ -1,9 +1,9 @@
-"""The least time between the starts of two epochs: the one that is set, or as short as keeps the
-fixed cost of epochs below half a core.
+"""Determines the least time between the starts of two epochs. Users may set it; otherwise it is the
+shortest time that keeps the fixed cost of epochs below half a core.
 
-The fixed cost is the CPU time that an epoch takes whatever it reads: of this process, and of the
-tasks and Spark's JVM where they run apart. A line over the elements of epochs separates it from the
-cost of elements (``trend``). Times are in ms.
+The fixed cost is the CPU time of an epoch without elements: of this process, and of the tasks and
+Spark's JVM if they run elsewhere. A line over the elements of epochs separates the fixed cost from
+the cost of elements (``epoch_time_trend``). Times are in ms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIRST_EPOCHS = 8
 
 @dataclass(slots=True)
 class Interval:
-    """``setting``: the time that a user has set; None: by the cost.
+    """The interval between epochs. ``setting``: the time that a user has set; None: by the cost.
 
     >>> interval = Interval(None)
     >>> interval.ms
@@ -55,10 +55,10 @@ class Interval:
 
     @property
     def measured_cost(self) -> float:
-        """The same; 0.0 as long as no epoch has been measured."""
+        """The CPU time of an epoch without elements; 0.0 until an epoch has been measured."""
         return self.cost if self._cpu.measured else 0.0
 
     def learn(self, elements: int, cpu: float) -> None:
-        """An epoch of so many elements took so much CPU time."""
+        """Records the CPU time of an epoch of so many elements."""
         ratio = MAX_RATIO if self._cpu.measured >= FIRST_EPOCHS else FIRST_RATIO
         self._cpu.learn(elements, min(cpu, ratio * max(self._cpu.predict(elements), FIXED)))

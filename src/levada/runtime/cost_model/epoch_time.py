@@ -1,11 +1,12 @@
-"""What an epoch of the engine takes, as one task or spread over tasks: the model ``epochs`` for a
-plan that is there (BriskStream's rate model, Zhang et al., SIGMOD 2019, section 3, for barriers).
+"""Predicts the time of an epoch, as one task or spread over tasks: the model ``epochs`` for a
+running plan (BriskStream's rate model, Zhang et al., SIGMOD 2019, section 3, for barriers).
 
     alone   all calls one after the other
     apart   reading, spread over readers; then stage after stage, each as long as its fullest core
 
-Both are the CPU time on the way that nothing shortens; what Spark adds, and what cores that work at
-once take from each other, is a line over it (``trend``). Times are in ms. Cost: by stages.
+Both times are the CPU time on the critical path. A line over them adds Spark's overhead and the
+slowdown of cores that work at once (``epoch_time_trend``). Times are in ms. Cost: linear in the
+stages.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from levada.core.frozen import frozen
 
 @frozen
 class StageLoad:
-    """Of a stage in an epoch: ms of each partition's call whatever rows it gets, ms of all rows,
-    and what part of these the fullest partition has.
+    """The load of a stage in an epoch: fixed ms of each partition's call, ms of all rows, and the
+    share of the rows that the fullest partition has.
     """
 
     fixed: float
@@ -29,14 +30,14 @@ class StageLoad:
 
 @frozen
 class Load:
-    """An epoch: ms of reading, and its stages."""
+    """The load of an epoch: ms of reading, and its stages."""
 
     reading: float
     stages: tuple[StageLoad, ...]
 
 
 def time_as_one_task(load: Load, partitions: int) -> float:
-    """As one task.
+    """Predicts the time of an epoch that runs as one task.
 
     >>> alone(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2)
     17.0
@@ -45,8 +46,8 @@ def time_as_one_task(load: Load, partitions: int) -> float:
 
 
 def time_as_many_tasks(load: Load, partitions: int, cores: int, readers: int) -> float:
-    """As a task for each partition, and so many that read. A core has the fullest partition, or its
-    share of all.
+    """Predicts the time of an epoch with a task for each partition and so many readers. The busiest
+    core has the fullest partition, or its share of all.
 
     >>> apart(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 2, 1)
     12.0
@@ -59,8 +60,8 @@ def time_as_many_tasks(load: Load, partitions: int, cores: int, readers: int) ->
 
 
 def over_partitions(load: Load, now: int, partitions: int) -> Load:
-    """The same epoch over another number of partitions: the fullest has as much more than its share
-    as it has now.
+    """Scales a load to another number of partitions. The fullest partition keeps its excess over
+    its share.
 
     >>> over(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 4).stages[0].fullest
     0.3

@@ -1,10 +1,9 @@
-"""What an epoch takes in one of the ways, by the work on its way: a line that begins as a guess and
-follows what is measured.
+"""Predicts the time of an epoch that runs one way, from its work: a line that begins as a guess and
+follows measurements.
 
-Where epochs were much alike the slope is still the guess, and their level is measured. Each point
-lets the older ones fade, so that a wrong guess, a busier machine or a state that grows is corrected
-within some epochs; those of a beginning, in which a process loads what it needs, fade faster. Times
-are in ms.
+If epochs were much alike, the slope remains the guess and the level is measured. Each point fades
+the older points. So a wrong guess, a busier machine or a growing state is corrected within some
+epochs. The first epochs of a process load code and fade faster. Times are in ms.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ KEEP = 0.8
 
 
 def decay_weight(seen: int, most: float) -> float:
-    """What is left of so many epochs when one more is seen: as in a mean in which each counts more
-    than those before it, and no more than ``most``.
+    """Returns the weight of the previous epochs when one more is measured. Each epoch counts more
+    than those before it, and the mean covers at most ``most`` epochs.
 
     >>> [round(kept(seen, 0.8), 2) for seen in (1, 2, 3, 20)]
     [0.33, 0.5, 0.6, 0.8]
@@ -28,7 +27,7 @@ def decay_weight(seen: int, most: float) -> float:
 
 @dataclass(slots=True)
 class EpochTimeTrend:
-    """``fixed`` and ``each``: the guess.
+    """A trend of times over work. ``fixed`` and ``each``: the guess.
 
     >>> trend = EpochTimeTrend(20.0, 1.0)
     >>> trend.at(100.0)
@@ -45,16 +44,16 @@ class EpochTimeTrend:
     _line: Line = field(default_factory=Line)
 
     def learn(self, work: float, took: float) -> None:
-        """An epoch with so much work on its way took so long."""
+        """Records the time that an epoch with so much work took."""
         self._line.fade(decay_weight(self.measured, KEEP))
         self.measured += 1
         self._line.add(work, took)
 
     def line(self) -> tuple[float, float]:
-        """ms of an epoch without work, and ms for each of its own."""
+        """Returns the ms of an epoch without work, and the ms for each ms of work."""
         return self._line.fit_damped(self.each) if self.measured else (self.fixed, self.each)
 
     def predict(self, work: float) -> float:
-        """What an epoch with so much work on its way takes."""
+        """Predicts the time of an epoch with so much work."""
         a, b = self.line()
         return a + b * work

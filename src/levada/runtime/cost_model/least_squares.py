@@ -1,10 +1,10 @@
-"""A line through points that come one by one: y = a + b x, by least squares.
+"""Fits a line to points that arrive one by one: y = a + b x, by least squares.
 
-Six sums are kept, so a point costs nothing and none is remembered (BriskStream's profiles have one
-constant per operator, and name a regression as what could come: Zhang et al., SIGMOD 2019, section
-3.1 and 8; here x are rows and y is time). A point weighs 1/x: times of many rows vary more, and
-small epochs are what tells a from b. Neither a nor b is below 0: a line that would have one there
-goes through the origin, or is level.
+The fit keeps six sums and no points. BriskStream's profiles have one constant per operator, and
+name a regression as future work (Zhang et al., SIGMOD 2019, sections 3.1 and 8); here x are rows
+and y is time. A point weighs 1/x: times of many rows vary more, and small epochs separate a from b.
+Neither a nor b is negative: a line that would have a negative one goes through the origin, or is
+level.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Line:
     points: int = 0
 
     def add(self, x: float, y: float) -> None:
-        """One more point."""
+        """Adds a point."""
         w = 1.0 / max(x, 1.0)
         self.points += 1
         self.weight += w
@@ -45,7 +45,7 @@ class Line:
         self.xy += w * x * y
 
     def fade(self, keep: float) -> None:
-        """All points so far count this part of what they did."""
+        """Multiplies the weight of all points so far."""
         self.weight *= keep
         self.x *= keep
         self.y *= keep
@@ -53,7 +53,7 @@ class Line:
         self.xy *= keep
 
     def fit(self) -> tuple[float, float]:
-        """a and b. Without a point both are 0; of points at one x the line goes through the
+        """Returns a and b. Without points both are 0. For points at one x the line goes through the
         origin.
 
         >>> Line().fit()
@@ -71,8 +71,8 @@ class Line:
         return (a, b) if a >= 0.0 else (0.0, self.xy / self.xx)
 
     def fit_damped(self, slope: float | None = None) -> tuple[float, float]:
-        """a and b where points that lie close together are not asked for a slope: it tends to one
-        that is known (None: that of the line through the origin).
+        """Returns a and b, with a slope that tends to ``slope`` if the points lie close together
+        (None: to that of the line through the origin).
 
         >>> line = Line()
         >>> for x, y in ((100, 30.0), (101, 28.0), (99, 32.0)):
@@ -90,6 +90,6 @@ class Line:
         return (a, max(b, 0.0)) if a >= 0.0 else (0.0, self.xy / self.xx)
 
     def predict(self, x: float) -> float:
-        """What the line says of x."""
+        """Returns the y of the line at x."""
         a, b = self.fit()
         return a + b * x

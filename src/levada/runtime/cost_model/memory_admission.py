@@ -1,12 +1,11 @@
-"""How many elements the next epoch may have so that what its tasks hold fits into ``--memory``
-(BriskStream, B6: what is admitted follows from what can be sustained).
+"""Limits the elements of the next epoch so that the rows in its tasks fit into ``--memory``.
+Admission follows from what the engine can sustain (BriskStream, B6).
 
-A task counts the bytes of rows that it holds. One that would hold too many raises
-``OverMemoryError``: its epoch is dropped, and those that follow are as much smaller as it was too
-large. They grow again by what tasks have held. Where few elements are too many they are not what
-fills the memory, but what has waited for a watermark: then the next epochs end earlier
-(``ReportBacklog``). An instant that is too large by itself ends the engine with a sentence. No
-result depends on the size of an epoch.
+A task counts the bytes of its rows. A task with too many raises ``OverMemoryError``. Its epoch is
+dropped, and the next epochs are smaller by the same factor. They grow again as tasks report their
+peaks. If few elements are too many, rows that wait for a watermark fill the memory: then the next
+epochs end earlier in event time (``ReportBacklog``). If a single instant is too large, the engine
+ends with a sentence. No result depends on the size of an epoch.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ TooLarge = ManyReportsError | OverMemoryError
 
 @dataclass(slots=True)
 class MemoryAdmission:
-    """``memory``: of a task. ``rows``: the most elements of the next epoch (0: as many as will).
+    """Limits epochs by memory. ``memory``: bytes of a task. ``rows``: the most elements of the next
+    epoch (0: no limit).
 
     >>> room = MemoryAdmission(Memory.of("600MB"))
     >>> room.over(1000, OverMemoryError("", held=200_000_000))
@@ -51,11 +51,11 @@ class MemoryAdmission:
         self.rows = max(self.memory.most // START, FEW) if self.memory.bytes else 0
 
     def admit(self, rows: int) -> int:
-        """So many elements, or as many as fit."""
+        """Returns ``rows``, or as many as fit."""
         return min(rows, self.rows) if self.rows else rows
 
     def see(self, references: Sequence[AnyReference], done: Sequence[TaskOutcome]) -> None:
-        """An epoch has read this, and its tasks have held what they say at most."""
+        """Records the input of an epoch and the peak bytes that its tasks reported."""
         elements = sum(r.elements for r in references)
         held = max((d.most_held for d in done), default=0)
         if self.rows and elements:
@@ -63,7 +63,9 @@ class MemoryAdmission:
             self.rows = max(min(fits, GROWTH * max(elements, self.rows)), FEW)
 
     def record_excess(self, elements: int, error: OverMemoryError) -> bool:
-        """Notes that so many elements were too many for a task; False if it was not for them."""
+        """Notes that so many elements were too many for a task. Returns False if elements were not
+        the cause.
+        """
         if elements <= FEW:
             return False
         fits = int(elements * FILLED * self.memory.most / max(error.held, 1))
@@ -74,8 +76,8 @@ class MemoryAdmission:
 def smaller(
     limit: ReportBacklog, error: TooLarge, references: Sequence[AnyReference], room: MemoryAdmission
 ) -> ReportBacklog:  # fmt: skip
-    """How far the epochs may go that follow one which was too large. Raises ``EngineError`` if none
-    can be smaller.
+    """Returns the limit of the epochs that follow one that was too large. Raises ``EngineError`` if
+    no epoch can be smaller.
     """
     if isinstance(error, ManyReportsError):
         return limit.shortened_to(error)

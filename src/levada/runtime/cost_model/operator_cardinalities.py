@@ -1,5 +1,5 @@
-"""How many rows parts and joins have had for so many elements of the streams, of late:
-counts of tasks added up, and halved where they are large, so that what was long ago fades.
+"""Keeps recent cardinalities of operators and joins, in rows for so many elements of the streams.
+The counts of tasks are added up, and halved when they are large, so that old ones fade.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LONG = register(f"{__name__}.LONG", 1 << 17)
 def tell_counts(
     manifest: Manifest, last: Manifest, done: Sequence[TaskOutcome], plan: Plan
 ) -> None:
-    """Says in a manifest what the choices of later plans go by."""
+    """Writes the statistics of an epoch into its manifest, for the choices of later plans."""
     manifest.flows = flows_of(last, done, plan, manifest.streams)
     manifest.charges = charges_of(last, done, plan)
     manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
@@ -29,8 +29,8 @@ def tell_counts(
 def charges_of(
     last: Manifest, done: Sequence[TaskOutcome], plan: Plan
 ) -> dict[int, tuple[float, int]]:
-    """The charges of operators after an epoch. Cost: linear in the operators with rows in it,
-    and at most ``MOST`` others.
+    """Adds an epoch to the charges of operators. Cost: linear in the operators with rows in the
+    epoch, and in at most ``MOST`` others.
     """
     charges = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
     for outcome in done:
@@ -46,8 +46,8 @@ def charges_of(
 def flows_of(
     last: Manifest, done: Sequence[TaskOutcome], plan: Plan, records: Mapping[str, StreamRecord]
 ) -> dict[str, list[int]]:
-    """The counts after an epoch: [rows, elements] by node and member, of those that there are; of
-    many those with most rows.
+    """Returns the counts after an epoch: [rows, elements] by node and member. Of many it keeps
+    those with the most rows.
     """
     before = last.flows
     read = (sum(s.elements for s in streams.values()) for streams in (records, last.streams))
@@ -72,7 +72,9 @@ def flows_of(
 def _members(
     before: Mapping[str, list[int]], new_rows: Mapping[str, int], plan: Plan
 ) -> Sequence[str]:
-    """The members that are told: all, if these are few; else those that have had rows."""
+    """Returns the members whose counts are kept: all if they are few, else those that have had
+    rows.
+    """
     nodes = [plan.nodes[n] for n in sorted(Joining.of(plan).nodes)]
     if sum(len(node.members) for node in nodes) <= MOST:
         return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]

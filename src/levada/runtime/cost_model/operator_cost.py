@@ -1,12 +1,12 @@
-"""What the work of an epoch costs, by what its operators have cost: a line a + b rows for
-each operator, and for what a stage does around them, as a profile has them (``cli/app/profile``;
-Zhang et al., SIGMOD 2019, section 3.1), but of the epochs that run.
+"""Learns the costs of operators from the epochs that run: a line a + b rows for each operator, and
+for the overhead of a stage around them, as in a profile (``cli/app/profile``; Zhang et al., SIGMOD
+2019, section 3.1).
 
-Each call of a stage is a point of the line of each operator in it: epochs differ in size, and
-partitions in their share, so fixed costs show. Rows of an operator follow from the elements of an
-epoch by how many there have been for each. What was long ago fades, the first epochs of a process
-(which loads kernels) at once, its very first wholly. Cost: some microseconds for
-each operator, partition and epoch.
+Each call of a stage is a point for the line of each operator in it. Epochs differ in size and
+partitions in their share, so fixed costs become visible. The rows of an operator follow from the
+elements of an epoch, by the ratio measured so far. Old points fade. The first epochs of a process,
+which load kernels, fade at once, and the very first completely. Cost: some microseconds for each
+operator, partition and epoch.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MS = 1e3
 
 
 def overhead_name(stage: int) -> str:
-    """What a stage does around its operators."""
+    """Names the overhead of a stage around its operators."""
     return f"around {stage}"
 
 
 @dataclass(slots=True)
 class Part:
-    """An operator, what is around a stage's, or reading: its line (ms over rows), how many rows
-    there are for an element, which part of an epoch's the fullest call has.
+    """An operator, the overhead of a stage, or reading: its line (ms over rows), its rows for each
+    element, and the share of an epoch's rows that the fullest call has.
     """
 
     stage: int
@@ -45,7 +45,7 @@ class Part:
     epochs: int = 0
 
     def learn(self, points: Sequence[tuple[float, float]], elements: int) -> None:
-        """One epoch's calls: rows and ms of each."""
+        """Records the calls of one epoch: rows and ms of each."""
         self.line.fade(decay_weight(max(self.epochs - 1, 0), KEEP))
         self.epochs += 1
         for rows, ms in points:
@@ -61,19 +61,19 @@ class Part:
         return (before + now) / 2 if self.known else now
 
     def predict(self, elements: int, calls: int) -> float:
-        """ms in an epoch of so many elements."""
+        """Predicts the ms of an epoch of so many elements."""
         a, b = self.line.fit_damped()
         return calls * a + b * self.per_element * elements
 
 
 @dataclass(slots=True)
 class OperatorCosts:
-    """What is known of all parts of a plan's work."""
+    """The costs of all parts of a plan's work."""
 
     parts: dict[str, Part] = field(default_factory=dict)
 
     def learn(self, elements: int, done: Sequence[TaskOutcome]) -> None:
-        """What the tasks of an epoch of so many elements have told."""
+        """Records the outcomes of the tasks of an epoch of so many elements."""
         points: dict[tuple[str, int], list[tuple[float, float]]] = {}
         readers = [outcome for outcome in done if outcome.stage == 0]
         for outcome in readers:
@@ -87,7 +87,7 @@ class OperatorCosts:
             self.parts.setdefault(name, Part(stage)).learn(part_points, elements)
 
     def load(self, elements: int) -> Load | None:
-        """An epoch of so many elements; None as long as nothing is known."""
+        """Predicts the load of an epoch of so many elements; None without measurements."""
         if READING not in self.parts:
             return None
         stages: dict[int, list[Part]] = {}
@@ -101,8 +101,8 @@ class OperatorCosts:
 
 
 def measure_times(done: Sequence[TaskOutcome], cores: int, readers: int) -> tuple[float, float]:
-    """The time on the way of an epoch that nothing shortens, ms, by what its tasks took: as one
-    task, and spread over so many cores and tasks that read.
+    """Returns the ms on the critical path of an epoch, from the times of its tasks: as one task,
+    and spread over so many cores and readers.
     """
     stages: dict[int, list[float]] = {}
     for outcome in done:
@@ -114,7 +114,7 @@ def measure_times(done: Sequence[TaskOutcome], cores: int, readers: int) -> tupl
 
 
 def _parts(outcome: TaskOutcome) -> list[tuple[str, float, float]]:
-    """The operators of a call with their rows and ms, and what is around them."""
+    """Returns the operators of a call with their rows and ms, and the overhead around them."""
     nodes = [(name, outcome.rows.get(name, 0), s * MS) for name, s in outcome.nodes.items()]
     rest = max(outcome.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
     return [*nodes, (overhead_name(outcome.stage), sum(rows for _, rows, _ in nodes), rest)]
@@ -133,8 +133,8 @@ def _stage(parts: Sequence[Part], elements: int) -> StageLoad:
 def describe_parts(
     work: OperatorCosts, elements: int, partitions: int
 ) -> Mapping[str, list[float]]:
-    """Of each part: a (ms), b (ns a row), rows for each element, ms that are predicted for an epoch
-    of so many elements, ms that were measured in the last one.
+    """Describes each part: a (ms), b (ns a row), rows for each element, predicted ms of an epoch of
+    so many elements, measured ms of the last one.
     """
     costs = {}
     for name, part in work.parts.items():

@@ -1,12 +1,12 @@
-"""The way of an epoch by its cost: as one task, or spread over tasks.
+"""Chooses how an epoch runs, by cost: as one task, or spread over tasks.
 
-One task is used while it keeps up with the input and with the delay that is promised. Otherwise the
-epoch is spread if that is clearly faster (``FASTER``), and if it costs less: the time that it takes
-and the CPU time of all processes, the JVM's too, count alike. A shuffle costs Spark's JVM as much
-CPU as hundreds of thousands of rows cost a task, and tasks of one host share its memory bus.
+One task is used while it keeps up with the input and with the promised delay. Otherwise the epoch
+is spread if that is clearly faster (``FASTER``) and costs less. Its time and the CPU time of all
+processes, including the JVM, count alike. A shuffle costs Spark's JVM as much CPU as hundreds of
+thousands of rows cost a task, and tasks of one host share its memory bus.
 
-On several executors the state of one task lies where that task runs; to bring together the state
-of tasks that were spread has a price, too (``Pressure.move``). Times are in ms.
+On several executors, the state of a single task lies where that task runs. Collecting the state of
+spread tasks also has a price (``Pressure.move``). Times are in ms.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Who says how many partitions there are: the cores, the load (balance), the model ``epochs``; or
-nobody, since a user gave a number or a placement has the groups.
+"""Decides how many partitions there are: by the cores, by the load (balance), or by the model
+``epochs``. A number that a user gave, or a placement of groups, stays.
 
     --partitions auto            the model, from what there is on; other cores on a cluster first
     --partitions cores           the cores, whatever an epoch takes
@@ -7,10 +7,10 @@ nobody, since a user gave a number or a placement has the groups.
                                  ``degree=model`` the model, when there is a reorganization,
                                  and groups go by their weights
 
-In all of these the engine measures the model's answer and shows it, by samples of epochs unless the
-model decides. The model is asked before each epoch; what
-it says stands in the intention, so an epoch that is run again goes the same way. What is known
-stays in this process: a run that begins anew measures anew, and the table is as it was left.
+In all cases the engine measures the model's answer and shows it; it samples epochs unless the model
+decides. The engine asks the model before each epoch and writes the answer into the intention, so an
+epoch that runs again has the same number. Measurements stay in this process: a new run measures
+anew, and keeps the table of the last run.
 """
 
 from __future__ import annotations
@@ -43,15 +43,18 @@ FIRST, EACH = 16, 8
 
 
 def chosen_of(last: Manifest | None) -> int:
-    """The cores of which the model chose how many partitions the last epoch had; 0: it did not."""
+    """Returns the cores from which the model chose the number of partitions of the last epoch; 0:
+    the model did not choose.
+    """
     costs = None if last is None else last.costs
     degree = None if costs is None else costs.degree
     return degree.most if degree is not None and degree.by == MODEL else 0
 
 
 class PartitionCountPolicy:
-    """Decides for one run. ``by``: one of the words above; ``cores``: of this machine, if tasks run
-    on it (0: executors tell); ``known``: the cores that the number which is there was chosen of.
+    """Decides the number of partitions of one run. ``by``: one of the words above. ``cores``: of
+    this machine, if tasks run on it (0: executors report theirs). ``known``: the cores from which
+    the present number was chosen.
     """
 
     def __init__(
@@ -73,16 +76,16 @@ class PartitionCountPolicy:
 
     @property
     def decides(self) -> bool:
-        """Whether the number may become another one while it runs, or groups may move."""
+        """Whether the number may change during the run, or groups may move."""
         return self.balancing is not None or self.by in (MODEL, CORES)
 
     @property
     def max_partitions(self) -> int:
-        """How many partitions there may be (0: that is not known)."""
+        """The largest number of partitions (0: unknown)."""
         return self._fixed_cores or cores_of(self._executor)
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
-        """The table from an epoch on, if it is to be another one."""
+        """Returns the group table of an epoch if it changes; None: it stays."""
         if self.balancing is not None:
             return self.balancing.deal(epoch, table)
         if self.by not in (MODEL, CORES):
@@ -95,7 +98,9 @@ class PartitionCountPolicy:
         return table_of_partitions(spread(table, np.ones(table.groups), parts[0]), parts[0])
 
     def _resize_by_model(self, epoch: int, now: int) -> tuple[int, str] | None:
-        """The number of partitions that the model wants from an epoch on, and why; it is taken."""
+        """Returns and applies the number of partitions that the model proposes for an epoch, with
+        the reason.
+        """
         most = self.max_partitions
         resized = self._model.propose(epoch, now, most) if most else None
         if resized is None:
@@ -105,7 +110,9 @@ class PartitionCountPolicy:
         return resized.partitions, resized.why
 
     def look(self) -> None:
-        """Where jobs would run now, and on how many cores; whether the next epoch is a sample."""
+        """Determines where jobs would run now, on how many cores, and whether the next epoch is a
+        sample.
+        """
         pace, executor = self.pace, self._executor
         self._epochs += 1
         pace.samples = self.always or self._epochs <= FIRST or self._epochs % EACH == 0
@@ -119,7 +126,9 @@ class PartitionCountPolicy:
         last: Manifest,
         delay: Delayed | None,
     ) -> Costs:
-        """An epoch is over: what it cost, and what is told of the number of partitions."""
+        """Records the costs of an epoch; returns them with the report about the number of
+        partitions.
+        """
         if self.balancing is not None:
             self.balancing.look(cores_of(self._executor))
         usual, known = not intention.static and intention.replacement is None, last.costs

@@ -1,14 +1,15 @@
-"""How many partitions there are to be, by the model ``epochs``: the number over which epochs like
-those of late are predicted to take least (``Pace.over``).
+"""Chooses the number of partitions by the model ``epochs``: the number with the least predicted
+time of recent epochs (``ParallelismPolicy.times_by_partitions``).
 
-So that it does not swing: another number is taken when it was the best in ``STEADY`` epochs in a
-row, by ``GAIN`` of the time at least, and ``SURE`` epochs have been measured over the present one.
-And a model may be wrong: so each change is a *trial*. What epochs take behind it is compared with
-what the line of the number before, as it was measured, says of as many elements; ``SETTLES`` epochs
-do not count, since pieces of other partitions are looked into until they are merged. If it is no
-better there are as many as before again, and that number rests, twice as long each time.
+Two rules prevent oscillation. A number is taken if it was the best in ``STEADY`` epochs in a row,
+by at least ``GAIN`` of the time, and after ``SURE`` measured epochs over the present number. And
+each change is a *trial*, since a model may be wrong. The times after a change are compared with the
+measured line of the previous number at as many elements. ``SETTLES`` epochs do not count, because
+state parts of other partitions are read until they are merged. If the new number is not better, the
+previous one returns, and the new one rests, twice as long each time.
 
-A choice moves groups, never results. Times are in ms. Cost: by numbers that are compared, an epoch.
+A choice moves groups, never results. Times are in ms. Cost: linear in the compared numbers, each
+epoch.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ MOST_DECIDED = 16
 
 
 class Seen(NamedTuple):
-    """An epoch: over so many ``partitions``, of so many ``elements``; ms that it was ``expected``
-    to take (0: nothing was known) and ``took``; what one like it ``would`` take over each number,
-    and by its elements over this one (``lines``).
+    """The measurements of an epoch: over so many ``partitions``, of so many ``elements``; ms that
+    it was ``expected`` to take (0: unknown) and ``took``; the times that a similar one ``would``
+    take over each number, and by its elements over this number (``lines``).
     """
 
     partitions: int
@@ -49,8 +50,8 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class _Trial:
-    """Whether ``after`` partitions are better than ``before``: epochs ``off`` what the ``lines`` of
-    these say, times what they were ``usual`` off.
+    """Tests whether ``after`` partitions are better than ``before``: by how much epochs are ``off``
+    the ``lines`` of the previous number, times the ``usual`` error of these lines.
     """
 
     decided: Resized
@@ -61,18 +62,18 @@ class _Trial:
 
 
 def _line(lines: Sequence[LinearCost], elements: int) -> float:
-    """What an epoch of so many elements takes by the fastest way that it may go."""
+    """Returns the time of an epoch of so many elements, by the fastest way."""
     duration = min((w.fixed + w.each * elements for w in lines if w.most >= elements), default=0.0)
     return max(duration, LEAST)
 
 
 @dataclass(slots=True)
 class PartitionCountModel:
-    """Decides for one run: ``see`` each epoch, ask what is ``wanted`` before the next one, and
-    tell whether that ``changes``.
+    """Decides for one run: ``see`` each epoch, ``propose`` a number before the next one, and call
+    ``changes`` if it is taken.
 
-    ``means``: what epochs of late were to take over each number. ``measured``: of each number the
-    epochs, ms that were predicted and taken.
+    ``means``: predicted times of recent epochs over each number. ``measured``: by number, the
+    epochs and the ms that were predicted and taken.
     """
 
     means: dict[int, DecayingMean] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class PartitionCountModel:
     _rests: dict[int, tuple[int, int]] = field(default_factory=dict)  # until when, and how long
 
     def see(self, seen: Seen) -> None:
-        """An epoch is over."""
+        """Records an epoch."""
         if seen.partitions != self._now:
             self._begin(seen.partitions)
         self._epochs += 1
@@ -114,7 +115,7 @@ class PartitionCountModel:
         self._best = best
 
     def _begin(self, now: int) -> None:
-        """Epochs go over another number from here on."""
+        """Begins to measure another number of partitions."""
         self._now, self._over, self._streak, self._best = now, 0, 0, now
         self._failed, self._usual = None, DecayingMean()
         self.means.clear()
@@ -135,8 +136,8 @@ class PartitionCountModel:
             self._rests[decided.partitions] = self._epochs + rest, rest
 
     def _better(self, most: int = 0) -> int:
-        """The best number of those that do not rest, if it is better by enough; else the present
-        one. ``most``: partitions that there may be (0: any).
+        """Returns the best number that does not rest, if it is better by enough; else the present
+        one. ``most``: the largest number (0: any).
         """
         current_mean = self.means.get(self._now)
         open_ = [
@@ -151,8 +152,8 @@ class PartitionCountModel:
         return best if enough else self._now
 
     def propose(self, epoch: int, now: int, most: int) -> Resized | None:
-        """The number of partitions from an epoch on, of ``most`` that there may be, if it is to be
-        another one.
+        """Proposes the number of partitions of an epoch, up to ``most``; None: the present one
+        stays.
         """
         if now != self._now or self._trial is not None:
             return None
@@ -169,7 +170,7 @@ class PartitionCountModel:
         return Resized(epoch, now, best, was, expected, why)
 
     def changes(self, decided: Resized) -> None:
-        """Epochs go over that number from now on."""
+        """Notes that the following epochs have that number."""
         back, self._failed = self._failed is not None, None
         if self._last is not None and not back:
             usual = self._usual.mean or 1.0
@@ -179,7 +180,7 @@ class PartitionCountModel:
 def merge_decisions(
     before: Sequence[Resized], news: Resized | None, judged: Resized | None
 ) -> list[Resized]:  # fmt: skip
-    """The latest decisions, with what was ``judged`` of one, and the ``news``.
+    """Returns the latest decisions, with the result of the ``judged`` one and with the ``news``.
 
     >>> one = Resized(7, 4, 2, 20.0, 15.0, "why")
     >>> [d.seen for d in followed([one], None, Resized(7, 4, 2, 20.0, 15.0, "why", 16.0))]

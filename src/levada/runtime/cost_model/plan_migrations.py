@@ -1,14 +1,14 @@
-"""When queries go over to better orders of joins, to what others keep of their sides, or to the
-operators of equal ones that began earlier (``plan/migration``): asked between epochs, of
-the last manifest.
+"""Migrates running queries to better join orders, to join sides that other queries keep, or to the
+operators of equal queries that began earlier (``plan/migration``). The driver asks between epochs,
+with the last manifest.
 
-    due     a switch has reached its instant, or it is time for a look
+    is_due  a switch has reached its instant, or it is time for a look
     finish  the switches that have: in the next plan they are done
     begin   at a look: the queries that are better off otherwise begin to go over
 
-A look costs some ms, and is one where queries come or go, and otherwise each ``every`` epochs. At
-most ``MOST`` are under way, since each costs twice what the query does until its windows have
-passed. What is behind or ended waits.
+A look costs some ms. It happens when queries are added or removed, and otherwise every ``every``
+epochs. At most ``MOST`` migrations run at once, since each doubles the cost of its query until its
+windows have passed. Nothing migrates while reports are behind, or after the streams have ended.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ row of a table, which keeps its order.
 
 @dataclass(slots=True)
 class PlanMigrations:
-    """The switches of a run; ``every``: so many epochs from look to look, 0: none."""
+    """The migrations of a run. ``every``: epochs from look to look, 0: never."""
 
     every: int
     looks: Reoptimizer = field(default_factory=Reoptimizer)
@@ -77,8 +77,8 @@ class PlanMigrations:
         return last.epoch >= self._next and elements > self._elements
 
     def finish(self, topology: Topology, last: Manifest | None, *, first: bool) -> list[str]:
-        """The queries that have gone over with the next plan; ``first``: those that there are come
-        from a run before.
+        """Finishes the migrations that are complete with the next plan; returns the names of the
+        queries. ``first``: the present queries come from a previous run.
         """
         if first:
             self._before = list(islice(topology.queries, MOST_KNOWN))
@@ -104,8 +104,8 @@ class PlanMigrations:
     def begin(
         self, topology: Topology, last: Manifest | None, asked: Asked, *, changed: bool
     ) -> list[str]:
-        """The queries that begin to go over with the next plan; ``changed``: others came or
-        went.
+        """Begins migrations with the next plan; returns the names of the queries. ``changed``:
+        other queries were added or removed.
         """
         self._begun = {name: b for name, b in self._begun.items() if name in topology.switches}
         if not self.every or not topology.is_choosing_orders:
@@ -138,7 +138,9 @@ class PlanMigrations:
         self, topology: Topology, last: Manifest, why: Callable[[str], str],
         known: Mapping[str, Query],
     ) -> list[str]:  # fmt: skip
-        """The queries that begin to go over to what is kept of their joins by now."""
+        """Begins migrations to join sides that other queries keep by now; returns the names of the
+        queries.
+        """
         late, names = topology.sides.late, list[str]()
         for name in list(late)[:AT_ONCE]:
             query_plan = topology.queries[name]
@@ -160,7 +162,7 @@ class PlanMigrations:
         return names
 
     def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
-        """The queries that begin to go over to what equal ones have."""
+        """Begins migrations to the operators of equal queries; returns the names of the queries."""
         names = []
         for name, first in self.converging.find_pairs(topology, why, MOST - len(topology.switches)):
             query_plan = topology.queries[name]
@@ -172,7 +174,7 @@ class PlanMigrations:
         return names
 
     def _look_up(self, topology: Topology, asked: Asked) -> None:
-        """What some queries of a run before join."""
+        """Looks up the join orders of some queries of a previous run."""
         names, self._before = self._before[:FEW], self._before[FEW:]
         for name in names:
             there = name in topology.queries and name not in topology.orders.standing
@@ -201,7 +203,7 @@ class PlanMigrations:
 
 
 def _ready(topology: Topology, last: Manifest) -> list[str]:
-    """The switches that have reached their instants."""
+    """Returns the switches that have reached their instants."""
     if not topology.switches:
         return []
     watermarks: Mapping[str, int] = {name: s.watermark for name, s in last.streams.items()}

@@ -1,4 +1,4 @@
-"""What a plan's choices go by: what has been measured up to a manifest."""
+"""Feeds measurements up to a manifest back into the planner."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from levada.plan.topology.topology import Topology
 def feed_measurements(
     topology: Topology, last: Manifest | None, regions: Mapping[str, str], partitions: int
 ) -> None:
-    """Tells a topology what the last manifest says, the regions of streams, and over how many
-    partitions epochs go.
+    """Passes the measurements of the last manifest, the regions of streams and the number of
+    partitions to a topology.
     """
     topology.sites.of_stream = regions
     if topology.measures is not None:
@@ -30,6 +30,6 @@ def feed_measurements(
 
 
 def _solutions(topology: Topology, last: Manifest, name: str) -> int | None:
-    """Those that a query has had of late; None: none."""
+    """Returns the recent number of solutions of a query; None: it has none."""
     totals = last.totals.of_query(topology.queries.get(name))
     return None if totals is None else totals[0]

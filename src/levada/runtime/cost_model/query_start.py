@@ -1,4 +1,4 @@
-"""Where what comes now begins: behind all that its streams have said."""
+"""Determines where a new query or stream begins: after all event times of its streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from levada.plan.topology.topology import Topology
 
 
 def start_of(query: a.Query, last: Manifest | None, topology: Topology) -> int:
-    """The first event time that counts for a query that comes now: after all of its streams."""
+    """Returns the first event time that counts for a new query: after all event times of its
+    streams.
+    """
     if last is None:
         return MIN
     seen = (seen_in(w.stream, last, topology) for w in query.windows)
@@ -18,7 +20,9 @@ def start_of(query: a.Query, last: Manifest | None, topology: Topology) -> int:
 
 
 def seen_in(stream: str, last: Manifest, topology: Topology) -> int:
-    """A stream's largest event time: of a made one, its maker's last report with a result."""
+    """Returns the largest event time of a stream; for a derived stream, the last report with a
+    result of its producer.
+    """
     maker = topology.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts
@@ -26,7 +30,7 @@ def seen_in(stream: str, last: Manifest, topology: Topology) -> int:
 
 
 def made_by(maker: str, last: Manifest, topology: Topology) -> int:
-    """The last report with a result of a query that makes a stream."""
+    """Returns the last report with a result of a query that produces a stream."""
     query = topology.queries.get(maker)
     began = query is not None and query.since <= last.plan
     return last.latest.get(maker, MIN) if began else MIN

@@ -1,5 +1,5 @@
-"""What relaxed joins cost and give, of late: counts of tasks added up, and halved where they are
-large, so that what was long ago fades. And which forms joins have that may have several.
+"""Keeps recent costs and results of relaxed joins, and the strategies of joins that have several.
+The counts of tasks are added up, and halved when they are large, so that old ones fade.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONG = register(f"{__name__}.LONG", 1 << 20)
 def of_late(
     before: Mapping[str, Sequence[int]], done: Sequence[TaskOutcome], plan: Plan
 ) -> dict[str, list[int]]:
-    """The counts after an epoch, of the joins that there are."""
+    """Returns the counts after an epoch, of the present joins."""
     join_counts = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
     for task in done:
         for at, counts in task.met.items():
@@ -37,8 +37,8 @@ def of_late(
 
 
 def forms_of(last: Manifest, done: Sequence[TaskOutcome], plan: Plan) -> dict[str, list[int]]:
-    """What tasks tell of joins whose form is chosen, added up; of those that had nothing to do what
-    was told last. How often forms have changed is counted on.
+    """Adds up the reports of tasks about joins with a chosen strategy. A join without work keeps
+    its last report. The number of strategy changes is continued.
     """
     forms: dict[str, list[int]] = {}
     for task in done:

@@ -1,4 +1,6 @@
-"""Numbers of partitions and of tasks that are worth a comparison, and means that fade."""
+"""Chooses the numbers of partitions and tasks that are worth a comparison, and computes means that
+fade.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ MOST_OFF = 3.0
 
 
 def numbers(most: int, *more: int) -> list[int]:
-    """Numbers up to ``most``, each at most half as many again as the one before, and ``more``: what
-    an epoch takes is flat about its least, so that those between would win nothing that is seen.
+    """Returns numbers up to ``most``, each at most half as many again as the one before, and
+    ``more``. The time of an epoch is flat around its minimum, so numbers between them would gain
+    nothing measurable.
 
     >>> numbers(20), numbers(2, 3), numbers(0, 4)
     ([1, 2, 3, 4, 6, 8, 12, 16, 20], [1, 2, 3], [4])
@@ -29,7 +32,7 @@ def numbers(most: int, *more: int) -> list[int]:
 
 @dataclass(slots=True)
 class DecayingMean:
-    """A mean in which what was long ago fades, and one epoch that was held up counts for little.
+    """A mean in which old values fade, and a single delayed epoch counts little.
 
     >>> mean = DecayingMean()
     >>> for _ in range(30):
@@ -43,7 +46,7 @@ class DecayingMean:
     seen: int = 0
 
     def add(self, value: float) -> None:
-        """One more epoch."""
+        """Adds the value of an epoch."""
         keep = min(self.seen / (self.seen + 1), KEEP)
         counts = min(value, MOST_OFF * self.mean) if self.seen > 1 and self.mean else value
         self.mean = keep * self.mean + (1 - keep) * counts

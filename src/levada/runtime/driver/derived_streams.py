@@ -1,21 +1,22 @@
-"""Streams that queries make, seen from the driver (docs/semantics.md#streams-that-queries-make).
+"""Reads derived streams: streams that CONSTRUCT queries produce, as the driver handles them
+(docs/semantics.md#streams-that-queries-make).
 
-What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference: report r
-with a triple is an element of time r. So a made stream needs neither files of its own nor a
-position: the last manifest names what is to be read, and an epoch reads all of it. Epochs go on as
-long as one of these streams, that some query reads, has more to say.
+Epoch N + 1 reads the results that a CONSTRUCT wrote into the segments of epoch N, by reference.
+Report r with a triple is an element of time r. So a derived stream needs no files and no position:
+the last manifest names its input, and an epoch reads all of it. Epochs continue as long as a query
+reads a derived stream with new results.
 
-The tasks of the maker's last stage have written a segment each, and as many tasks read them, but no
-more than there are at once, and one for ``EACH`` solutions: each has a reference to some of the
-segments (``runtime.task.derived_rows`` says what they guarantee together).
+Each task of the producer's last stage has written a segment. As many tasks read them, but no more
+than run at once, and one for ``EACH`` solutions. Each task has a reference to some of the segments
+(``runtime.task.derived_rows`` states what the references guarantee together).
 
-Watermark: no later report of the maker can be below it. After epoch N all reports r with r <= W_q
-are made (r < W_q where they are made once W_q > r), and in epoch N + 1 all of them are read: then
-the stream's watermark is W_q + 1 (or W_q), with the maker's W_q after epoch N. It ends one epoch
-after the last of its maker's streams.
+Watermark: no later report of the producer is below it. After epoch N all reports r with r <= W_q
+are made (r < W_q if reports are made once W_q > r), and epoch N + 1 reads all of them. Then the
+watermark of the stream is W_q + 1 (or W_q), with the producer's W_q after epoch N. The stream ends
+one epoch after the last of its producer's streams.
 
-Cost: references for each made stream with results, a look at the size of each segment once, a few
-comparisons for each other stream.
+Cost: references for each derived stream with results, one look at the size of each segment, and a
+few comparisons for each other stream.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ EACH = register(f"{__name__}.EACH", 4_096)
 
 
 def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
-    """A made stream as the epoch after ``last`` begins; one whose maker is gone has ended."""
+    """Returns the state of a derived stream at the beginning of the epoch after ``last``. A stream
+    without a producer has ended.
+    """
     record = last.streams.get(stream, StreamRecord())
     maker = plan.queries.get(plan.made.get(stream, ""))
     if maker is None or _has_ended(maker, last):
@@ -59,7 +62,7 @@ def _has_ended(maker: QueryPlan, last: Manifest) -> bool:
 
 
 def _next_report(maker: QueryPlan, last: Manifest) -> int:
-    """The least time at which the maker can still report."""
+    """Returns the least time at which the producer can still report."""
     w = min((last.streams.get(s, StreamRecord()).watermark for s in maker.streams), default=MIN)
     reaches = all(on.window.kind is WindowKind.CLOSE_OPEN for on in maker.windows)
     return w + 1 if reaches and MIN < w < MAX else w
@@ -68,10 +71,11 @@ def _next_report(maker: QueryPlan, last: Manifest) -> int:
 def references(
     plan: Plan, last: Manifest, checkpoint: Checkpoint, load: Callable[[int], Plan], tasks: int
 ) -> Iterator[DerivedSplit]:
-    """What the made streams say in the epoch after ``last``, of whose plan ``load`` gives what it
-    was. ``tasks``: how many there are at once (0: one a partition).
+    """Returns references to the results in derived streams that the epoch after ``last`` reads.
+    ``load`` returns the plan of ``last``. ``tasks``: how many tasks run at once (0: one a
+    partition).
 
-    A stream that begins with this epoch says nothing of what its maker reported before.
+    A stream that begins with this epoch does not contain earlier reports of its producer.
     """
     if not plan.made or not len(last.counts):
         return
@@ -98,8 +102,8 @@ def _parts(
     *,
     numbered: bool,
 ) -> Iterator[DerivedSplit]:
-    """So many references, each to its share of the segments. ``numbered``: nodes are numbered
-    through all of them.
+    """Divides a reference into so many, each with its share of the segments. ``numbered``: blank
+    nodes are numbered through all of them.
     """
     for i in range(parts):
         first, stop = (len(segments) * at // parts for at in (i, i + 1))
@@ -123,15 +127,16 @@ def _has_nodes(maker: QueryPlan) -> bool:
 
 
 def unread(plan: Plan) -> Sequence[int]:
-    """The numbers of made streams that no query reads: no epoch is for their sake."""
+    """Returns the numbers of derived streams that no query reads. They cause no epochs."""
     read = plan.read_streams
     return [i for i, stream in enumerate(plan.streams) if is_derived(stream) and stream not in read]
 
 
 def bases(plan: Plan, stream: str) -> set[str]:
-    """The streams from outside that a stream follows from: itself, or those of its maker.
+    """Returns the external streams that a stream depends on: itself, or the streams of its
+    producer.
 
-    What waits for a made stream waits for these.
+    An operator that waits for a derived stream waits for these.
     """
     if not is_derived(stream):
         return {stream}
@@ -140,10 +145,10 @@ def bases(plan: Plan, stream: str) -> set[str]:
 
 
 def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
-    """The last report with a result of each query that can make a stream, with those of a new epoch
-    (``counts``).
+    """Returns the last report with a result of each query that can produce a stream, including
+    those of a new epoch (``counts``).
 
-    What a query of the same name reported before it came is not its own.
+    Reports of an earlier query of the same name do not count.
     """
     reports = {
         n: t
@@ -159,7 +164,9 @@ def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
 
 
 def shared_streams(plan: Plan) -> list[list[int]]:
-    """For each stream from outside those that it shares a query with, or by a made one."""
+    """Returns, for each external stream, the streams that share a query with it, also through a
+    derived stream.
+    """
     numbers = {name: i for i, name in enumerate(plan.streams)}
     shared: list[set[int]] = [set() for _ in plan.streams]
     for streams in plan.stream_sets:
@@ -170,5 +177,5 @@ def shared_streams(plan: Plan) -> list[list[int]]:
 
 
 def shared_stream_names(plan: Plan, shared: Sequence[Sequence[int]]) -> dict[str, list[str]]:
-    """The same by names."""
+    """Returns ``shared_streams`` by names."""
     return {plan.streams[i]: [plan.streams[j] for j in js] for i, js in enumerate(shared)}

@@ -1,13 +1,15 @@
-"""An epoch, from decision to publication: the table of contents of the data path.
+"""Runs an epoch, from decision to publication: the table of contents of the data path.
 
-    intend   -> what epoch N will do (the loop writes it ahead)
-    run      -> one job on the executor; the manifest is the commit; what it names is published
-    examine  -> after a death: the same intention without what ends a process that reads it
-    fails    -> after a failure: whether it fails with some of its queries, too
-    dies     -> after a second death: whether the epoch itself is what ends the process
-    recover  -> publishes the last manifest again
+    decide                -> what epoch N will do (the loop writes it ahead)
+    run                   -> one job on the executor; the manifest is the commit; its results are
+                             published
+    without_poison_input  -> after a crash: the same intention without the input that crashes a
+                             process
+    fails                 -> after a failure: whether it fails with some of its queries, too
+    dies                  -> after a second crash: whether the epoch itself crashes the process
+    recover               -> publishes the last manifest again
 
-``run`` of the same intention gives the same results, whoever runs it and however often.
+``run`` of the same intention has the same results, in any process and however often.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ MOVE = 5e-6 / 32
 
 
 class EpochRunner:
-    """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms,
+    """Decides and runs the epochs of one checkpoint. ``wall`` returns the wall clock in ms,
     ``elapsed`` the clock of durations.
     """
 
@@ -129,15 +131,15 @@ class EpochRunner:
         return self.checkpoint.last or Manifest(0, 0)
 
     def set_plan(self, plan: Plan, *, again: bool = False) -> None:
-        """The plan of the next epochs; ``again``: a query that was taken out has come again as it
-        was, which a stop must not lose: the next start knows queries by their names and texts.
+        """Sets the plan of the next epochs. ``again``: a removed query was added again unchanged. A
+        stop must not lose it: the next start identifies queries by names and texts.
         """
         self.plan, self.plan_is_new = plan, True
         self.again = self.again or again
 
     def decide(self, *, flush: bool = False) -> EpochIntent | None:
-        """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
-        is held, and reads nothing but what queries have made.
+        """Returns the next epoch, or None if there is nothing to do. ``flush``: the epoch publishes
+        held results, and reads derived streams only.
         """
         last, plan = self.last, self.plan
         # what is behind is not made up for by a stop, and until it is nothing follows from it
@@ -205,21 +207,21 @@ class EpochRunner:
         )
 
     def _is_due(self, wall: int, *, flush: bool) -> bool:
-        """Whether there is an epoch without anything new to read."""
+        """Whether an epoch is due without new input."""
         last = self.last
         wanted = bool(last.held or self.again) if flush else self.plan_is_new or last.behind
         return wanted or is_due(last.held, self.due, wall)
 
     def setup(self) -> str:
-        """The streams and static files as they are now, kept in the checkpoint."""
+        """Returns the present streams and static files, saved in the checkpoint."""
         now = Setup(list(self.sourcing.configs), list(self.statics.files))
         if now != self._saved:
             self._saved, self._setup = now, self.checkpoint.save_setup(now)
         return self._setup
 
     def _replacement(self, setup: str) -> Replacement | None:
-        """What is other static data than the last epoch saw, from the instant after all that the
-        streams have said.
+        """Returns the static data that differ from the last epoch's, valid after all event times of
+        the streams.
         """
         before = self.last.setup
         if not before or before == setup:
@@ -233,18 +235,20 @@ class EpochRunner:
         return Replacement(graphs, before, latest + 1) if graphs else None
 
     def _shared_streams(self, plan: Plan) -> list[list[int]]:
-        """For each stream those that it shares a query with; looked up once a plan."""
+        """Returns, for each stream, the streams that share a query with it; computed once a
+        plan.
+        """
         if self._sharing[0] != plan.version:
             self._sharing = plan.version, derived_streams.shared_streams(plan)
         return self._sharing[1]
 
     def make_smaller(self, error: TooLarge, intention: EpochIntent) -> None:
-        """The next epochs are smaller than one that was too large. Raises ``EngineError``."""
+        """Limits the next epochs after one that was too large. Raises ``EngineError``."""
         self.limit = smaller(self.limit, error, intention.references, self.admission.room)
 
     def run(self, intention: EpochIntent) -> PendingPublication | None:
-        """Runs an epoch to its publication; a committed one is only published again. What is left
-        of that, where it may go on beside the next epoch
+        """Runs an epoch to its publication. A committed epoch is only published again. Returns the
+        part of the publication that may continue beside the next epoch
         (``runtime.publication.async_publication``).
         """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
@@ -267,8 +271,8 @@ class EpochRunner:
         return rest
 
     def _evaluate(self, intention: EpochIntent) -> Manifest:
-        """The manifest of an epoch once its tasks have run. Raises ``EvaluationError`` if Levada
-        fails on them, or on what they tell.
+        """Runs the tasks of an epoch and returns its manifest. Raises ``EvaluationError`` if Levada
+        fails on the tasks, or on their outcomes.
         """
         context = self._context(intention)
         outcomes = self._outcomes(self._job(intention, context))
@@ -296,13 +300,15 @@ class EpochRunner:
         return False
 
     def _forget_passing(self) -> None:
-        """Deletes files that live as long as an epoch."""
+        """Deletes files that live for one epoch."""
         self.checkpoint.unlink(self._passing)
         self._passing = []
         self.loads.forget_rows()
 
     def without_poison_input(self, intention: EpochIntent) -> EpochIntent:
-        """The intention of an epoch in which a process died, without what it died of."""
+        """Returns the intention of an epoch in which a process crashed, without the input that
+        crashed it.
+        """
         if intention.epoch <= self.last.epoch:
             return intention
         context = self._context(intention)
@@ -310,7 +316,7 @@ class EpochRunner:
         return without_crashing_input(intention, context, static)
 
     def fails(self, intention: EpochIntent, version: int) -> bool:
-        """Whether an epoch fails with a version of the plan; its results are dropped."""
+        """Whether an epoch fails with a version of the plan. Its results are dropped."""
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
         try:
@@ -324,7 +330,9 @@ class EpochRunner:
         return False
 
     def dies(self, intention: EpochIntent, version: int) -> EvaluationError | None:
-        """How an epoch ends a process apart that runs it with a version of the plan."""
+        """Runs an epoch with a version of the plan in a separate process; describes how that
+        process crashed.
+        """
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
         died = rehearse(self._job(trial, self._context(trial)))
@@ -334,32 +342,36 @@ class EpochRunner:
         return EvaluationError(f"it ended each process that evaluated it ({died[1]})", node=died[0])
 
     def ended_twice(self, intention: EpochIntent, error: EvaluationError) -> EngineError:
-        """The error of an epoch that ends each process, without a query that is to blame."""
+        """Returns the error of an epoch that crashes each process, without a guilty query."""
         return ended_twice(
             self.load_plan(intention.plan), intention.epoch, error.node, error.message
         )
 
     def _see(self, intention: EpochIntent) -> None:
-        """How long an epoch took says how much the next one may read."""
+        """Records the time of an epoch, which limits the input of the next one."""
         epoch, began = self._decided
         if self.admission.delay and epoch == intention.epoch:
             choice, ways = self.pace.choice, self.pace.ways(here=self.pace.here)
             self.admission.see(choice.elements, self.elapsed() - began, choice.took, ways)
 
     def _hurries(self, intention: EpochIntent) -> bool:
-        """Whether there was more to read than an epoch reads, or all that is there is read."""
+        """Whether there was more input than an epoch reads, or the run reads all input and ends."""
         elements = sum(r.elements for r in intention.references)
         return self.sourcing.once or self.last.behind or elements >= self.admission.rows // 2
 
     def _sweep(self, before: str, setup: str) -> None:
-        """Deletes static data that neither an epoch will read nor the last one if done again."""
+        """Deletes static data that neither the next epoch reads, nor the last one if it runs
+        again.
+        """
         self._swept, setups = (before, setup), [name for name in {before, setup} if name]
         files = [file for name in setups for file in self.checkpoint.setup(name).static]
         self.statics.sweep(files, self.checkpoint.reign.check)
         self.checkpoint.forget_setups(*setups, self.setup())
 
     def _pressure(self, intention: EpochIntent) -> Pressure:
-        """The pressure on an epoch: the time in which its elements came, and the delay."""
+        """Returns the pressure on an epoch: the time in which its elements arrived, and the
+        delay.
+        """
         decided = intention.epoch == self._decided[0] and not self._hurries(intention)
         interval = float(self._decided[1] - self._began_before) if decided else 0.0
         budget = max(self.admission.budget, 1.0) if self.admission.delay else 0.0
@@ -412,13 +424,13 @@ class EpochRunner:
         )
 
     def _plan_file(self, version: int) -> str:
-        """Where a version of the plan is; looked up once a version."""
+        """Returns the path of a version of the plan; looked up once a version."""
         if self._file[0] != version:
             self._file = version, str(self.checkpoint.plan_path(version))
         return self._file[1]
 
     def _with_full_path(self, replacement: Replacement | None) -> Replacement | None:
-        """A replacement with the whole path of what was before, for tasks."""
+        """Returns a replacement with the full path of the previous files, for tasks."""
         if replacement is None:
             return None
         return msgspec.structs.replace(
@@ -426,7 +438,7 @@ class EpochRunner:
         )
 
     def load_plan(self, version: int) -> Plan:
-        """A version of the plan."""
+        """Loads a version of the plan."""
         if self.plan is not None and self.plan.version == version:
             return self.plan
         return self.checkpoint.load_plan(version)
@@ -454,7 +466,7 @@ class EpochRunner:
     def _manifest(
         self, intention: EpochIntent, context: EpochContext, outcomes: Sequence[bytes]
     ) -> Manifest:
-        """What the outcomes add up to."""
+        """Adds the outcomes up to a manifest."""
         plan = self.load_plan(intention.plan)
         last = carry_over(self.last, plan.streams)
         controls, done = decode_outcomes(outcomes, intention.references, plan)

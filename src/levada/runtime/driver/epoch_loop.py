@@ -1,30 +1,29 @@
-"""The epoch loop: decide, write ahead, run (docs/architecture.md#an-epoch).
+"""Runs the epoch loop: decide, write ahead, run (docs/architecture.md#an-epoch).
 
-An intention is written ahead, durably, into ``intentions/open``. When its epoch is published it
-becomes ``intentions/done``, in place of the one before: with it the epoch can be done again
-(``checkpoint.leadership.rollback``). One that is still open at the start was not brought to its end
-and is run first, as it is. A loop asks ``next_intention`` when the epoch before is over, and
-``last_intention`` when it has been told to stop, until that has no more. One epoch at a time; what
-fails ends the loop and is kept in ``failure``. An epoch that may not run yet (``may_run``) waits,
-written ahead as it is.
+The loop writes an intention durably into ``intentions/open``. When its epoch is published, the file
+becomes ``intentions/done`` and replaces the previous one. With it the epoch can be repeated
+(``checkpoint.leadership.rollback``). An intention that is open at the start is incomplete and runs
+first, unchanged. A loop calls ``next_intention`` when an epoch is over, and ``last_intention`` when
+it was told to stop, until that returns None. One epoch runs at a time. A failure ends the loop and
+is kept in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead.
 
-Of an epoch that is committed, ``run_epoch`` may leave a ``PendingPublication`` of its publication,
-which goes on beside the next one. Until it is over its intention is
-``intentions/publishing-EPOCH``, which the next start publishes again, first (``again``).
-``await_published`` is for the epoch that follows. When the loop ends, nothing goes on.
+``run_epoch`` may return a ``PendingPublication`` of a committed epoch, which continues beside the
+next one. Until it is over, its intention is ``intentions/publishing-EPOCH``. The next start
+publishes such an epoch again, first (``again``). The following epoch calls ``await_published``.
+When the loop ends, nothing continues.
 
-An epoch that ended its process would end the next one, too. So one that is found at the start, and
-of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
-one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
-durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md). If
-nothing that is read is to blame, an executor is gone, or what it has sent: the epoch is run again,
-three times, before the loop ends.
+An epoch that crashed its process would crash the next one, too. So the loop examines an epoch that
+it finds at the start, unless a file ``told`` says that the epoch failed with an error. It also
+examines an epoch that lost a task on Spark. ``examine`` returns the intention that replaces it,
+which is durable before it runs, or "" to drop the epoch
+(docs/decisions/0016-what-kills-is-set-aside.md). If no input is guilty, an executor is lost, or the
+data that it has sent: the epoch runs again, three times, before the loop ends.
 
-An intention promises nothing: it is decided upon the last manifest, and whoever reigns may run it,
-or another in its place. So an engine that was overtaken does no harm with one that it writes or
-takes away (docs/decisions/0038-takeover-is-a-commit.md).
+An intention promises nothing. It is decided upon the last manifest, and each leader may run it, or
+another one in its place. So an engine that was overtaken does no harm when it writes or removes an
+intention (docs/decisions/0038-takeover-is-a-commit.md).
 
-No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does
+The loop is not a Structured Streaming query, which would cost 50 CPU-ms an epoch
 (docs/decisions/0006).
 """
 
@@ -99,15 +98,17 @@ class EpochLoop:
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
 
     def start(self) -> None:
-        """Starts; an epoch that did not end before runs first."""
+        """Starts the thread. An epoch that did not end before runs first."""
         self._thread.start()
 
     def wait_until(self, instant: float) -> None:
-        """Asks no later than at this instant of ``time.monotonic``."""
+        """Limits the pause before the next ``next_intention`` to this instant of
+        ``time.monotonic``.
+        """
         self._due = instant
 
     def wake(self) -> None:
-        """Asks ``next_intention`` at once."""
+        """Ends the pause before the next ``next_intention``."""
         self._woken.set()
 
     def request_stop(self) -> None:
@@ -116,8 +117,8 @@ class EpochLoop:
         self._woken.set()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stops after the current epoch; False if it has not ended within ``timeout`` seconds. What
-        has not been started is over.
+        """Stops after the current epoch. Returns False if it has not ended within ``timeout``
+        seconds. Epochs that have not started are dropped.
         """
         self.request_stop()
         return self._thread.ident is None or self.await_end(timeout)
@@ -154,8 +155,8 @@ class EpochLoop:
             self._run_whole(final)
 
     def _in_a_sentence(self, error: BaseException) -> BaseException:
-        """The failure; what is wrong with the checkpoint itself in a sentence of its own. Whatever
-        fails where another engine has taken over, fails for that reason.
+        """Returns the failure as an error for users. Damage to the checkpoint has a sentence of its
+        own. After a takeover by another engine, that is the reason of any failure.
         """
         root = self._open.parent.parent
         if isinstance(error, OvertakenError):
@@ -175,8 +176,8 @@ class EpochLoop:
         return explained
 
     def _replay(self) -> str | None:
-        """The intention that was written ahead and did not come to its end, run (if it is
-        committed: published); before it, what it left of the publication of another.
+        """Runs the intention that was written ahead and not completed (or publishes it, if it is
+        committed). First it completes a pending publication of another.
         """
         last = self._publish_again()
         if not self._open.exists():
@@ -192,7 +193,7 @@ class EpochLoop:
         return intention if self._run_whole(intention) else None
 
     def _publish_again(self) -> str | None:
-        """What was left of the last publication; its intention, if there was something."""
+        """Completes the last publication. Returns its intention if there was one."""
         last = None
         for path in self._open.parent.glob(PUBLISHING):
             try:
@@ -211,14 +212,16 @@ class EpochLoop:
         return last
 
     def _without_poison(self, intention: str) -> str:
-        """What is to run in place of this intention, in its file."""
+        """Returns the intention that replaces this one, written to its file."""
         examined = self._examine(intention)
         if examined not in ("", intention):
             replace_file(self._open, seal(examined.encode()))
         return examined
 
     def _run_whole(self, intention: str) -> bool:
-        """Runs it once it may; False if the loop is stopped before: then it stays open."""
+        """Runs an intention once it may run. Returns False if the loop stops before: then it stays
+        open.
+        """
         while not self._may_run(intention):
             if self._stopping.is_set():
                 return False
@@ -242,7 +245,7 @@ class EpochLoop:
         return True
 
     def _publish(self, rest: PendingPublication) -> None:
-        """Has the rest of a publication go on beside the next epoch; the intention is its sign."""
+        """Continues a publication beside the next epoch. The intention file marks it."""
         sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
         try:
             os.replace(self._open, sign)
@@ -257,8 +260,8 @@ class EpochLoop:
             os.replace(sign, self._done)
 
     def _run_again(self, intention: str) -> bool | PendingPublication:
-        """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
-        what they died of, if they died of something that they read. False: it is not done.
+        """Runs an epoch. If it lost tasks, runs it again after growing pauses: first without the
+        input that crashed them, if any did. Returns False if the epoch is not done.
         """
         for attempt, pause in enumerate((*PAUSES, None), 1):
             try:
@@ -281,8 +284,8 @@ class EpochLoop:
         raise AssertionError("the last attempt returns or raises")
 
     def _pause(self) -> None:
-        """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits
-        for a silent stream costs no more than before.
+        """Pauses briefly after an epoch, then longer and longer. So new input is read soon, and
+        waiting for a silent stream costs little.
         """
         self._beside.look()
         left = self._due - time.monotonic()

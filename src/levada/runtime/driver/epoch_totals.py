@@ -1,8 +1,8 @@
-"""What manifests add up, of an epoch and since the beginning: the results of each query, the
+"""Adds up the totals in manifests, of an epoch and of all epochs: the results of each query, the
 matches of each pattern.
 
-Of queries that are gone one number is left, and no pattern: so a manifest does not grow with
-queries that come and go.
+Removed queries keep one number and no pattern, so a manifest does not grow with queries that come
+and go.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
 def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
-    """How much queries have reported in an epoch, from what its tasks say of it.
+    """Counts the results of queries in an epoch, from the outcomes of its tasks.
 
-    A report that several tasks have rows of is one: where that can be, the reports themselves are
-    looked up in the segments.
+    A report with rows of several tasks counts once: in such cases the reports are read from the
+    segments.
     """
     task_counts = [d.counts for d in done if len(d.counts)]
     if len(task_counts) < 2:
@@ -45,7 +45,7 @@ def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
 
 
 def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Longs:
-    """How many reports these members (``node``, ``op``) have rows of."""
+    """Counts the distinct reports of these members (``node``, ``op``)."""
     report_counts: list[Longs] = []
     for node, node_rows in by_node(rows):
         name = f"reports.{node}"
@@ -61,7 +61,7 @@ def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Lo
 
 
 def sizes(done: Sequence[TaskOutcome]) -> dict[str, int]:
-    """The bytes of each query's results in an epoch, where they are counted."""
+    """Returns the bytes of each query's results in an epoch, where bytes are counted."""
     byte_counts = Counter[str]()
     for d in done:
         if d.sizes:
@@ -70,7 +70,7 @@ def sizes(done: Sequence[TaskOutcome]) -> dict[str, int]:
 
 
 def count_excess_rows(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
-    """The queries that have more rows of state than they may have, and how many."""
+    """Returns the queries with more rows of state than their limit, with the number of rows."""
     row_counts = Counter[str]()
     for d in done:
         if d.held:
@@ -79,7 +79,7 @@ def count_excess_rows(done: Sequence[TaskOutcome], limits: Limited) -> dict[str,
 
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[str, dict[str, int]]:
-    """The triples that have matched each pattern, with this epoch's."""
+    """Returns the number of triples that have matched each pattern, including this epoch's."""
     total = {stream: Counter(hits) for stream, hits in last.hits.items()}
     for c in controls:
         if c.hits:

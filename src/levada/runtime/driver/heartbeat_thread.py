@@ -1,7 +1,6 @@
-"""What the engine at work does beside its epochs, on a thread of its own: its pulse, for those
-that wait to take its place, and for who asks which sources do not answer; whether one of them has
-taken it, which it finds out here also when there is nothing to commit; and its lock, where a
-takeover has not got it.
+"""Runs the leader's duties beside its epochs, on a thread of its own. It writes a heartbeat for
+standbys, and lists the sources that do not respond. It detects a takeover, also when there is
+nothing to commit. It takes the lock if a takeover did not get it.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from levada.errors import CheckpointError
 
 
 class HeartbeatThread:
-    """Goes from ``start`` to ``stop``, or until another engine has taken over: then ``overtaken``
-    is called once. ``away`` says which streams' sources do not answer, and why.
+    """Runs from ``start`` to ``stop``, or until another engine has taken over. Then it calls
+    ``overtaken`` once. ``away`` returns the streams whose sources do not respond, with the reasons.
     """
 
     def __init__(
@@ -46,12 +45,14 @@ class HeartbeatThread:
         self._thread = threading.Thread(target=self._go, name="levada heart", daemon=True)
 
     def start(self) -> None:
-        """The first pulse is there when this returns."""
+        """Starts the thread. The first heartbeat is written before this returns."""
         self._pulse()
         self._thread.start()
 
     def stop(self) -> None:
-        """The last pulse says that the engine has left, unless another one is at work by now."""
+        """Stops the thread. The last heartbeat says that the engine has left, unless another one
+        has taken over.
+        """
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -76,14 +77,14 @@ class HeartbeatThread:
             write_pulse(self._root, Heartbeat(self._reign.number, self._count, left, away, step))
 
     def _unavailable(self) -> tuple[Away, ...]:
-        """What does not answer, each since it was found so."""
+        """Returns the sources that do not respond, each with the time since when."""
         why = self._away()
         now = CLOCK()
         self._since = {stream: self._since.get(stream, now) for stream in why}
         return tuple(Away(stream, self._since[stream], why[stream]) for stream in why)
 
     def _forget_the_gone(self) -> None:
-        """Takes away the signs of those that wait no more."""
+        """Deletes the files of standbys that no longer wait."""
         standbys = read_standbys(self._root)
         self._waiting = {
             path: self._waiting.get(path) or StabilityTimer(time.monotonic) for path in standbys

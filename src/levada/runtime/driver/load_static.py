@@ -1,14 +1,13 @@
-"""What an epoch reads of static data: imprints where there are such, else files, of which imprints
-are made; large ones by many tasks, in a job of its own before that of the epoch.
+"""Loads the static data of an epoch: from imprints if they exist, else from files, of which
+imprints are made. Large files are read by many tasks, in a job of its own before that of the epoch.
 
     pieces --gather--> rows, by the hash of the whole row --settle--> a file a partition,
     in which each row is once
 
-A static graph is a set, and the difference that a replacement makes is one of sets: both need equal
-rows together, which the epoch's own exchange, by the keys of joins, does not promise. The files
-live as long as the epoch; it reads them at its intake as if it had made the rows itself. Small
-files are read in one task of the epoch (``runtime/task/intake``). Cost: each row is written and
-read once more than there.
+A static graph is a set, and a replacement is a difference of sets. Both need equal rows in one
+place. The exchange of the epoch, by the keys of joins, does not guarantee that. The files live as
+long as the epoch. The intake reads them like rows that it made itself. Small files are read in one
+task of the epoch (``runtime/task/intake``). Cost: each row is written and read once more.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _OUTCOMES = msgspec.json.Decoder(tuple[str, Loaded])
 
 
 class StaticLoads:
-    """Has the epochs on a checkpoint read static data."""
+    """Loads static data for the epochs of a checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -54,8 +53,8 @@ class StaticLoads:
     def payloads(
         self, context: EpochContext, plan: Plan, executor: Executor, *, last: bool
     ) -> list[Payload]:
-        """Constants, and static data: in one task, or gathered before by a job of its own where
-        they are large. ``last``: nobody comes behind the epoch, for whom imprints would be.
+        """Returns the payloads for constants and static data: in one task, or read by a job of its
+        own if the data are large. ``last``: no epoch follows, so imprints are not made.
         """
         self.forget_rows()
         find, press = self.imprints.find, not last
@@ -72,15 +71,16 @@ class StaticLoads:
         return [Payload(constants=True), *(Payload(gathered=name) for name in self._rows)]
 
     def of_files(self, context: EpochContext, plan: Plan) -> list[StaticPart]:
-        """The pieces of files that an epoch reads, to be looked at one by one."""
+        """Returns the parts of files that an epoch reads, to be examined one by one."""
         pieces = parts(context, plan, PIECE, self.imprints.find, press=False)
         return [part for part in pieces if not part.before and not part.imprint]
 
     def record_load(
         self, context: EpochContext, done: Iterable[TaskOutcome], before: Loaded | None
     ) -> Loaded | None:
-        """What an epoch has read, for its manifest, or what was read ``before``; the imprints that
-        are needed behind it are known then (``needed``), and count with its commit (``take``).
+        """Returns the static data that an epoch has read, for its manifest, or those read
+        ``before``. Sets the imprints that are needed afterwards (``needed_files``); they count
+        after ``commit``.
         """
         loaded = merge_loads([*self._loaded, *(d.loaded for d in done if d.loaded is not None)])
         setups = context.setup, context.replacement.before if context.replacement else ""
@@ -92,15 +92,15 @@ class StaticLoads:
 
     @property
     def needed_files(self) -> frozenset[str]:
-        """The files of imprints that are needed after the epoch that was told of last."""
+        """The files of imprints that are needed after the last recorded epoch."""
         return self._ahead.names
 
     def commit(self) -> None:
-        """The epoch that was told of last is committed."""
+        """Notes that the last recorded epoch is committed."""
         self.imprints = self._ahead
 
     def forget_rows(self) -> None:
-        """Deletes what was gathered for an epoch."""
+        """Deletes the rows that were gathered for an epoch."""
         self._checkpoint.unlink(self._rows)
         self._rows, self._loaded = [], []
 
@@ -110,7 +110,7 @@ def _files(setup: str) -> Sequence[StaticFile]:
 
 
 def check_copies(context: EpochContext, plan: Plan, wanted: Sequence[StaticPart]) -> None:
-    """Checks the copies in the checkpoint of which an epoch reads these pieces. Raises
+    """Checks the copies in the checkpoint of the parts that an epoch reads. Raises
     ``CheckpointError``.
     """
     of = {reading.sign < 0: reading.files for reading in readings(context, plan)}
@@ -122,8 +122,8 @@ def check_copies(context: EpochContext, plan: Plan, wanted: Sequence[StaticPart]
 def gather(
     context: EpochContext, every: Sequence[StaticPart], size: int, executor: Executor
 ) -> list[tuple[str, Loaded]]:
-    """The files with the static rows of an epoch that reads these pieces, ``size`` bytes; and what
-    was read for them.
+    """Returns the files with the static rows of an epoch that reads these parts (``size`` bytes),
+    and the report of what was read.
     """
     tasks = np.array_split(np.arange(len(every)), min(len(every), -(-2 * size // PIECE)))
     payloads = [msgspec.json.encode([every[i] for i in task.tolist()]) for task in tasks]

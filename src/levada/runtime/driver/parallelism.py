@@ -1,19 +1,19 @@
-"""One task or many: what an epoch's job is spread over (docs/decisions/0007-one-task-or-many.md).
+"""Decides the parallelism of an epoch's job: one task or many
+(docs/decisions/0007-one-task-or-many.md).
 
-The time of an epoch is predicted for each way, by the model ``epochs``: from what the operators
-have cost (``runtime.cost_model.operator_cost``), the time on the way that nothing shortens
-(``runtime.cost_model.epoch_time``), and a line over it that follows what is measured
-(``runtime.cost_model.epoch_time_trend``). So is its CPU time: that of the tasks, and that of
-Spark's JVM, which is measured where it runs on this machine.
-``runtime.cost_model.parallelism_choice`` chooses by both. As long as nothing is known of the plan,
-an epoch is one task unless it is very large. A way that was not tried for long, and would be chosen
-if it were a little better, is tried again. All ways give the same outcomes.
+The model ``epochs`` predicts the time of an epoch for each way: from the costs of operators
+(``runtime.cost_model.operator_cost``), the critical path (``runtime.cost_model.epoch_time``), and a
+line over that which follows measurements (``runtime.cost_model.epoch_time_trend``). It also
+predicts the CPU time of the tasks, and of Spark's JVM if that runs on this machine.
+``runtime.cost_model.parallelism_choice`` chooses by both. Without measurements of the plan an epoch
+is one task unless it is very large. A way that was not tried for long, and would be chosen if it
+were a little better, is tried again. All ways return the same outcomes.
 
-The same is predicted for other numbers of partitions and of tasks that read (``over``, ``intake``):
-what ``runtime.cost_model.partition_count_model`` goes by.
+The policy also predicts the times over other numbers of partitions and readers
+(``times_by_partitions``, ``intake``), for ``runtime.cost_model.partition_count_model``.
 
-An epoch in one task of hardly any elements is *light* if nothing in it is parsed by what could end
-its process (documents, Parquet): where the driver may run it itself, it does
+An epoch of few elements in one task is *light* if nothing in it is parsed by code that could crash
+its process (documents, Parquet). The driver runs light epochs itself if it may
 (``runtime.warmup_executor``).
 """
 
@@ -71,10 +71,10 @@ BACKLOG = Pressure()
 
 
 class ParallelismPolicy:
-    """Decides for one engine on so many ``cores``, epoch after epoch: ``decide`` before each,
-    ``took`` and ``learn`` after it. ``here``, ``light_here``: whether all jobs, and light ones,
-    would run in the driver's process. ``samples``: whether an epoch that runs there is predicted
-    and measured, too; nothing is to choose for it, so some of them are enough.
+    """Decides for one engine on so many ``cores``, epoch after epoch: call ``decide`` before each,
+    and ``took`` and ``learn`` after it. ``here``, ``light_here``: whether all jobs, and light jobs,
+    run in the driver's process. ``samples``: whether epochs in that process are predicted and
+    measured, too. They leave no choice, so some samples are enough.
     """
 
     def __init__(self, cores: int = 0) -> None:
@@ -101,7 +101,7 @@ class ParallelismPolicy:
         partitions: int,
         pressure: Pressure = BACKLOG,
     ) -> Choice:
-        """How an epoch of these references runs, over so many stages and partitions."""
+        """Decides how an epoch of these references runs, over so many stages and partitions."""
         elements, size = sum([r.elements for r in references]), sum([r.size for r in references])
         if stages != self._stages:
             self._trends[SPREAD] = EpochTimeTrend(15.0 + 15.0 * stages, 1.5)
@@ -129,7 +129,7 @@ class ParallelismPolicy:
         return self.choice
 
     def _unknown(self, elements: int) -> Choice:
-        """How an epoch runs as long as nothing is known of what it costs."""
+        """Decides how an epoch runs without measurements."""
         if self._must_spread(self._partitions):
             return Choice(0, elements, SPREAD, self._partitions, why=TOO_MUCH)
         return Choice(0, elements, ONE, self._partitions, why="it is not known what it costs")
@@ -144,7 +144,9 @@ class ParallelismPolicy:
     def _way(
         self, took: Mapping[str, float], cpu: Mapping[str, float], pressure: Pressure
     ) -> tuple[str, str]:
-        """The way and why it is taken; now and then the other, if it would be hardly worse."""
+        """Returns the way and the reason for it; now and then the other way, if it would be hardly
+        worse.
+        """
         if self._must_spread(self._partitions):
             return SPREAD, TOO_MUCH
         one, spread = (Cost(took[w], self._trends[w].line()[0], cpu[w]) for w in (ONE, SPREAD))
@@ -155,8 +157,8 @@ class ParallelismPolicy:
         return best.way, best.why
 
     def _is_due(self, way: str, worse: float) -> bool:
-        """Whether a way that is predicted to be so many times worse is to be tried. The first trial
-        of a way loads kernels into further processes, so it says little: there is a second.
+        """Whether to try a way whose prediction is so many times worse. The first trial of a way
+        loads kernels into more processes and tells little, so there is a second.
         """
         epochs, measured = self._since[way], self._trends[way].measured
         if measured == 1:
@@ -167,11 +169,11 @@ class ParallelismPolicy:
 
     @property
     def is_light(self) -> bool:
-        """Whether the epoch that was decided last is light if it is one task."""
+        """Whether the epoch that was decided last is light if it runs as one task."""
         return self._light
 
     def took(self, seconds: float, *, here: bool, jvm: float | None = None) -> None:
-        """How long the epoch took; ``here``: in the driver's process; ``jvm``: seconds of CPU of
+        """Records the time of the epoch. ``here``: in the driver's process. ``jvm``: CPU seconds of
         Spark's JVM (None: it runs elsewhere).
         """
         way = HERE if here else self.choice.way
@@ -181,7 +183,7 @@ class ParallelismPolicy:
             self._since[known] = 0 if known == way else self._since[known] + 1
 
     def spent(self, seconds: float) -> None:
-        """The CPU time of this process in the epoch, to its publication."""
+        """Records the CPU time of this process in the epoch, up to its publication."""
         apart = 0.0 if self.choice.way == HERE else self.choice.worked + (self._jvm_took or 0.0)
         self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
 
@@ -217,8 +219,8 @@ class ParallelismPolicy:
             self.work.learn(choice.elements, done)
 
     def ways(self, *, here: bool) -> list[LinearCost]:
-        """What a job takes by its elements, for each way that it may go; ``here``: all jobs run in
-        the driver's process. [] as long as nothing is known.
+        """Returns the cost of a job over its elements, for each way that it may run; [] without
+        measurements. ``here``: all jobs run in the driver's process.
         """
         empty, full = self.work.load(0), self.work.load(SMALL)
         if empty is None or full is None:
@@ -236,7 +238,9 @@ class ParallelismPolicy:
         return LinearCost(a + b * none, b * (many - none) / SMALL, most)
 
     def describe_epoch(self, epoch: int, delay: Delayed | None = None) -> Costs:
-        """How the last epoch ran and what was expected, and what each part of the work costs."""
+        """Describes how the last epoch ran, what was expected, and the costs of each part of the
+        work.
+        """
         last = msgspec.structs.replace(self.choice, epoch=epoch)
         parts = describe_parts(self.work, self.choice.elements, self._partitions)
         dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
@@ -248,8 +252,8 @@ class ParallelismPolicy:
         )  # fmt: skip
 
     def times_by_partitions(self) -> dict[int, float]:
-        """What an epoch like the last one would take over other numbers of partitions, ms: of these
-        no more than there are cores. {}: nothing is known, or there are no others. Cost: by stages
+        """Predicts the ms of an epoch like the last one over other numbers of partitions, up to the
+        number of cores. {}: there are no measurements, or no other numbers. Cost: linear in stages
         and numbers.
         """
         if self._load is None:
@@ -260,7 +264,7 @@ class ParallelismPolicy:
         return times if len(times) > 1 else {}
 
     def _fastest_time(self, load: Load, parts: int) -> float:
-        """The fastest of the ways that it might go; a call waits for disks and its turn, too."""
+        """Returns the time of the fastest way. A call also waits for disks and for its turn."""
         now, cores, wait = self._partitions, self._at_once, self._waits.mean
         readers = _readers(load, self._references, cores)
         on_way = _on_way(over_partitions(load, now, parts), parts, cores, readers)
@@ -273,7 +277,7 @@ class ParallelismPolicy:
         return max(min(self._trends[w].predict(on_way[w]) + beside[w] for w in ways), 0.0)
 
     def _open(self, parts: int) -> tuple[str, ...]:
-        """The ways that an epoch like the last one may go over so many partitions."""
+        """Returns the ways that an epoch like the last one may run over so many partitions."""
         if self.here:
             return (HERE,)
         if self._must_spread(parts):
@@ -281,8 +285,8 @@ class ParallelismPolicy:
         return (HERE,) if self._light and self.light_here else (ONE, SPREAD)
 
     def intake(self) -> dict[int, float]:
-        """What an epoch like the last one would take if it were spread and so many tasks read, ms.
-        {}: nothing is known, or there is one reference.
+        """Predicts the ms of a spread epoch like the last one, by the number of readers. {}: there
+        are no measurements, or one reference.
         """
         most = min(self._references, self.cores or self._partitions)
         if self._load is None or most < 2 or self.here:
@@ -296,13 +300,13 @@ class ParallelismPolicy:
 
 
 def _on_way(load: Load, partitions: int, cores: int, readers: int) -> dict[str, float]:
-    """The time on the way of an epoch that nothing shortens, ms, by the way."""
+    """Returns the ms on the critical path of an epoch, by way."""
     one = time_as_one_task(load, partitions)
     return {HERE: one, ONE: one, SPREAD: time_as_many_tasks(load, partitions, cores, readers)}
 
 
 def _readers(load: Load, references: int, cores: int) -> int:
-    """How many tasks read: another one shortens the reading, and costs a task."""
+    """Returns the number of readers: each shortens the reading and costs a task."""
     most = range(1, max(min(references, cores), 1) + 1)
     return min(most, key=lambda m: load.reading / m + TASK * m)
 
@@ -320,9 +324,9 @@ def bundles(
     apart: bool = False,
     placed: TaskPlacement | None = None,
 ) -> list[Payload]:
-    """References in bundles of bounded size, at least one task's share each; the order within a
-    partition is kept. ``apart``: each with those of one source partition, whose reader's name it
-    has, so that what it sends can be counted. ``placed``: each with those of one machine.
+    """Bundles references up to a bounded size, at least one task's share each, in their order
+    within a partition. ``apart``: each bundle has one source partition and the name of its reader,
+    so that its output can be counted. ``placed``: each bundle has the references of one machine.
     """
     if not references:
         return []

@@ -1,12 +1,13 @@
-"""The catalog: which queries the plan holds, and the next plan when that changes
+"""Keeps the catalog of queries in the plan, and makes the next plan when it changes
 (docs/semantics.md#queries-that-come-later).
 
     registered queries  --difference to the catalog-->  removals, additions
                         --seal-->  plan p + 1, from the next epoch
 
-The catalog of a plan version is a file beside it, loaded when the open intention of a run before,
-if any, has been run with its plan: the last manifest names the one to go on from, and a version
-that no epoch used may be written anew. A query that comes to data starts behind their largest time.
+The catalog of a plan version is a file beside it. It is loaded after an open intention of a
+previous run, if any, has run with its plan: the last manifest names the version to continue from. A
+version that no epoch used may be written anew. A query that is added to existing data starts after
+their largest time.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ from levada.runtime.task.operator_failures import as_failure
 
 @frozen
 class Registered:
-    """A query as it was registered, and where it stands. ``said``: its text, None where that is
-    the one by its meaning.
+    """A registered query and its lifetime. ``said``: the text as registered, None if it equals the
+    text of its meaning.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Registered:
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text of the query."""
         if self.said is None:
             assert isinstance(self.meaning, TemplateInstance), "a row of a template has a text"
             return self.meaning.text
@@ -70,12 +71,12 @@ class Registered:
 
     @property
     def query(self) -> a.Query:
-        """What it means."""
+        """The meaning of the query."""
         return _query_of(self.meaning, self.text)
 
     @property
     def alike(self) -> a.Query:
-        """A query of its windows and form: what it means, whatever its terms are."""
+        """A query with the same windows and form: its meaning, with any terms."""
         return (
             self.meaning.template.query
             if isinstance(self.meaning, TemplateInstance)
@@ -84,7 +85,7 @@ class Registered:
 
     @property
     def identity(self) -> str:
-        """What makes it the same query when it is registered again."""
+        """The identity of the query: equal if it is registered again unchanged."""
         said = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
         if self.options.entailment in (None, Regime.NONE):
             return said
@@ -96,8 +97,8 @@ NO_QUERIES: Mapping[str, Registered] = {}
 
 
 class Unsettled(NamedTuple):
-    """The names of queries that go, the queries that come, and the names of those that have gone
-    over to other operators, with a plan that no epoch has had.
+    """A plan without an epoch yet: the names of queries that it removes, the queries that it adds,
+    and the names of those that have migrated to other operators.
     """
 
     gone: Mapping[str, None] = {}
@@ -108,8 +109,8 @@ class Unsettled(NamedTuple):
 class Catalog:
     """The queries of a checkpoint's plan.
 
-    ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs
-    that may be replaced. ``planning``: how queries are planned that come from now on.
+    ``configs`` are the streams, in the order of their numbers. ``replaceable`` are the static
+    graphs that may be replaced. ``planning``: how new queries are planned.
     """
 
     def __init__(
@@ -140,8 +141,8 @@ class Catalog:
         self.goes_on = False  # a query does, from before the last call
 
     def name_streams(self, configs: Sequence[StreamConfig], left: Collection[str]) -> None:
-        """The streams from the next plan on. ``left``: names of those that are no more, also where
-        other ones have them now.
+        """Sets the streams from the next plan on. ``left``: names of removed streams, also if new
+        streams have them now.
         """
         self._facts = {c.name: c.facts for c in configs}
         self._regions = {c.name: c.region for c in configs}
@@ -154,11 +155,11 @@ class Catalog:
         last: Manifest | None,
         static: int = 0,
     ) -> Plan | None:
-        """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
+        """Returns the plan of the next epochs if it differs from that of ``last``; None: it stays.
 
-        ``dropped``: names that have been unregistered since; one that is registered again starts
-        anew. ``static``: the version of the static files; where it is another than before, queries
-        that come read them again.
+        ``dropped``: names that have been unregistered since. A query that was registered again
+        starts anew. ``static``: the version of the static files. If it has changed, new queries
+        read the files again.
         """
         first = not self._planned
         topology = self._load_topology(last)
@@ -179,9 +180,9 @@ class Catalog:
         static: int,
         margin: int,
     ) -> Plan | None:
-        """``follow`` while epochs go on with the plan before: queries that come begin ``margin`` ms
-        of event time later than they would after ``last``. Takes effect with ``settle``. Queries
-        that came with a plan that has not taken effect are planned again.
+        """Plans like ``follow`` while epochs continue with the previous plan. New queries begin
+        ``margin`` ms of event time later than they would after ``last``. The plan takes effect with
+        ``settle``. Queries of a plan that has not taken effect are planned again.
         """
         assert self._topology is not None, "an engine plans ahead once it has a plan"
         self._margin = margin
@@ -203,8 +204,8 @@ class Catalog:
         first: bool = False,
         ahead: bool = False,
     ) -> Plan | None:
-        """The next plan of a topology; None: it stays. No query goes over to another order of
-        joins if that would be planned ``ahead``.
+        """Returns the next plan of a topology; None: it stays. A plan that is made ``ahead``
+        migrates no query to another join order.
         """
         anew, topology.data = not topology.version, static
         last = None if last is None else carry_over(last, topology.streams)
@@ -232,7 +233,7 @@ class Catalog:
         return self._seal(topology, queries, 0 if last is None else last.plan)
 
     def settle(self, queries: Mapping[str, Registered] = NO_QUERIES, *, first: bool) -> None:
-        """The next epochs have the last plan: queries that went or came know it."""
+        """Puts the last plan into effect: removed and added queries are notified."""
         topology, unsettled = self._topology, self._unsettled
         assert topology is not None, "there is a plan"
         self._unsettled, self._saved = Unsettled(), self._newest
@@ -244,8 +245,8 @@ class Catalog:
             self._lifetime[name].switch(topology.queries[name])
 
     def lag(self, last: Manifest) -> int:
-        """By how many ms of event time the queries that were planned ahead begin too early: their
-        streams have said more meanwhile; 0: they can come.
+        """Returns by how many ms of event time the queries that were planned ahead begin too early,
+        because their streams have advanced; 0: they can begin.
         """
         topology, lag = self._topology, 0
         assert topology is not None, "there is a plan"
@@ -258,7 +259,7 @@ class Catalog:
         return lag
 
     def _remove(self, topology: Topology, names: Sequence[str], *, ahead: bool) -> Topology:
-        """The topology without some queries. If taking them out fails, it is read again, and all
+        """Removes queries from the topology. If that fails, the topology is loaded again, and all
         operators that no other query uses are dropped.
         """
         try:
@@ -282,13 +283,15 @@ class Catalog:
         return topology
 
     def has_due_migrations(self, last: Manifest | None) -> bool:
-        """Whether queries are to go over to other orders of joins, or to be looked at."""
+        """Whether queries are due to migrate to other join orders, or to be examined."""
         return self._switching.is_due(self._topology, last)
 
     def _add(
         self, topology: Topology, new: Sequence[Registered], last: Manifest | None, *, first: bool
     ) -> None:
-        """Queries that come together; rows of one template at once, which read no other queries."""
+        """Adds queries to the topology. Rows of one template are added at once; they read no other
+        queries.
+        """
         rows: dict[tuple[int, QueryOptions], list[Registered]] = {}
         for one in new:
             if isinstance(one.meaning, TemplateInstance):
@@ -330,8 +333,9 @@ class Catalog:
         return start + self._margin if start > MIN else start
 
     def begins(self, query: a.Query, last: Manifest) -> int:
-        """Where a registered query would begin that came now; MIN: with the first element. Before
-        the first plan what others make is looked up in that of the run before.
+        """Returns where a registered query would begin if it were added now; MIN: with the first
+        element. Before the first plan, derived streams are looked up in the plan of the previous
+        run.
         """
         topology = self._topology or self._previous_topology(query)
         seen = (
@@ -344,15 +348,17 @@ class Catalog:
         return latest + 1 if latest > MIN else MIN
 
     def _previous_topology(self, query: a.Query) -> Topology:
-        """The topology of the run before, as far as a query can read it; not that which goes on."""
+        """Returns the topology of the previous run, as far as a query can read it. The present one
+        stays unchanged.
+        """
         last = self._checkpoint.last
         if last is None or not any(is_derived(w.stream) for w in query.windows):
             return Topology({})
         return self._checkpoint.load_topology(last.plan)[0]
 
     def restore_lifetimes(self, queries: Mapping[str, Registered], last: Manifest) -> None:
-        """Says of the queries where they stand in the last plan of a checkpoint that has ended;
-        others stand nowhere.
+        """Sets the lifetimes of queries from the last plan of a checkpoint that has ended. Other
+        queries have none.
         """
         topology = self._load_topology(last)
         same = {
@@ -375,8 +381,9 @@ class Catalog:
         *,
         first: bool,
     ) -> list[str]:
-        """The queries of the plan that are no more, or are others, or read what such a one made.
-        Whether those that stay are the same is asked ``first``; later ``dropped`` says it.
+        """Returns the queries of the plan that are removed, or have changed, or read a stream of
+        such a query. At the ``first`` plan the remaining ones are compared; later ``dropped`` lists
+        the changes.
         """
         gone = dict.fromkeys([n for n in dropped if n in topology.queries])
         if not all(map(queries.__contains__, topology.queries)):
@@ -423,8 +430,8 @@ class Catalog:
         return topology
 
     def _follow_streams(self, topology: Topology) -> None:
-        """The topology has the streams that there are: they keep their numbers, new ones come
-        behind, and of those that left the numbers stay.
+        """Updates the streams of the topology. Streams keep their numbers, new ones are appended,
+        and the numbers of removed ones stay.
         """
         known = [n for n in topology.streams if not is_derived(n)]
         gone = [n for n in known if n in self._left or n not in self._facts]
@@ -436,7 +443,9 @@ class Catalog:
         self._new_streams = self._new_streams or bool(gone or new)
 
     def _check_replaceable(self, topology: Topology) -> None:
-        """Whether a graph may be replaced is in the plan of the queries that read it."""
+        """Checks that the replaceable graphs are unchanged: the plan of the queries that read them
+        depends on it.
+        """
         for graph in sorted(
             (topology.replaceable ^ self._replaceable) & topology.graphs(), key=str
         ):
@@ -460,13 +469,15 @@ class Catalog:
         return plan
 
     def restore(self) -> None:
-        """Goes back to the last plan that took effect, after an attempt to plan failed."""
+        """Returns to the last plan that took effect, after an attempt to plan failed."""
         self._unsettled = Unsettled()
         self.drop(self._newest)
         self._topology = self._copy(self._saved) if self._saved else None
 
     def newcomers(self, queries: Mapping[str, Registered]) -> list[str]:
-        """The names of the queries that the last plan that was saved has not, or has otherwise."""
+        """Returns the names of the queries that the last saved plan does not have, or has in
+        another version.
+        """
         if not self._saved:
             return list(queries)
         topology, identities = self._checkpoint.load_topology(self._saved)
@@ -475,13 +486,13 @@ class Catalog:
         return [name for name in queries if name not in same]
 
     def stop_switching(self) -> bool:
-        """Has queries keep their orders of joins; False if they do already."""
+        """Makes queries keep their join orders. Returns False if they do already."""
         was, self._switching = bool(self._switching.every), PlanMigrations(0)
         return was
 
     def _copy(self, version: int, without: Collection[str] = ()) -> Topology:
-        """The topology of a saved version (0: an empty one), apart from the catalog's own, and
-        ``without`` some queries.
+        """Loads the topology of a saved version (0: an empty one), separate from the catalog's own,
+        and ``without`` some queries.
         """
         topology = Topology(self._facts, self._replaceable)
         if version:
@@ -497,7 +508,7 @@ class Catalog:
         return topology
 
     def can_add(self, newcomers: Sequence[Registered], last: Manifest | None) -> bool:
-        """Whether queries can be planned beside those of the last plan that was saved."""
+        """Whether queries can be planned beside those of the last saved plan."""
         topology = self._copy(self._saved, [query.name for query in newcomers])
         before = self._new_streams
         try:
@@ -515,8 +526,8 @@ class Catalog:
         return True
 
     def without(self, version: int, names: Collection[str]) -> int:
-        """Saves a plan for a trial and returns its number: that of a version, without queries, and
-        without those that read the streams that these make.
+        """Saves a plan for a trial and returns its number: a version without some queries, and
+        without those that read their streams.
         """
         before, identities = self._checkpoint.load_topology(version)
         gone = {name for name in names if name in before.queries}
@@ -531,19 +542,19 @@ class Catalog:
         return plan.version
 
     def drop(self, version: int) -> None:
-        """The epoch that had this plan is dropped: the next plan has another number, since
-        processes keep plans by them.
+        """Drops the epoch of this plan. The next plan has another number, since processes cache
+        plans by number.
         """
         self._dropped = max(self._dropped, version)
 
     def plan(self, version: int) -> Plan:
-        """A plan version of the checkpoint."""
+        """Loads a plan version of the checkpoint."""
         return self._checkpoint.load_plan(version)
 
 
 def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registered]:
-    """The queries that are not known; those that are, are all among them, and the others are the
-    last ones but for some that come again. Makers stand before readers.
+    """Returns the queries that are not in ``known``. All known ones are among ``queries``, and the
+    others are the last ones, except some that were registered again. Producers precede readers.
     """
     registrations: list[Registered] = []
     left = len(queries) - len(known)
@@ -559,8 +570,8 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
 def _query_on_streams(
     topology: Topology, queries: Mapping[str, Registered], name: str
 ) -> tuple[a.Query, bool] | None:
-    """What a query means on the topology's streams, and whether it shows empty reports; None: it is
-    a row of a table.
+    """Returns the meaning of a query on the topology's streams, and whether it shows empty reports;
+    None: it is a row of a table.
     """
     one = queries[name]
     if isinstance(one.meaning, TemplateInstance):
@@ -569,7 +580,7 @@ def _query_on_streams(
 
 
 def _check_ends(queries: Sequence[Registered], start: int) -> None:
-    """Whether queries of these options can end that begin here. Raises ``UsageError``."""
+    """Checks that queries of these options can end if they begin here. Raises ``UsageError``."""
     for query in queries:
         if not query.lifetime.may_be_over:
             check_end(query.name, query.options, start)
@@ -577,7 +588,7 @@ def _check_ends(queries: Sequence[Registered], start: int) -> None:
 
 
 def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
-    """What a query means, whose text is this."""
+    """Parses the meaning of a query from its text."""
     if isinstance(meaning, TemplateInstance):
         return replace(meaning.template.fill(meaning.terms), text=text)
     return meaning
@@ -585,10 +596,10 @@ def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
 
 @lru_cache(maxsize=64)
 def _identity_options(options: QueryOptions) -> str:
-    """Options as identities have them: those of before regions as they were."""
+    """Returns options as identities contain them: those from before regions are unchanged."""
     return str(options).replace(", region=''", "")
 
 
 def _maker_of(stream: str) -> str:
-    """The name of a stream as a registered query has it."""
+    """Returns the name of a stream as a registered query has it."""
     return derived_by(display_name(stream)) if is_derived(stream) else stream

@@ -1,9 +1,11 @@
-"""How far the next epochs may go, where all reports up to the watermark would be too many for one.
+"""Limits how far the next epochs advance, if all reports up to the watermark would be too many for
+one epoch.
 
-A task that would make too many says up to which instant they are few enough (``ManyReportsError``).
-That epoch is not run; the next ones end there, make their reports, and read nothing new until the
-watermark has come to where the streams are complete. What they do is what smaller epochs would have
-done, so no result depends on it, and nothing of it has to last but the watermarks.
+A task with too many reports returns the instant up to which they are few enough
+(``ManyReportsError``). Its epoch is not run. The next epochs end at that instant, make their
+reports, and read nothing new until the watermark has reached the completeness of the streams.
+Smaller epochs would have done the same, so no result depends on the limit. Only the watermarks are
+persistent.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from levada.errors import ManyReportsError
 
 @frozen
 class ReportBacklog:
-    """``until``: the next epoch goes no further; ``width``: how much time such an epoch covers;
-    ``end``: where the reports end that are too many, beyond which no limit is known to be needed.
+    """A limit in event time. ``until``: the next epoch advances no further. ``width``: the time
+    that such an epoch covers. ``end``: the end of the reports that are too many, after which no
+    limit is known to be necessary.
 
     >>> limit = ReportBacklog().before(ManyReportsError("", until=1000, width=100, end=1300))
     >>> [limit.until, limit.after(behind=True).until, limit.after(behind=True).after(behind=True)]
@@ -28,12 +31,12 @@ class ReportBacklog:
     end: int = MIN
 
     def shortened_to(self, error: ManyReportsError) -> ReportBacklog:
-        """The limit once a task has said where an epoch must end."""
+        """Returns the limit after a task has said where an epoch must end."""
         return ReportBacklog(error.until, error.width, max(self.end, error.end))
 
     def for_next_epoch(self, *, behind: bool) -> ReportBacklog:
-        """The limit of the epoch that follows one; ``behind``: it has stopped short of where the
-        streams are complete. What fits grows by a quarter.
+        """Returns the limit of the next epoch. ``behind``: the last one stopped before the
+        completeness of the streams. The width that fits grows by a quarter.
         """
         width = self.width + max(self.width // 4, 1)
         if not behind or self.end - self.until <= width:

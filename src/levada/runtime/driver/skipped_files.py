@@ -1,11 +1,11 @@
-"""Files of which nothing is read, or not all: broken ones, those that come too late, with names
-before one that is being read, those that were deleted before, and those that end the process that
-reads them.
+"""Handles files that are not read, or not completely: broken files, files that arrived too late
+(their names precede one that is being read), files that were deleted before, and files that crash
+the process that reads them.
 
-That is known to the driver alone, so it writes the dead letters: one for each file, in a side file
-of the epoch that tells of it. What is deadly is found out after a death
-(``runtime.task.crash_probe``) and then stands in the epoch's intention, in place of the references
-that would be read (docs/decisions/0016-what-kills-is-set-aside.md).
+The driver alone knows these files, so it writes the dead letters: one for each file, in a side file
+of its epoch. Input that crashes a process is found after the crash (``runtime.task.crash_probe``)
+and replaces the references in the epoch's intention
+(docs/decisions/0016-what-kills-is-set-aside.md).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Side = list[tuple[str, str, int]]
 def without_crashing_input(
     intention: EpochIntent, context: EpochContext, parts: Sequence[StaticPart]
 ) -> EpochIntent:
-    """The intention without the references that end a process which reads them; of a deadly part
-    of static data, without which there are no right results, a ``SourceError``.
+    """Returns the intention without the references that crash a process. Raises ``SourceError`` for
+    a part of static data that does: without it results would be wrong.
     """
     references = intention.references
     payloads = [
@@ -63,8 +63,8 @@ def without_crashing_input(
 def check_alike(
     controls: Sequence[SourceReport], references: Sequence[AnyReference], plan: Plan
 ) -> None:
-    """Raises ``LostTaskError`` where a task has missed a file that is here as it was found: its
-    host sees another folder under the path, or does not see yet what is new.
+    """Raises ``LostTaskError`` if a task did not find a file that is here unchanged. Its host has
+    another folder under the path, or does not see new files yet.
     """
     missed = [control for control in controls if control.other]
     for control in missed:
@@ -88,7 +88,7 @@ def _partition_key(control: SourceReport) -> tuple[int, str]:
 
 
 def _is_as_found(reference: FileSplit) -> bool:
-    """Whether a reference could be read here."""
+    """Whether a reference can be read here."""
     try:
         text = reference.format != "parquet"
         stop = reference.stop if text else 0
@@ -99,7 +99,7 @@ def _is_as_found(reference: FileSplit) -> bool:
 
 
 def letters_of(context: EpochContext, intention: EpochIntent) -> Side:
-    """Writes the letters; returns the side file for the manifest, if there is one."""
+    """Writes the dead letters. Returns the side file for the manifest, if there is one."""
     letters = [
         {"stream": stream, "source": name, "offset": at, "reason": reason, "text": ""}
         for stream, name, at, reason in _unread(intention)
@@ -114,7 +114,7 @@ def letters_of(context: EpochContext, intention: EpochIntent) -> Side:
 
 
 def reasons_of(intention: EpochIntent, stream: str) -> list[str]:
-    """Which files of a stream are not read, and why."""
+    """Returns the files of a stream that are not read, with the reasons."""
     return [f"{name}: {reason}" for of, name, _, reason in _unread(intention) if of == stream]
 
 
@@ -130,7 +130,7 @@ def _unread(intention: EpochIntent) -> Iterator[tuple[str, str, int, str]]:
 
 
 def ended_twice(plan: Plan, epoch: int, at: int, how: str) -> EngineError:
-    """What is said of an epoch that ends every process that runs it, in a node (-1: none)."""
+    """Describes an epoch that crashes every process that runs it, in a node (-1: none)."""
     where = f" in the operator {type(plan.nodes[at].step).__name__}" if at >= 0 else ""
     return EngineError(
         f"Epoch {epoch} ended the process twice, and a process apart{where}: {how}. Neither what "

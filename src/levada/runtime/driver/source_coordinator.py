@@ -1,19 +1,19 @@
-"""What an epoch reads: the driver's side of the streams (docs/semantics.md#progress).
+"""Decides what an epoch reads: the driver's side of the streams (docs/semantics.md#progress).
 
-Streams share an epoch's budget; one that is ahead of the slowest of those that it shares a query
-with, by its bound of elements, waits until it is the slowest again. Big epochs under backlog, small
-ones for latency: whatever is there is taken, up to the budget.
+Streams share an epoch's budget. A stream that is ahead of the slowest stream that shares a query
+with it, by its bound of elements, waits until it is the slowest again. Epochs are large under
+backlog and small otherwise: an epoch takes all input, up to the budget.
 
-Silence (``idle``): a stream that says nothing for so long follows those that it shares a query
-with, and so does a partition of a stream (``files=parallel``) follow the others, as long as one of
-them is lively.
+Idleness (``idle``): a stream without input for so long follows the streams that share a query with
+it. A partition of a stream (``files=parallel``) follows the others in the same way, as long as one
+of them is active.
 
-What files that are not read from any more are like is in a log (``checkpoint.file_read_log``); a
-source is given whole positions.
+The positions of files that are no longer read are in a log (``checkpoint.file_read_log``). A source
+receives whole positions.
 
-Heartbeats (``heartbeat``): a stream whose times are those of the clock is complete up to the last
-beat, less its lateness, once all that is there of it is read: also where all streams are silent.
-How far that is stands in the intention, so running it again gives the same.
+Heartbeats (``heartbeat``): a stream with times of the clock is complete up to the last beat, minus
+its lateness, when all its input is read, also if all streams are idle. The intention contains that
+time, so a repeated run has the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ Silence = frozenset[tuple[str, str]]
 
 
 class SourceCoordinator:
-    """The sources of all streams, seen from the driver. ``once``: what is there at first is all."""
+    """Coordinates the sources of all streams for the driver. ``once``: the run reads only the input
+    that exists at its start.
+    """
 
     def __init__(
         self, configs: Sequence[StreamConfig], root: Path, *, once: bool, keep_open: bool
@@ -67,8 +69,8 @@ class SourceCoordinator:
         left: Collection[str],
         sources: Mapping[str, SplitEnumerator],
     ) -> None:
-        """The streams as they are from the next epoch on. ``left``: names of those that are no
-        more; ``sources``: those of the streams that came, which have been looked at.
+        """Sets the streams from the next epoch on. ``left``: names of removed streams. ``sources``:
+        the sources of new streams, already discovered.
         """
         for name in left:
             self.sources.pop(name, None)
@@ -81,14 +83,14 @@ class SourceCoordinator:
                 self._logs |= _logs_of([config], self._root)
 
     def discover(self, positions: Positions, wall: int) -> None:
-        """Looks for new files and growth; ``wall``: the time by the clock."""
+        """Looks for new and growing files. ``wall``: the time by the clock."""
         if not self.once:
             self._looked = wall
             for config in self.configs:
                 self.sources[config.name].discover(position=self.whole_position(positions, config))
 
     def whole_position(self, positions: Positions, config: StreamConfig) -> dict[str, Any]:
-        """The whole position of a stream."""
+        """Returns the whole position of a stream."""
         if config.name in self.reused_names:
             return {}
         position = positions.get(config.name, {})
@@ -96,19 +98,19 @@ class SourceCoordinator:
         return position if log is None else log.expand(position)
 
     def by_path(self, positions: Positions) -> Positions:
-        """The positions of the streams that there are, by their paths."""
+        """Returns the positions of the present streams, by their paths."""
         configs = (c for c in self.configs if c.name not in self.reused_names)
         return {c.path: positions.get(c.name, {}) for c in configs}
 
     def _short(
         self, positions: Positions, config: StreamConfig, after: dict[str, Any]
     ) -> dict[str, Any]:
-        """A position as an intention has it, with what is no longer read from in the log."""
+        """Returns a position as an intention has it, with finished files in the log."""
         log = self._logs.get(config.name)
         return after if log is None else log.abbreviate(positions.get(config.name, {}), after)
 
     def overtaken_files(self) -> dict[str, list[str]]:
-        """The files that came when a later name was read already, and are not yet told of."""
+        """Returns the files that arrived after a later name was read, and are not yet reported."""
         return {
             name: list(source.overtaken)
             for name, source in self.sources.items()
@@ -116,13 +118,15 @@ class SourceCoordinator:
         }
 
     def vanished_files(self) -> dict[str, list[str]]:
-        """The files that went before all of them was read, and are not yet told of."""
+        """Returns the files that were deleted before they were read completely, and are not yet
+        reported.
+        """
         return {name: list(source.gone) for name, source in self.sources.items() if source.gone}
 
     def forget(self, positions: Positions, check: Callable[[], None]) -> None:
-        """An epoch that ended at these positions is committed: unpacked copies of what has been
-        read go; at the first time also those that a run of before has left. ``check`` raises if
-        that is not for us to do any more.
+        """Deletes unpacked copies of input that was read, after the commit of an epoch that ended
+        at these positions. The first call also deletes those of previous runs. ``check`` raises if
+        this engine may no longer delete.
         """
         for config in self.configs:
             self.sources[config.name].forget(self.whole_position(positions, config))
@@ -138,8 +142,8 @@ class SourceCoordinator:
     def unreadable_files(
         self, positions: Positions, after: Positions
     ) -> tuple[dict[str, dict[str, str]], Positions]:
-        """The files that cannot be read and of which nobody has been told; and the positions that
-        say that it has been told.
+        """Returns the files that cannot be read and are not yet reported, and the positions that
+        mark them as reported.
         """
         broken_files, said = {}, dict(after)
         for name, source in self.sources.items():
@@ -154,7 +158,7 @@ class SourceCoordinator:
     def acknowledge_reported_files(
         self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
     ) -> None:
-        """An epoch has told of these files."""
+        """Notes that an epoch has reported these files."""
         for name, source in self.sources.items():
             if files := overtaken.get(name, ()):
                 source.overtaken = [file for file in source.overtaken if file not in files]
@@ -164,7 +168,7 @@ class SourceCoordinator:
     def assign_splits(
         self, positions: Positions, records: Mapping[str, StreamRecord], rows: int
     ) -> tuple[list[AnyReference], Positions]:  # fmt: skip
-        """References of at most ``rows`` elements in all, and the positions behind them."""
+        """Returns references of at most ``rows`` elements in all, and the positions after them."""
         able = [
             c
             for c in self.configs
@@ -187,7 +191,7 @@ class SourceCoordinator:
         return references, after
 
     def _start_positions(self, positions: Positions) -> Positions:
-        """The positions of streams of which it is known only now where they begin."""
+        """Returns the positions of streams whose start is known only now."""
         begun_positions = {}
         for config in self.configs:
             position = positions.get(config.name, {})
@@ -197,15 +201,17 @@ class SourceCoordinator:
         return begun_positions
 
     def _may_read(self, config: StreamConfig, records: Mapping[str, StreamRecord]) -> bool:
-        """Not if it is ahead of those that it shares a query with by its bound."""
+        """Whether a stream may be read: it is not ahead, by its bound, of the streams that share a
+        query with it.
+        """
         record = records.get(config.name, StreamRecord())
         return record.ahead < config.ahead
 
     def complete(
         self, intention: EpochIntent, controls: Sequence[SourceReport], plan: Plan
     ) -> dict[str, list[Measured]]:
-        """Adds to the positions of an intention what tasks have measured of what they have read
-        first; returns that, by stream, without the hashes of blocks.
+        """Adds the measurements of tasks to the positions of an intention. Returns them by stream,
+        without the hashes of blocks.
         """
         measurements: dict[str, list[Measured]] = {}
         for control in controls:
@@ -223,7 +229,7 @@ class SourceCoordinator:
 
     @property
     def unavailable(self) -> dict[str, str]:
-        """Which streams' sources do not answer, and why."""
+        """The streams whose sources do not respond, with the reasons."""
         return {name: source.away for name, source in self.sources.items() if source.away}
 
     @property
@@ -232,7 +238,7 @@ class SourceCoordinator:
         return self.once and not self.keep_open
 
     def ended_streams(self, positions: Positions) -> list[bool]:
-        """Which streams have nothing more to come."""
+        """Returns the streams that have ended."""
         if not self.has_ending_streams:
             return [False] * len(self.configs)
         return [
@@ -240,7 +246,7 @@ class SourceCoordinator:
         ]
 
     def has_backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
-        """Whether a take would give anything now."""
+        """Whether ``assign_splits`` would return anything now."""
         return any(
             self._may_read(c, records)
             and self.sources[c.name].backlog(self.whole_position(positions, c))
@@ -248,13 +254,13 @@ class SourceCoordinator:
         )
 
     def has_unread(self, positions: Positions) -> bool:
-        """Whether anything is there that is not read."""
+        """Whether there is unread input."""
         return any(
             self.sources[c.name].backlog(self.whole_position(positions, c)) for c in self.configs
         )
 
     def has_newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
-        """Whether a stream is over that was not."""
+        """Whether a stream has ended since the last epoch."""
         return any(
             over and not records.get(config.name, StreamRecord()).ended
             for config, over in zip(self.configs, ended, strict=True)
@@ -268,7 +274,9 @@ class SourceCoordinator:
         ended: Sequence[bool],
         silence: Silence,
     ) -> tuple[dict[str, StreamState], dict[str, list[str]]]:
-        """Each stream as the epoch begins, and the partitions that this epoch finishes."""
+        """Returns the state of each stream at the beginning of the epoch, and the partitions that
+        this epoch finishes.
+        """
         states = {}
         finished: dict[str, list[str]] = {}
         for config, over in zip(self.configs, ended, strict=True):
@@ -285,12 +293,12 @@ class SourceCoordinator:
 
     @property
     def follows_clock(self) -> bool:
-        """Whether a stream goes by the clock."""
+        """Whether a stream follows the clock."""
         return not self.once and any(c.heartbeat for c in self.configs)
 
     def _by_clock(self, config: StreamConfig, after: Positions) -> int:
-        """How far a stream is complete by the clock: up to the last beat before it was looked at.
-        MIN if it does not go by the clock, or something of it is left to read.
+        """Returns up to when a stream is complete by the clock: the last beat before the look. MIN
+        if it does not follow the clock, or has unread input.
         """
         looked = self._looked
         if looked <= MIN or not config.heartbeat:
@@ -333,8 +341,8 @@ class SourceCoordinator:
         return state, done
 
     def _is_finished(self, config: StreamConfig, partition: str, greatest: str) -> bool:
-        """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless
-        it is a whole file.
+        """Whether a partition receives no more data. With ``keep_open`` it may in the next run,
+        unless it is a whole file.
         """
         if not self.keep_open:
             return self.sources[config.name].is_finished(partition)
@@ -347,13 +355,13 @@ class SourceCoordinator:
         now: int,
         beside: Mapping[str, Collection[str]],
     ) -> Silence:
-        """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
-        and partitions; but for who spoke last among its like, the partitions of a stream or the
-        streams ``beside`` one, with which it shares a query, unless one of these has a heartbeat.
-        ``now``: by the clock of durations.
+        """Returns the idle sources: streams (as partition "") and partitions without input for
+        longer than the ``idle`` of the stream. Exempt is the last active one in its group, unless
+        the group has a heartbeat. A group is the partitions of a stream, or the streams ``beside``
+        one, which share a query with it. ``now``: by the clock of durations.
 
-        The others fell silent while that one was lively, so they follow it, also where an epoch
-        took so long that all of them are found silent at once.
+        The others became idle while that one was active, so they follow it. This also holds if an
+        epoch took so long that all of them are found idle at once.
         """
         heard = {(r.stream, r.partition) for r in references}
         heard |= {(r.stream, "") for r in references}
@@ -381,7 +389,9 @@ class SourceCoordinator:
         spoke = self._heard | {(name, ""): MAX for name in beating}
 
         def follows(stream: str) -> bool:
-            """Whether one beside it spoke later, beats, or holds the others back for ever."""
+            """Whether a stream beside it was active later, has a heartbeat, or delays the others
+            for ever.
+            """
             since = self._heard[stream, ""]
             return any(spoke.get((other, ""), MAX) > since for other in beside.get(stream, ()))
 
@@ -389,5 +399,5 @@ class SourceCoordinator:
 
 
 def _logs_of(configs: Sequence[StreamConfig], root: Path) -> dict[str, ReadLog]:
-    """The logs of what has been read, of streams of many files."""
+    """Returns the read logs of streams with many files."""
     return {c.name: ReadLog(stem_of(root, c.name)) for c in configs if c.files == "parallel"}

@@ -1,6 +1,6 @@
-"""What a stream's source may be: a configuration, a path, or what goes through a spool: a streaming
-DataFrame (``runtime.spark.dataframe_spool``), frames, iterables and pushed rows
-(``connectors.spool.python_spool``), feeds.
+"""Turns the source of a stream into a configuration. A source is a configuration, a path, or data
+for a spool: a streaming DataFrame (``runtime.spark.dataframe_spool``), frames, iterables and pushed
+rows (``connectors.spool.python_spool``), or a feed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StreamingFrame(Protocol):
 
     @property
     def isStreaming(self) -> bool:  # noqa: N802
-        """Whether it is of ``spark.readStream``."""
+        """Whether it comes from ``spark.readStream``."""
 
 
 StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
@@ -58,29 +58,31 @@ _RECEIVERS = {"mqtt": _mqtt, "sse": _sse, "ws": _websocket}
 
 
 class Spool(Protocol):
-    """What writes the batches of a source that is no file."""
+    """Writes the batches of a source that is not a file."""
 
     config: StreamConfig
 
     def open_in(self, folder: Path) -> None:
-        """Says where its batches are, in place of where its name says; before the start."""
+        """Sets the folder of the batches, in place of the folder of its name. Call it before
+        ``start``.
+        """
 
     def start(self, *, once: bool) -> None:
-        """Starts; with ``once`` what is there now is written before this returns."""
+        """Starts the spool. With ``once`` all present input is written before this returns."""
 
     def check(self) -> None:
-        """Raises what made it fail."""
+        """Raises the error that made the spool fail."""
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes what lies before a committed position."""
+        """Deletes the batches before a committed position."""
 
     def stop(self) -> None:
-        """Ends after the current batch."""
+        """Stops after the current batch."""
 
 
 class Spools:
-    """The spools of an engine. ``kept``: its checkpoint outlives it. ``elsewhere``: on which object
-    store that is, where spools are not kept.
+    """The spools of an engine. ``kept``: its checkpoint outlives it. ``elsewhere``: the object
+    store of the checkpoint, on which spools are not kept.
     """
 
     def __init__(self, *, kept: bool = False, elsewhere: str = "") -> None:
@@ -94,7 +96,9 @@ class Spools:
         root: Path,
         options: Mapping[str, Any],
     ) -> StreamConfig:
-        """The stream that a source is; what is no path gets a spool. Raises ``UsageError``."""
+        """Returns the configuration of a source. A source that is not a path gets a spool. Raises
+        ``UsageError``.
+        """
         if isinstance(source, (str, os.PathLike)):
             source = StreamConfig.of(name, source, **options)
         if isinstance(source, StreamConfig) and source.path == PUSH:
@@ -125,8 +129,8 @@ class Spools:
         return self._add(FeedSpool(config, root, listen, kept=self._kept))
 
     def rows(self, config: StreamConfig, columns: tuple[str, ...], root: Path) -> StreamConfig:
-        """A stream of rows from Python as it was declared, whatever its source was: they are pushed
-        from now on.
+        """Returns a stream of rows from Python as it was declared, whatever its source was. Its
+        rows are pushed from now on.
         """
         lies = replace(config, path=str(spool_folder(root, config.name) / "data"))
         return self._add(PythonSpool(Shape(lies, columns), None))
@@ -134,11 +138,11 @@ class Spools:
     # -- one of them --
 
     def spool_of(self, name: str) -> Spool | None:
-        """The spool of a stream; None if it has none."""
+        """Returns the spool of a stream; None if it has none."""
         return next((spool for spool in self._all if spool.config.name == name), None)
 
     def remove_stream(self, name: str) -> None:
-        """A stream is no more: its spool ends. What it wrote stays."""
+        """Stops the spool of a removed stream. Its batches stay."""
         gone = [spool for spool in self._all if spool.config.name == name]
         self._all = [spool for spool in self._all if spool not in gone]
         for spool in gone:
@@ -146,7 +150,7 @@ class Spools:
 
     @property
     def unavailable(self) -> dict[str, str]:
-        """Which streams' feeds do not answer, and why."""
+        """The streams whose feeds do not respond, with the reasons."""
         feeds = (spool for spool in self._all if isinstance(spool, FeedSpool))
         return {feed.stream: feed.away for feed in feeds if feed.away}
 
@@ -158,11 +162,11 @@ class Spools:
         return self._add(stdin_spool(config, root))
 
     def push(self, name: str, rows: Rows) -> None:
-        """More rows for a stream. Raises ``UsageError`` if it takes none."""
+        """Pushes rows to a stream. Raises ``UsageError`` if the stream does not accept rows."""
         self._python_spool(name).push(rows)
 
     def durable_rows(self, name: str) -> int:
-        """How many rows of a stream are durable."""
+        """Returns the number of durable rows of a stream."""
         return self._python_spool(name).durable_rows
 
     def _python_spool(self, name: str) -> PythonSpool:
@@ -175,17 +179,17 @@ class Spools:
         )
 
     def start(self, *, once: bool) -> None:
-        """Starts them."""
+        """Starts all spools."""
         for spool in self._all:
             spool.start(once=once)
 
     def check(self) -> None:
-        """Raises what made one fail."""
+        """Raises the error that made a spool fail."""
         for spool in self._all:
             spool.check()
 
     def forget(self, positions: Mapping[str, Mapping[str, Any]]) -> None:
-        """Deletes the batches that a manifest covers, whose streams had these positions, by their
+        """Deletes the batches that a manifest covers, given the positions of its streams by their
         paths.
         """
         for spool in self._all:
@@ -193,7 +197,7 @@ class Spools:
                 spool.forget(positions[spool.config.path])
 
     def stop(self) -> None:
-        """Ends them, once."""
+        """Stops all spools, once."""
         ending, self._all = self._all, []
         for spool in reversed(ending):
             spool.stop()

@@ -1,11 +1,11 @@
-"""Which imprints of static data there are, and what is to be read of them
+"""Indexes the imprints of static data: which exist, and which part of them to read
 (docs/decisions/0101-static-files-once.md).
 
-The names of their files are among those that a manifest names, so an imprint counts with the commit
-of the epoch that made it, goes back with ``levada rollback``, and is swept as any file. What each
-is of stands in the file itself. An imprint stands for its source as long as that is what was read:
-a copy in the checkpoint, whose name follows from its content; another file if its size and time are
-what they were. One that is gone was not changed. Of a source that was read anew the newest counts.
+A manifest names the files of imprints. So an imprint counts from the commit of the epoch that made
+it, goes back with ``levada rollback``, and is swept like any file. The file itself contains the key
+of its source. An imprint represents its source as long as the source is unchanged: a copy in the
+checkpoint, whose name depends on its content, or another file with the same size and time. A
+deleted source counts as unchanged. If a source was read again, the newest imprint counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Key = tuple[str, str, str]
 
 
 class Imprints:
-    """The imprints of a checkpoint, by the names of their files that its last manifest has."""
+    """The imprints of a checkpoint, by the file names in its last manifest."""
 
     def __init__(self, root: Path, named: Iterable[str]) -> None:
         self._root = root
@@ -33,15 +33,15 @@ class Imprints:
         self._of: dict[Key, list[tuple[str, int, Source]]] | None = None
 
     def find(self, file: StaticFile) -> Pieces | None:
-        """The imprint of a file; None: there is none of what it is now."""
+        """Returns the imprint of a file; None: the file has no imprint of its present content."""
         imprints = self._index().get(key_of(file), [])
         if not imprints or not _is_as_read(file, imprints[0][2].seen):
             return None
         return Pieces(tuple((name, number, source.size) for name, number, source in imprints))
 
     def needed_files(self, new: Sequence[str], files: Collection[StaticFile]) -> Imprints:
-        """Those that there are with ``new`` ones, without files of which each imprint is of a
-        source that these ``files`` do not have, or older than another.
+        """Returns the present imprints with ``new`` ones. Omits files whose imprints are all older
+        than others, or of sources that are not in ``files``.
         """
         after = Imprints(self._root, [*self.names, *new])
         after._known = dict(self._known)
@@ -52,7 +52,7 @@ class Imprints:
         return after
 
     def _index(self) -> dict[Key, list[tuple[str, int, Source]]]:
-        """The newest imprint of each source, piece by piece."""
+        """Returns the newest imprint of each source, part by part."""
         if self._of is None:
             index: dict[Key, list[tuple[str, int, Source]]] = {}
             for name in sorted(self.names, key=lambda name: (_epoch(name), name)):

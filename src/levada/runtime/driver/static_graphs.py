@@ -1,15 +1,14 @@
-"""The static data of an engine: what there is, and what comes in its place while the engine runs
+"""Keeps the static data of an engine, and replaces them while it runs
 (docs/semantics.md#static-data-that-are-replaced).
 
-A graph may be replaced if its source was declared so. What may be replaced is copied into the
-checkpoint under a name that follows from its content: so epochs that run again after a crash read
-what they did, whatever becomes of the file, and equal content is no replacement. A file is read to
-its end before it counts: what is not well-formed is told to whoever gives it, and no epoch sees it.
-A file with ``reload`` is looked at between epochs; it counts as another one when its size, time or
-number on the disk is.
+A graph may be replaced if its source was declared so. Replaceable data are copied into the
+checkpoint under a name that depends on their content. So epochs that run again after a crash read
+the same data, whatever happens to the file, and equal content is not a replacement. A file is read
+to its end before it counts: an ill-formed file is reported to the caller, and no epoch reads it. A
+file with ``reload`` is checked between epochs. It has changed if its size, time or inode has.
 
-One thread runs epochs and may ask for ``files`` while others replace; each change is one assignment
-of a tuple, under the lock.
+One thread runs epochs and may read ``files`` while others replace them. Each change is one
+assignment of a tuple, under the lock.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Stamp = tuple[int, int, int]
 
 
 class StaticGraphs:
-    """The static sources of an engine; copies and lines lie in ``folder``."""
+    """The static sources of an engine. ``folder`` contains copies and lines."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,21 +47,23 @@ class StaticGraphs:
 
     @property
     def size(self) -> int:
-        """The bytes of all files that are there."""
+        """The bytes of all present files."""
         return sum(os.path.getsize(f.path) for f in self.files if os.path.exists(f.path))
 
     @property
     def graphs(self) -> set[str | None]:
-        """The graphs that there are (None: the default graph)."""
+        """The present graphs (None: the default graph)."""
         return {g for file in self.files for g in file.graphs}
 
     @property
     def replaceable(self) -> frozenset[str | None]:
-        """Those that may be replaced."""
+        """The graphs that may be replaced."""
         return frozenset(g for file in self.files if file.replaceable for g in file.graphs)
 
     def names(self, graph: str | None) -> list[str]:
-        """The names of a graph's files, which say its content where that may be replaced."""
+        """Returns the names of a graph's files. They depend on the content if the graph may be
+        replaced.
+        """
         return sorted(Path(file.path).name for file in self.files if graph in file.graphs)
 
     # -- before the start --
@@ -76,7 +77,7 @@ class StaticGraphs:
         replaceable: bool,
         reload: bool,
     ) -> None:
-        """One more source. Raises ``SourceError``, ``UsageError``."""
+        """Adds a source. Raises ``SourceError``, ``UsageError``."""
         file = static_source(source, graph, form)
         if reload and not file.path:
             raise UsageError(
@@ -91,7 +92,7 @@ class StaticGraphs:
         self.files = (*self.files, file)
 
     def place(self) -> None:
-        """Brings into the folder what is not read where it is: lines, and what may be replaced."""
+        """Copies data into the folder that are not read in place: lines, and replaceable data."""
         make_folder(self.folder)
         placed = []
         for i, file in enumerate(self.files):
@@ -108,7 +109,7 @@ class StaticGraphs:
     # -- while epochs run --
 
     def replace(self, source: Source, graph: str | None, form: str | None) -> None:
-        """Other content for a graph than its sources. Raises ``SourceError``, ``UsageError``."""
+        """Replaces the content of a graph. Raises ``SourceError``, ``UsageError``."""
         self._check_declared(graph)
         file = static_source(source, graph, form)
         _check_one_graph(file)
@@ -124,8 +125,8 @@ class StaticGraphs:
             }
 
     def _check_declared(self, graph: str | None) -> None:
-        """Which graphs there are is known when queries are planned: GRAPH ?g goes over those, and
-        no other can come.
+        """Checks that a graph was declared. GRAPH ?g ranges over the declared graphs when queries
+        are planned, so none can be added later.
         """
         if graph in self.replaceable:
             return
@@ -145,8 +146,8 @@ class StaticGraphs:
         raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
 
     def reload(self) -> None:
-        """Takes in the files that have changed on the disk; of one that is not well-formed it
-        warns, and what was there stays.
+        """Reads files that have changed on the disk. Warns about ill-formed ones and keeps their
+        previous content.
         """
         if not self._stamps or time.monotonic() - self._looked < LOOK:
             return
@@ -173,8 +174,8 @@ class StaticGraphs:
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
     def sweep(self, kept: Collection[StaticFile], check: Callable[[], None]) -> None:
-        """Deletes the copies that are neither in use nor ``kept``. ``check`` raises if that is not
-        for us to do any more.
+        """Deletes the copies that are neither in use nor ``kept``. ``check`` raises if this engine
+        may no longer delete.
         """
         with self._lock:
             named = {f.path for f in (*self.files, *kept)}
@@ -185,14 +186,14 @@ class StaticGraphs:
                     path.unlink(missing_ok=True)
 
     def _verified_copy(self, file: StaticFile) -> StaticFile:
-        """A copy that has been read to its end."""
+        """Returns a copy that has been read to its end."""
         copy = self._with_copy(file)
         if copy.path not in {f.path for f in self.files}:
             check_sound(copy)
         return copy
 
     def _with_copy(self, file: StaticFile) -> StaticFile:
-        """The file with its content in the folder."""
+        """Returns the file with its content in the folder."""
         if not file.copied_from:
             data = "".join(file.lines).encode()
             path = self.folder / f"{xxhash.xxh3_128_hexdigest(data)}.nt"
@@ -225,7 +226,7 @@ def _stamp(path: str) -> Stamp:
 
 
 def _copy(source: Path, folder: Path) -> Path:
-    """A durable copy of a file, named by its content, with its endings."""
+    """Writes a durable copy of a file, named by its content, with its extensions."""
     temporary = Path(hidden_name(str(folder / "copy")))
     digest = xxhash.xxh3_128()
     with source.open("rb") as file, create(temporary) as out:

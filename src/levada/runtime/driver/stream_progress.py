@@ -1,4 +1,6 @@
-"""What is known of each stream after an epoch: how far it is read, what became of its elements."""
+"""Computes the progress of each stream after an epoch: how far it is read, and the fates of its
+elements.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ from levada.runtime.warmup_executor import homes_of, missed_by
 
 
 class _Outcome(msgspec.Struct):
-    """What a task of the last stage tells the driver."""
+    """The report of a task of the last stage to the driver."""
 
     controls: list[SourceReport]
     done: list[TaskOutcome]
@@ -48,9 +50,9 @@ _OUTCOMES = msgspec.json.Decoder(_Outcome)
 
 
 def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
-    """A manifest, of the streams of a later plan: what it says of a stream is said of its number.
-    One that came since is new, whatever had its name; one that has left is known no further than
-    it was, and nothing of it is read again.
+    """Returns a manifest for the streams of a later plan, with the records of streams by number. A
+    new stream has a new record, whatever stream had its name. A removed stream keeps its progress,
+    and nothing of it is read again.
     """
     names = streams[: len(last.streams)]
     if tuple(names) == tuple(last.streams):
@@ -69,7 +71,7 @@ def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
 
 
 def _record_of_removed(stream: str, record: StreamRecord) -> StreamRecord:
-    """What is known of a stream that has left: no later instant is below what it said."""
+    """Returns the record of a removed stream: no later instant is below its largest time."""
     latest = largest_time(stream, record)
     return msgspec.structs.replace(record, partitions={}, max_ts=latest, ended=True)
 
@@ -81,7 +83,9 @@ def records_of(
     controls: Sequence[SourceReport],
     plan: Plan,
 ) -> dict[str, StreamRecord]:
-    """The records of all streams, from those of the epoch before and what tasks have told."""
+    """Returns the records of all streams, from those of the previous epoch and the reports of
+    tasks.
+    """
     new = advance_watermarks(context, controls)
     complete = complete_times(context.streams, controls, context.shared)
     records: dict[str, StreamRecord] = {}
@@ -108,12 +112,12 @@ def records_of(
 def decode_outcomes(
     outcomes: Sequence[bytes], references: Sequence[AnyReference], plan: Plan
 ) -> tuple[list[SourceReport], list[TaskOutcome]]:
-    """What tasks have told of the intake and of themselves. Raises ``LostTaskError`` if they went
-    by different things, or by other files than the driver sees.
+    """Decodes the reports of tasks about the intake and about themselves. Raises ``LostTaskError``
+    if they are based on different input, or on other files than the driver's.
 
-    Where an executor is lost with what its tasks have sent, Spark begins these again, while others
-    have been given their first answer; of a stage that it begins again it does not tell Python. An
-    intake task answers otherwise if a file was written into meanwhile.
+    If an executor is lost with the data that its tasks have sent, Spark runs these tasks again,
+    while other tasks have used their first output. Spark does not notify Python of a stage that it
+    runs again. An intake task has other output if a file was modified meanwhile.
     """
     decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
     controls = _count_reports_once([control for outcome in decoded for control in outcome.controls])
@@ -125,7 +129,7 @@ def decode_outcomes(
 
 
 def _count_reports_once(controls: list[SourceReport]) -> list[SourceReport]:
-    """Each report of a made stream is an element once, whichever tasks have read of it."""
+    """Counts each report of a derived stream as one element, whichever tasks have read it."""
     by_stream: dict[int, list[SourceReport]] = {}
     for control in controls:
         if control.reports:
@@ -139,8 +143,8 @@ def _count_reports_once(controls: list[SourceReport]) -> list[SourceReport]:
 
 
 def _leading_partitions(record: StreamRecord, lateness: int) -> dict[str, int]:
-    """The largest times of the partitions that may raise the watermark. One that is not beyond what
-    is complete holds it back, or does not, as one of which nothing is known.
+    """Returns the largest times of the partitions that may raise the watermark. A partition that is
+    not beyond the completeness delays the watermark or not, like one without data.
     """
     least = max(record.watermark, record.known) + lateness
     return {name: ts for name, ts in record.partitions.items() if ts > least}
@@ -149,7 +153,9 @@ def _leading_partitions(record: StreamRecord, lateness: int) -> dict[str, int]:
 def count_passed(
     intention: EpochIntent, controls: Sequence[SourceReport], plan: Plan, late: Collection[str]
 ) -> None:
-    """Adds to the positions of streams whose late elements count (``late``) those that passed."""
+    """Adds the late elements that passed to the positions of streams whose late elements count
+    (``late``).
+    """
     for c in controls:
         name = plan.streams[c.stream]
         position = intention.positions.get(name)
@@ -160,7 +166,7 @@ def count_passed(
 def _count_files(
     record: StreamRecord, before: StreamRecord, intention: EpochIntent, name: str
 ) -> None:
-    """Counts the files of which the epoch tells that they are not read, or read anew."""
+    """Counts the files that the epoch reports as not read, or as read anew."""
     overtaken, gone = (len(of.get(name, ())) for of in (intention.overtaken, intention.gone))
     record.overtaken, record.gone = before.overtaken + overtaken, before.gone + gone
     record.dead += overtaken + gone + len(intention.broken.get(name, ()))
@@ -170,8 +176,8 @@ def _count_files(
 
 
 def _missing(name: str, intention: EpochIntent, stream_reports: Sequence[SourceReport]) -> int:
-    """By how much the elements of a stream's references differ from those of which tasks have told
-    the fate.
+    """Returns the difference between the elements of a stream's references and those with a
+    reported fate.
     """
     element_count = sum(0 if c.measured is None else c.measured.elements for c in stream_reports)
     element_count += sum(
@@ -183,8 +189,8 @@ def _missing(name: str, intention: EpochIntent, stream_reports: Sequence[SourceR
 
 
 def largest_time(name: str, record: StreamRecord) -> int:
-    """The largest event time of a stream so far; one that a query makes, or that goes by the clock,
-    may be known further than it has said anything.
+    """Returns the largest event time of a stream so far. The progress of a derived stream, or of
+    one that follows the clock, may exceed its elements.
     """
     if is_derived(name) and not is_left(name) and record.ended:
         return MIN
@@ -199,7 +205,7 @@ def record_placement(
     tally: LocalityStats,
     done: Sequence[TaskOutcome],
 ) -> None:
-    """What has become of a placement's preferences since the beginning of this run."""
+    """Records how many placement preferences were met since the beginning of this run."""
     manifest.placed = last.placed
     if placed is not None:
         record_locality(tally, done)
@@ -221,8 +227,8 @@ def record_placement(
 def tell_executors(
     manifest: Manifest, last: Manifest, executor: Executor, done: Sequence[TaskOutcome]
 ) -> None:
-    """Where stage tasks have run, since the beginning of this run on a cluster, and how blobs have
-    come to them.
+    """Records where stage tasks have run, since the beginning of this run on a cluster, and how
+    blobs were transported to them.
     """
     manifest.homes, before = last.homes, last.carried or TransportStats()
     stages = {stage: list(counts) for stage, counts in before.stages.items()}
@@ -244,8 +250,8 @@ def count_sent(
     done: Sequence[TaskOutcome],
     root: str,
 ) -> None:
-    """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
-    groups.
+    """Adds the rows that tasks have sent to the send graph of the epoch's slice, and to its counts
+    of groups.
     """
     manifest.slices, manifest.sent = dict(last.slices), last.sent
     manifest.by_group, manifest.pending = dict(last.by_group), last.pending
@@ -260,7 +266,7 @@ def count_sent(
 
 
 def auxiliary_files(manifest: Manifest) -> set[str]:
-    """The files that a manifest needs beside those of its partitions."""
+    """Returns the files that a manifest needs besides those of its partitions."""
     counts = {name for files in manifest.by_group.values() for name in files}
     graphs = {name for name in manifest.slices.values() if name}
     return {*counts, *graphs, *(name for name, _ in manifest.totalled)}

@@ -1,12 +1,12 @@
-"""A publication beside the next epoch: on a thread of its own, one at a time
+"""Publishes an epoch beside the next one: on a thread of its own, one at a time
 (docs/decisions/0055-publication-beside-the-next-epoch.md).
 
     commit n | intention n + 1 | job n + 1 ......... | commit n + 1
              | results of n to sinks, letters ... |  ^ joined here
 
-Only what costs goes beside: sinks and letters. The index, and what is deleted, stay with the loop's
-thread: nothing is ever deleted that the last manifest's publication reads, since that is repeated
-after a crash. What fails is raised on the loop's thread, once, by ``look`` or ``join``.
+Only expensive work runs beside: sinks and letters. The index and deletions stay on the loop's
+thread. So nothing is ever deleted that the last manifest's publication reads, since a crash repeats
+it. ``look`` or ``join`` raises a failure once, on the loop's thread.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ A_QUERY = register(f"{__name__}.A_QUERY", 4 << 10)
 
 
 class PendingPublication(NamedTuple):
-    """What is left of an epoch's publication."""
+    """The remaining work of an epoch's publication."""
 
     epoch: int
     work: Callable[[], None]
 
 
 class PublicationThread:
-    """What goes on beside the loop; ``ended`` is called, on the other thread, when it is over."""
+    """The publication that runs beside the loop. It calls ``ended`` on its own thread when it is
+    over.
+    """
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._ended = ended
@@ -40,7 +42,7 @@ class PublicationThread:
         self._failure: BaseException | None = None
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Begins; what went on before is over."""
+        """Begins a publication. The previous one must be over."""
         assert self._thread is None, "one publication at a time"
         self._thread = threading.Thread(
             target=self._run, args=(work,), name="levada publication", daemon=True
@@ -56,12 +58,12 @@ class PublicationThread:
             self._ended()
 
     def look(self) -> None:
-        """Raises what it has failed with, if it is over."""
+        """Raises the failure of the publication, if it is over."""
         if self._thread is not None and not self._thread.is_alive():
             self.join()
 
     def join(self) -> None:
-        """Waits until it is over; raises what it has failed with."""
+        """Waits until the publication is over; raises its failure."""
         if self._thread is None:
             return
         self._thread.join()
@@ -71,6 +73,6 @@ class PublicationThread:
 
 
 def is_worth(manifest: Manifest) -> bool:
-    """Whether a thread costs less than a manifest's results may gain."""
+    """Whether a thread costs less than it may gain for a manifest's results."""
     size = sum(held.size for held in manifest.rolled)
     return size > 0 and size + A_QUERY * len(manifest.counts) >= LEAST

@@ -1,8 +1,8 @@
-"""Much at once is written by tasks, and not by the driver: it names the files
+"""Lets tasks write large results in place of the driver, which chooses the file names
 (docs/decisions/0052-files-by-tasks.md).
 
-Files are those that the driver would write. It writes itself where that is little, where tasks run
-in its own process, and from when on a host has said that it does not see the folder.
+The files are equal to those of the driver. The driver writes small results itself. It also writes
+if tasks run in its own process, and after a host has reported that it does not see the folder.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _unseen: set[Path] = set()
 def write_by_tasks(
     checkpoint: Checkpoint, sink: FileSink, manifest: Manifest, executor: Executor
 ) -> dict[str, int] | None:
-    """Writes what a manifest publishes, if that is much: the number of reports of each query. None
-    if nothing was written. Raises ``SinkError``, and what fails a job.
+    """Writes the results that a manifest publishes, if they are large. Returns the number of
+    reports of each query; None if nothing was written. Raises ``SinkError``, and any error of a
+    failed job.
     """
     if not is_for_tasks(sink, manifest):
         return None
@@ -45,7 +46,7 @@ def write_by_tasks(
 
 
 def is_for_tasks(sink: Sink | None, manifest: Manifest) -> bool:
-    """Whether it is much, and of files that hosts see, as far as is known."""
+    """Whether the results are large, and their files visible to all hosts, as far as is known."""
     much = sum(held.size for held in manifest.rolled) >= MUCH
     return isinstance(sink, FileSink) and much and sink.out not in _unseen
 

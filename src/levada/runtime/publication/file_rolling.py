@@ -1,10 +1,10 @@
-"""Fuller files: results of several epochs are held back and published as one file a query
+"""Makes fuller files: results of several epochs are held back and published as one file a query
 (``connectors.sinks.file_sink.Roll``).
 
-What is held back, and what an epoch publishes, is decided once and stands in its manifest:
-publishing again after a crash gives the same files, and a file is never changed once it is there. A
-file is named by the first of its epochs that has results of its query. The segments of held epochs
-stay in the checkpoint until the manifest after the one that publishes them is committed.
+The manifest of an epoch states what it holds back and what it publishes. The decision is made once,
+so publishing again after a crash writes the same files, and a file never changes. A file is named
+by the first of its epochs with results of its query. The segments of held epochs stay in the
+checkpoint until the manifest after the one that publishes them is committed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Due = Callable[[int, int], bool]
 
 
 def at_once(size: int, age: int) -> bool:
-    """Never holds anything back."""
+    """Returns True: nothing is held back."""
     return True
 
 
@@ -32,7 +32,9 @@ def hold(
     *,
     flush: bool,
 ) -> None:
-    """Says in a new manifest what it publishes and holds; ``before``: held by the one before."""
+    """Writes into a new manifest what it publishes and holds. ``before``: results held by the
+    previous manifest.
+    """
     waiting = list(before)
     if manifest.segments or manifest.shown_reports:
         size = sum(os.stat(Path(root) / name).st_size for name in manifest.segments)
@@ -48,7 +50,9 @@ def hold(
 
 
 def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
-    """Whether what is held is to be published now; also if the clock has gone back behind it."""
+    """Whether to publish the held results now; also if the clock has gone back before their
+    time.
+    """
     if not held:
         return False
     age = wall - held[0].wall
@@ -56,5 +60,5 @@ def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
 
 
 def oldest(manifest: Manifest) -> int:
-    """The first epoch whose segments this manifest, or one after it, may still read."""
+    """Returns the first epoch whose segments this manifest, or a later one, may still read."""
     return min([manifest.epoch, *(h.epoch for h in (*manifest.rolled, *manifest.held))])

@@ -1,11 +1,11 @@
-"""Publication: what a manifest names reaches the world, repeatably
+"""Publishes the results that a manifest names, repeatably
 (docs/architecture.md#commit-and-recovery).
 
-Results go to a sink per query (files, standard output) and stay as segments for readers of the
+Results go to a sink per query (files, standard output). They stay as segments for readers of the
 Python API as long as somebody may read them: a slow reader costs disk, not memory. With an index
-(``checkpoint.result_index``) they stay as long as that says, for other processes and later runs.
-Late elements and dead letters become files. Names are functions of the epoch, so publishing twice
-changes nothing.
+(``checkpoint.result_index``) they stay as long as the index says, for other processes and later
+runs. Late elements and dead letters become files. Names are functions of the epoch, so publishing
+twice changes nothing.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ SWEEP = register(f"{__name__}.SWEEP", 1024)
 
 @frozen
 class PublishedEpoch:
-    """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader
-    costs disk and not memory.
+    """The facts about an epoch with results that readers need: a few dozen bytes, so that a slow
+    reader costs disk and not memory.
     """
 
     plan: int
@@ -73,35 +73,38 @@ Standing = Callable[[str], Lifetime | None]
 
 
 class OutputDeliveries(Protocol):
-    """What takes results from the index elsewhere, at its own pace. ``letters``: where it writes
-    dead letters.
+    """Delivers results from the index to external outputs, at their own pace. ``letters``: the
+    folder of their dead letters.
     """
 
     letters: Path | None
 
     def held_by(self, index: Index | None) -> str:
-        """Why the intake is to wait: "" if it is not. Raises what has failed."""
+        """Returns the reason why the intake must wait; "" if it need not. Raises the failure of an
+        output.
+        """
 
     def behind(self, index: Index | None) -> str:
-        """Who has not all that there is: "" if nobody."""
+        """Returns the name of an output that is behind; "" if none is."""
 
     def take_failures(self) -> dict[str, EvaluationError]:
-        """The queries on whose results Levada has failed since the last call."""
+        """Returns the queries on whose results Levada has failed since the last call."""
 
     @property
     def wanted(self) -> bool:
-        """Whether something has come that results are to be kept for."""
+        """Whether an output has been added that needs results to be kept."""
 
     def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
-        """What goes out follows the queries that there are after an epoch."""
+        """Starts and stops outputs with the queries that exist after an epoch."""
 
 
 @dataclass
 class Publication:
-    """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
-    stay after publishing. ``files``: the sinks of single queries, by name, beside. ``index``: what
-    is kept for readers in other processes, and for what is ``outgoing``; ``new_index`` makes one
-    for what comes while the engine runs. ``executor``: what runs tasks that may write files.
+    """Publishes manifests. ``sink`` None: results are only kept for readers. ``keep``: segments
+    stay after publishing. ``files``: the additional sinks of single queries, by name. ``index``:
+    the results that are kept for readers in other processes and for ``outgoing``; ``new_index``
+    makes one for outputs that are added while the engine runs. ``executor``: runs tasks that may
+    write files.
     """
 
     checkpoint: Checkpoint
@@ -136,8 +139,8 @@ class Publication:
         prepare_states(self.checkpoint, self.sink, self.files)
 
     def is_due(self, size: int, age: int) -> bool:
-        """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published: files
-        say it by their ``Roll``, states by what writing them costs, all else wants them at once.
+        """Whether to publish results of ``size`` bytes, the oldest ``age`` ms old. For files the
+        ``Roll`` decides, for states the cost of writing them; all other results are due at once.
         """
         sinks = [sink for sink in (self.sink, *self.files.values()) if sink is not None]
         states = [sink.is_due(size, age) for sink in sinks if isinstance(sink, StateFiles)]
@@ -150,25 +153,27 @@ class Publication:
 
     @property
     def reports(self) -> int:
-        """Those of this run, of all queries."""
+        """The number of reports of all queries in this run."""
         return self.totals.reports if self.sink is None else self.delivered_reports.total()
 
     def held_by(self) -> str:
-        """Why no epoch is to begin: outputs are too far behind. Raises what one has failed with."""
+        """Returns the reason why no epoch may begin: outputs are too far behind. Raises the failure
+        of an output.
+        """
         return "" if self.outgoing is None else self.outgoing.held_by(self.index)
 
     def output_behind(self) -> str:
-        """Which output has not everything."""
+        """Returns the name of an output that is behind."""
         return "" if self.outgoing is None else self.outgoing.behind(self.index)
 
     @property
     def has_changed_outputs(self) -> bool:
-        """Whether what goes out is to follow though no query has come or gone."""
+        """Whether outputs must be updated without a change of the queries."""
         return self.outgoing is not None and self.outgoing.wanted
 
     def follow(self, last: Manifest, standing: Standing) -> None:
-        """What goes out follows the queries, before an epoch has them; what is not kept yet is so
-        from here on, if that wants it.
+        """Updates the outputs for the present queries, before an epoch has them. Begins to keep
+        results if an output needs them.
         """
         if self.outgoing is None:
             return
@@ -179,8 +184,9 @@ class Publication:
             self.outgoing.follow(self.index, last, standing)
 
     def publish(self, manifest: Manifest, *, beside: bool = False) -> Callable[[], None] | None:
-        """Everything that an epoch made, and what was held back until it. Where that is worth it
-        and it may go on ``beside`` the next epoch: what is left to do, by any one thread.
+        """Publishes all results of an epoch, and those that were held back until it. Returns the
+        remaining work if it may run ``beside`` the next epoch and is worth it; any one thread may
+        do it.
         """
         if manifest.epoch > self._before:
             self.totals.add(manifest.counts)
@@ -202,8 +208,9 @@ class Publication:
         return rest if waits else None
 
     def _add(self, manifest: Manifest) -> Sequence[Entry]:
-        """The index has one more epoch; what it has given up for that. Without one, that of a run
-        before goes, once a manifest names none: no start may miss a file that is named.
+        """Adds an epoch to the index; returns the results that the index has given up for it.
+        Without an index deletes that of a previous run, once a manifest names none: no start may
+        miss a named file.
         """
         if self.index is not None:
             gone = self.index.add(manifest)
@@ -215,8 +222,8 @@ class Publication:
         return []
 
     def _can_wait(self, manifest: Manifest) -> bool:
-        """Whether a thread is worth it. Tasks' jobs would wait for the next epoch's, or that for
-        them.
+        """Whether a thread is worth it. With tasks that write, their jobs would wait for those of
+        the next epoch, or the other way round.
         """
         if self.sink is None and not self.files:
             return False
@@ -230,8 +237,8 @@ class Publication:
         self._publish_unwritable(manifest)
 
     def _to_sinks(self, manifest: Manifest, *, by_tasks: bool) -> None:
-        """What the manifest says is to be published now; ``by_tasks``: these may do it. Reports are
-        counted here, where those of all tasks are together.
+        """Publishes the results of a manifest that are due; ``by_tasks``: tasks may write them.
+        Counts the reports here, where those of all tasks are known.
         """
         if manifest.plan != self._plan:
             self._plan = manifest.plan
@@ -255,7 +262,7 @@ class Publication:
                 self._give(batches)
 
     def _give(self, batches: deque[tuple[int, QueryPlan, Batch]]) -> None:
-        """Gives batches to the sinks, up to the first one that fails."""
+        """Passes batches to the sinks, up to the first one that fails."""
         while batches:
             epoch, query, batch = batches.popleft()
             try:
@@ -274,7 +281,7 @@ class Publication:
     def _batches(
         self, manifest: Manifest, wanted: Container[str] | None = None
     ) -> Iterator[tuple[int, QueryPlan, Batch]]:
-        """Reads the results that are to be published now, one batch a query."""
+        """Reads the results that are due, one batch a query."""
         return merge_epochs(
             (held.epoch, query, batch)
             for held in manifest.rolled
@@ -282,7 +289,9 @@ class Publication:
         )
 
     def _readable(self, manifest: Manifest) -> list[tuple[int, QueryPlan, Batch]]:
-        """The batches of the queries whose results can be read; the others have failed."""
+        """Returns the batches of the queries whose results can be read; the others are marked as
+        failed.
+        """
         plans = {held.plan for held in manifest.rolled}
         batches: list[tuple[int, QueryPlan, Batch]] = []
         for name in {n: None for plan in plans for n in self.checkpoint.load_plan(plan).queries}:
@@ -296,7 +305,9 @@ class Publication:
     def _write_by_tasks(
         self, sink: FileSink, manifest: Manifest, executor: Executor
     ) -> dict[str, int] | None:
-        """What tasks have written; None if the driver is to write, which knows what fails."""
+        """Returns what tasks have written; None if the driver must write, which finds failures by
+        query.
+        """
         try:
             return write_by_tasks(self.checkpoint, sink, manifest, executor)
         except BaseException as error:
@@ -312,12 +323,14 @@ class Publication:
         self._failures[query] = failure
 
     def take_failures(self) -> dict[str, EvaluationError]:
-        """The queries whose results could not be written since the last call, and why."""
+        """Returns the queries whose results could not be written since the last call, with the
+        reasons.
+        """
         failures, self._failures = self._failures, {}
         return failures if self.outgoing is None else failures | self.outgoing.take_failures()
 
     def _begin_states(self, manifest: Manifest) -> None:
-        """The files of states that are new, or another query's, with the plan that has them."""
+        """Writes the files of states that are new, or belong to another query, under a new plan."""
         sinks = (self.sink, *self.files.values())
         if not any(isinstance(sink, StateFiles) for sink in sinks):
             return
@@ -327,7 +340,9 @@ class Publication:
                     sink.begin(query, manifest.epoch)
 
     def read_one(self, epoch: PublishedEpoch, lifetime: Lifetime) -> Iterator[Batch]:
-        """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
+        """Yields the batch of one query, if it has results in an epoch, or empty reports that it
+        shows.
+        """
         query, layout = lifetime.query, lifetime.layout
         if query is None or layout is None or not lifetime.has(epoch.plan):
             return
@@ -345,7 +360,9 @@ class Publication:
     def read(
         self, epoch: UnpublishedResults | PublishedEpoch, wanted: Container[str] | None = None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
-        """The batches of an epoch (None: of all queries), with the empty reports that are shown."""
+        """Returns the batches of an epoch (None: of all queries), with the empty reports that are
+        shown.
+        """
         if epoch.segments or epoch.shown_reports:
             plan = self.checkpoint.load_plan(epoch.plan)
             yield from read_epoch(str(self.checkpoint.root), plan, epoch, wanted)
@@ -363,7 +380,9 @@ class Publication:
                 )
 
     def _publish_unwritable(self, manifest: Manifest) -> None:
-        """The results that a sink's format could not hold, as dead letters of its output."""
+        """Publishes the results that a sink's format could not represent, as dead letters of its
+        output.
+        """
         unwritable: list[Unwritable] = []
         for sink in (self.sink, *self.files.values()):
             if isinstance(sink, FileSink | StdoutSink):
@@ -380,8 +399,8 @@ class Publication:
         LetterFiles(self.letters).publish(Letter.DEAD, manifest.epoch, letters, part)
 
     def _forget_plans(self, manifest: Manifest) -> None:
-        """Plans older than what is held or published, or of the epoch before; readers of queries
-        need none.
+        """Deletes plans older than those of held or published results, or of the previous epoch.
+        Readers of queries need no plans.
         """
         held = [h.plan for h in (*manifest.rolled, *manifest.held)]
         needed = (needed.plan for needed in self._needed_by_others())
@@ -392,9 +411,9 @@ class Publication:
             self.oldest_plan = plan
 
     def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
-        """What no publication will read any more, nor a query: segments older than what is held or
-        published or of the epoch before, letters of before. ``gone``: what the index has just given
-        up. Nothing goes while an index of a run before names it.
+        """Deletes data that no publication or query will read: segments older than held or
+        published ones or those of the previous epoch, and older letters. ``gone``: results that the
+        index has just given up. Nothing is deleted while an index of a previous run names it.
         """
         if self._forgets:
             return
@@ -415,6 +434,6 @@ class Publication:
                 path.unlink(missing_ok=True)
 
     def _needed_by_others(self) -> list[KeptEpoch | Entry]:
-        """The oldest epochs that other processes read, or may read."""
+        """Returns the oldest epochs that other processes read, or may read."""
         indexed = None if self.index is None else self.index.first
         return [oldest for oldest in (self._needed, indexed) if oldest is not None]

@@ -1,8 +1,8 @@
-"""When a query ends: the last instant at which it reports, by its options and where it begins
+"""Determines when a query ends: the last instant at which it reports, by its options and its start
 (docs/semantics.md#queries-that-end).
 
-It is settled once, when the query comes, and stands in the plan: a lifetime goes on over a restart,
-and does not begin again.
+The end is fixed when the query is added, and stored in the plan. So a lifetime continues over a
+restart, and does not begin again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from levada.plan.logical.query_options import QueryOptions
 
 
 def end_of(options: QueryOptions, start: int) -> int:
-    """The last instant at which a query reports that begins at ``start``; MAX: it has no end.
+    """Returns the last instant at which a query reports that begins at ``start``; MAX: it has no
+    end.
 
     >>> end_of(QueryOptions(lifetime=3_600_000), 1000)
     3601000
@@ -24,8 +25,8 @@ def end_of(options: QueryOptions, start: int) -> int:
 
 
 def check_end(name: str, options: QueryOptions, start: int) -> None:
-    """Raises ``UsageError`` if what a query would report is over, or its lifetime has no
-    beginning.
+    """Raises ``UsageError`` if all reports of a query would be in the past, or if its lifetime has
+    no beginning.
     """
     if options.lifetime is not None and _beginning(options, start) <= MIN:
         raise UsageError(
@@ -42,5 +43,5 @@ def check_end(name: str, options: QueryOptions, start: int) -> None:
 
 
 def _beginning(options: QueryOptions, start: int) -> int:
-    """Where a lifetime begins; MIN: that is not known."""
+    """Returns the beginning of a lifetime; MIN: unknown."""
     return start if start > MIN or options.t0 is None else options.t0

@@ -1,4 +1,4 @@
-"""What makes registered queries the same when they come again, said when it is asked for."""
+"""Identifies registered queries across runs; the identity is computed on demand."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Protocol
 
 
 class Identified(Protocol):
-    """A query as it was registered."""
+    """A registered query."""
 
     @property
     def identity(self) -> str:
-        """What makes it the same query when it is registered again."""
+        """Returns the identity of the query: equal if it is registered again unchanged."""
 
 
 @dataclass(frozen=True)
 class Identities(Mapping[str, str]):
-    """The identities of queries: texts with their options, so none is kept."""
+    """Computes the identities of queries on demand: texts with their options, so none is stored."""
 
     queries: Mapping[str, Identified]
 

@@ -1,17 +1,17 @@
-"""``--as state``: a relation as one file, ``DIR/q/state.<format>``, of the rows that it has now.
+"""Writes ``--as state``: a relation as one file, ``DIR/q/state.<format>``, with its present rows.
 
     batch of changes  + and -, per report     what an epoch made of a relation
     rows              with how often each     the relation after it, kept in the checkpoint
     state.csv         replaced as a whole     only if an epoch has changed the relation
 
-A relation is a multiset: a row that goes and comes at once is no change, one that is there twice
-has two lines. The rows are kept in ``tables/q`` of the checkpoint, with the epoch after which they
-are so: publishing an epoch again changes nothing, and the file is written anew from them. Order of
-the rows is that of their texts; ``report`` is the last instant at which the relation changed.
+A relation is a multiset: a row that is removed and added at once is not a change, and a row with
+multiplicity two has two lines. The checkpoint keeps the rows in ``tables/q``, with their epoch. So
+publishing an epoch again changes nothing, and the file can be written anew from them. The rows are
+sorted by their texts. ``report`` is the last instant at which the relation changed.
 
-Cost: a writing costs by the relation's size, and two files to the disk. So changes are held back
-(``rolling``) until ``PAUSE`` times as long as the last writing took has passed since: whatever the
-relation's size, at most one part in ``PAUSE + 1`` of the time goes there.
+Cost: writing is linear in the size of the relation, and writes two files. So changes are held back
+(``file_rolling``) until ``PAUSE`` times the duration of the last writing has passed. At most one
+part in ``PAUSE + 1`` of the time is spent on it, whatever the size of the relation.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RelationState(msgspec.Struct, frozen=True):
 
 
 class Relation(NamedTuple):
-    """What is kept, as a frame: a column of N-Triples texts for each variable, and ``TIMES``."""
+    """A kept relation as a frame: a column of N-Triples texts for each variable, and ``TIMES``."""
 
     since: int
     epoch: int
@@ -68,7 +68,7 @@ class Relation(NamedTuple):
 
 @dataclass
 class StateFiles:
-    """Publishes states below ``out``, from what ``checkpoint`` keeps of them."""
+    """Publishes states below ``out``, from the relations that ``checkpoint`` keeps."""
 
     out: Path
     format: Format
@@ -86,12 +86,14 @@ class StateFiles:
         return rested or size >= self.roll.bytes
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """A batch without changes has no state; those with come to ``apply``."""
+        """Returns no files: a batch without changes has no state; ``apply`` handles batches with
+        changes.
+        """
         raise SinkError(f"The results of the query {query} are no relation: they have no state.")
 
     def begin(self, query: QueryPlan, epoch: int) -> None:
-        """The query is in the plan of this epoch: the file of one that has just come is empty, that
-        of one before is as it was.
+        """Begins the state of a query in the plan of this epoch: the file of a new query is empty,
+        that of an earlier one unchanged.
         """
         relation = self._load(query)
         if relation is None:
@@ -104,7 +106,7 @@ class StateFiles:
         self._write(query, relation)
 
     def apply(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
-        """What an epoch has changed, unless another query has the name by now. Raises
+        """Applies the changes of an epoch, unless another query has the name by now. Raises
         ``SinkError``, ``CheckpointError``.
         """
         now = self._relations.get(query.name)
@@ -127,7 +129,9 @@ class StateFiles:
         self._rests_until = max(self._rests_until, ended) + PAUSE * (ended - began)
 
     def _load(self, query: QueryPlan) -> Relation | None:
-        """What is kept of this very query; None of none, or of another one of the name."""
+        """Returns the kept relation of this query; None if there is none, or of another query of
+        the name.
+        """
         relation = self._relations.get(query.name)
         if relation is None and (path := self._path(query)).exists():
             kept = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
@@ -154,7 +158,7 @@ class StateFiles:
         return self.checkpoint / TABLES / query.name
 
     def _write(self, query: QueryPlan, relation: Relation) -> None:
-        """The file, whole, unless it is there as it is to be."""
+        """Writes the whole file, unless it is up to date."""
         if not (self.out / OWNER).exists():
             raise SinkError(
                 f"The folder {self.out} is gone: it was deleted or moved while results were "
@@ -182,7 +186,7 @@ def _nothing(query: QueryPlan) -> Batch:
 
 
 def _rows(query: QueryPlan, batch: Batch) -> pl.DataFrame:
-    """The rows that a batch changes, each once, with the sum of its signs."""
+    """Returns the rows that a batch changes, each once, with the sum of its signs."""
     assert batch.change is not None, "changes have signs"
     texts = {name: batch.columns[name].cast(pl.String) for name in query.variables}
     changes = pl.DataFrame({**texts, TIMES: batch.change.astype(np.int64)})
@@ -194,7 +198,7 @@ def _sum_times(query: QueryPlan, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apply_changes(query: QueryPlan, before: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """A relation after changes, in the order of its rows' texts."""
+    """Returns a relation after changes, sorted by the texts of its rows."""
     rows = _sum_times(query, pl.concat([before, changed])).filter(pl.col(TIMES) != 0)
     if (rows[TIMES] < 0).any():
         raise SinkError(f"More rows of the relation {query.name} go than are there.")
@@ -202,7 +206,7 @@ def _apply_changes(query: QueryPlan, before: pl.DataFrame, changed: pl.DataFrame
 
 
 def _as_batch(query: QueryPlan, relation: Relation) -> Batch:
-    """A relation as one report, of its last change."""
+    """Returns a relation as one report, of its last change."""
     times = relation.rows[TIMES].to_numpy()
     place = np.repeat(np.arange(len(times)), times)
     columns = {name: relation.rows[name][place] for name in query.variables}
@@ -214,8 +218,8 @@ def _as_batch(query: QueryPlan, relation: Relation) -> Batch:
 def prepare_states(
     checkpoint: Checkpoint, sink: Sink | None, files: Mapping[str, Sink]
 ) -> Mapping[str, Sink]:
-    """Tells sinks of states what the checkpoint knows, when a run begins; what is not kept up by
-    this run is forgotten, since a later one would go on from what is old.
+    """Prepares the sinks of states from the checkpoint when a run begins. Deletes states that this
+    run does not maintain, since a later run would continue from outdated rows.
     """
     folder = checkpoint.root / TABLES
     before = _plan_before(checkpoint)
@@ -230,8 +234,8 @@ def prepare_states(
 
 
 def _plan_before(checkpoint: Checkpoint) -> int:
-    """The plan of the last epoch that is certainly published: the one before the newest; -1: none.
-    A query that it has, and of which no state is kept, was not written as one.
+    """Returns the plan of the last epoch that is certainly published: the one before the newest;
+    -1: none. A query in that plan without a kept state was not written as one.
     """
     last = checkpoint.last
     if last is None or last.epoch == 1:
@@ -243,7 +247,7 @@ def _plan_before(checkpoint: Checkpoint) -> int:
 
 
 def publish_batch(sink: Sink, query: QueryPlan, epoch: int, batch: Batch) -> None:
-    """A batch to a sink, of which those of states must know which query it is."""
+    """Passes a batch to a sink. Sinks of states also receive the query."""
     if isinstance(sink, StateFiles):
         sink.apply(query, epoch, batch)
     else:

@@ -1,8 +1,8 @@
-"""Which groups of a supplier go: a set that weighs at most so much.
+"""Selects the groups that a supplier gives away: a set that weighs at most so much.
 
-The paper gives one partition-group of some sixty by lot. A group here is one of 65,536, so a
-move has as many as it takes. What weighs more than there is to go stays: so a key that is a group
-by itself, and busier than that, is not passed around.
+The paper gives one partition-group of some sixty by lot. Here there are 65,536 groups, so a move
+has as many as necessary. A group that weighs more than the amount stays. So a busy key that is a
+group by itself is not passed around.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from levada.runtime.rebalancing.rebalancing_options import Choice
 
 
 def choose_groups(weights: Doubles, amount: float, choice: str, rng: np.random.Generator) -> Longs:
-    """The places of the groups that go, of those with a weight.
+    """Chooses the positions of the groups to give away, among those with a weight.
 
     >>> chosen(np.array([5.0, 0.0, 2.0, 4.0, 1.0]), 6.5, "largest", np.random.default_rng(1))
     array([0, 4])
@@ -30,8 +30,8 @@ def choose_groups(weights: Doubles, amount: float, choice: str, rng: np.random.G
 
 
 def _best_fit(weights: Doubles, order: Longs, amount: float) -> Longs:
-    """First the group that weighs nearest to what is to go, also above it; then the heaviest that
-    still fit.
+    """Chooses first the group whose weight is nearest to the amount, also above it; then the
+    heaviest that still fit.
     """
     off = np.abs(weights[order] - amount)
     if not len(order) or off.min() >= amount:
@@ -42,8 +42,8 @@ def _best_fit(weights: Doubles, order: Longs, amount: float) -> Longs:
 
 
 def _largest(weights: Doubles, order: Longs, amount: float) -> Longs:
-    """The heaviest that fits, then the heaviest that fits into what is left, and so on; in runs of
-    neighbours, of which there are few.
+    """Chooses the heaviest group that fits, then the heaviest that fits into the rest, and so on;
+    in runs of neighbours, of which there are few.
     """
     w = weights[order]
     taken, at, left = [order[:0]], 0, amount

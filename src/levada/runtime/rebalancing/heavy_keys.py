@@ -1,15 +1,16 @@
-"""Groups that are more work than a partition has time for, and that joins may divide (Parallel
-windowed joins, W54; ``plan/execution``).
+"""Divides groups with more work than a partition has time for, if joins allow it (Parallel windowed
+joins, W54; ``plan/execution``).
 
-What counts is how busy the busiest partition is to become once all others have left it alone:
-undivided it takes what the group takes, divided what each that shares the group takes of it, and
-never less than the mean of all. What joins are given comes to every partition that shares it, and
-what they put out is divided; so each more that shares a group makes more work in all, and a group
-is divided among the fewest that do nearly as well as the best. Heavy groups of one partition are as
-one. A group is *divided* when its partition gives and the busiest is to take a tenth less; it is
-divided among others when that is so again, and *united* when it is less than a quarter of the mean,
-or when dividing it wins nothing any more: all is reckoned of what it takes undivided, so dividing a
-group is no reason to unite it.
+The criterion is the load of the busiest partition after all others have left it alone: the work of
+the group if undivided, the work of each share if divided, and never less than the mean of all. The
+input of a join goes to every partition that shares the group, and its output is divided. So each
+additional share makes more work in all, and a group is divided among the fewest partitions that do
+nearly as well as the best. Heavy groups of one partition are treated as one.
+
+A group is *divided* if its partition is a supplier and the busiest load drops by a tenth. It is
+divided among other partitions if that holds again. It is *united* if it is less than a quarter of
+the mean, or if dividing it gains nothing any more. All criteria use its undivided work, so dividing
+a group is not a reason to unite it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ be united.
 
 
 class Step(NamedTuple):
-    """What becomes of a group: who shares it from now on (its own partition alone: it is whole),
-    the seconds an epoch that it takes undivided, and the part of these that each is to have.
+    """A change of a group: the partitions that share it from now on (its own partition alone: it is
+    whole), the seconds an epoch that it takes undivided, and the part of these for each.
     """
 
     group: int
@@ -49,8 +50,8 @@ class Step(NamedTuple):
 
 
 class _Ways(NamedTuple):
-    """Groups among one partition, two, and so on: the seconds that they take ``whole``, the
-    ``part`` of these that each has, and what the ``busiest`` partition is to take.
+    """The options for groups among one partition, two, and so on: the seconds that they take
+    ``whole``, the ``part`` of these for each partition, and the load of the ``busiest`` one.
     """
 
     whole: float
@@ -58,19 +59,19 @@ class _Ways(NamedTuple):
     busiest: Doubles
 
     def best(self) -> int:
-        """The fewest that do nearly as well as the best."""
+        """Returns the fewest partitions that do nearly as well as the best."""
         return int(np.argmax(self.busiest <= NEAR * self.busiest.min())) + 1
 
     def gains(self, now: int, many: int) -> bool:
-        """Whether it is worth it to have so many in place of so many now."""
+        """Whether so many partitions are worth it in place of so many now."""
         return bool(self.busiest[many - 1] <= WORTH * self.busiest[now - 1])
 
 
 def steps(
     measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
 ) -> list[Step]:
-    """The groups that are to be divided or united, the heaviest first. ``weights``: the seconds of
-    each group in its own partition.
+    """Returns the groups to divide or unite, the heaviest first. ``weights``: the seconds of each
+    group in its own partition.
     """
     if not len(measured.joined) or table.partitions < 2:
         return []
@@ -82,7 +83,7 @@ def steps(
 
 
 def apply_steps(table: GroupTable, decided_steps: Collection[Step]) -> GroupTable:
-    """The table with these groups as they are to be."""
+    """Returns the table after dividing or uniting these groups."""
     heavy = {h.group: h for h in table.division.heavy}
     for step in decided_steps:
         heavy.pop(step.group, None)
@@ -95,7 +96,7 @@ def apply_steps(table: GroupTable, decided_steps: Collection[Step]) -> GroupTabl
 def expected_seconds(
     measured: Measured, table: GroupTable, decided_steps: Collection[Step]
 ) -> Doubles:
-    """The seconds of each partition as they are to become."""
+    """Returns the expected seconds of each partition after these steps."""
     out = measured.seconds.copy()
     before = {h.group: h.parts for h in table.division.heavy}
     for step in decided_steps:
@@ -109,7 +110,7 @@ def expected_seconds(
 def _divisions(
     measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
 ) -> Iterator[Step]:
-    """Heavy groups that are to be divided; those of one partition are as one."""
+    """Yields the heavy groups to divide; those of one partition are treated as one."""
     mean = float(measured.seconds.mean())
     heavy = (weights > HEAVY * mean) & (measured.joined > 0)
     heavy[[h.group for h in table.division.heavy]] = False
@@ -123,8 +124,8 @@ def _divisions(
 
 
 def _reunions(measured: Measured, weights: Doubles, table: GroupTable) -> Iterator[Step]:
-    """Divided groups that are to be united, or divided among others; those that the same ones share
-    are as one.
+    """Yields the divided groups to unite, or to divide among others; those with the same partitions
+    are treated as one.
     """
     mean = float(measured.seconds.mean())
     shared: dict[tuple[int, ...], list[int]] = {}
@@ -144,7 +145,9 @@ def _reunions(measured: Measured, weights: Doubles, table: GroupTable) -> Iterat
 def _as_one(
     measured: Measured, weights: Doubles, groups: Longs, now: tuple[int, ...], many: int
 ) -> Iterator[Step]:
-    """Groups that those who share them ``now`` and the idlest others share, so many."""
+    """Returns the steps for groups that the partitions which share them ``now`` and the idlest
+    others share, so many.
+    """
     order = np.argsort(measured.seconds, kind="stable").tolist()
     parts = (*now, *[p for p in order if p not in now])[:many]
     for group in groups.tolist():
@@ -153,7 +156,7 @@ def _as_one(
 
 
 def _ways(measured: Measured, weights: Doubles, groups: Longs, now: int) -> _Ways:
-    """The ways to divide groups that so many share ``now``, of which each takes their weight."""
+    """Returns the options for groups that so many share ``now``, each with this weight."""
     part, seconds_each = _parts(measured, groups), float(weights[groups].sum())
     whole = seconds_each / float(part[now - 1])
     each, many = whole * part, np.arange(1, len(part) + 1)
@@ -162,6 +165,8 @@ def _ways(measured: Measured, weights: Doubles, groups: Longs, now: int) -> _Way
 
 
 def _parts(measured: Measured, groups: Longs) -> Doubles:
-    """What each has of the groups' work among one partition, two, and so on to all."""
+    """Returns the part of the groups' work for each partition, among one partition, two, and so on
+    to all.
+    """
     work = measured.divided_work(groups, np.arange(1.0, len(measured.seconds) + 1))
     return work / work[0] if work[0] else np.ones(len(work))

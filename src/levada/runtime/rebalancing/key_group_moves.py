@@ -1,10 +1,12 @@
-"""Which partitions give groups to which: each supplier one move to one consumer a reorganization,
-so that none is stripped twice before it is measured again (Parallel windowed joins, W15).
+"""Decides which partitions give groups to which: one move from each supplier to one consumer a
+reorganization, so that no supplier gives twice before it is measured again (Parallel windowed
+joins, W15).
 
-The busiest supplier is paired with the idlest consumer. What goes is half of what they differ by,
-or less: then neither is busier than both were on average. A group weighs what its partition's time
-is by its part of the work that came (``Measured.work``); what does not bring the busier of both
-down by a twentieth of the mean is left. So under even loads nothing moves, and nothing comes back.
+The busiest supplier is paired with the idlest consumer. It gives half of their difference, or less:
+then neither is busier than the mean of both was. The weight of a group is its share of its
+partition's time, by its part of the arrived work (``Measured.work``). A move is dropped if it
+relieves the busier of both by less than a twentieth of the mean. So under even loads nothing moves,
+and nothing moves back.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ GAIN = 0.05
 
 
 class Move(NamedTuple):
-    """Groups that a supplier gives to a consumer, and the seconds an epoch that they weigh."""
+    """The groups that a supplier gives to a consumer, and their weight in seconds an epoch."""
 
     supplier: int
     consumer: int
@@ -35,8 +37,8 @@ class Move(NamedTuple):
 
 
 def weights_of(measured: Measured, table: GroupTable) -> Doubles:
-    """The seconds an epoch of each group: its part of those of its partition, by work; of a divided
-    one what it takes in each.
+    """Returns the seconds an epoch of each group: its part of the time of its partition, by work;
+    for a divided group the time in each partition.
     """
     parts, work = len(measured.seconds), measured.work
     for h in table.division.heavy:
@@ -52,7 +54,7 @@ def moves(
     measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable,
     options: BalanceOptions,
 ) -> list[Move]:  # fmt: skip
-    """The moves of a reorganization; what is divided stays."""
+    """Returns the moves of a reorganization. Divided groups stay."""
     seconds, stays = measured.seconds, np.zeros(table.groups, np.bool_)
     stays[[h.group for h in table.division.heavy]] = True
     order = np.argsort(-seconds, kind="stable").tolist()
@@ -72,7 +74,7 @@ def moves(
 
 
 def seconds_after(seconds: Doubles, decided_moves: Sequence[Move]) -> Doubles:
-    """The seconds of each partition as they are to become."""
+    """Returns the expected seconds of each partition after these moves."""
     out = seconds.copy()
     for move in decided_moves:
         out[move.supplier] -= move.seconds

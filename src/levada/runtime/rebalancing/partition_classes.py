@@ -1,8 +1,8 @@
-"""Which partitions give and which take: suppliers are above one threshold of occupancy, consumers
-below another, and neutral is what lies between (Parallel windowed joins, W14).
+"""Classifies partitions: suppliers are above one threshold of occupancy, consumers below another,
+and neutral ones between (Parallel windowed joins, W14).
 
-Hysteresis: who has taken in the last reorganization gives nothing in this one, and who has given
-takes nothing. So no group goes to and fro before it is known what the last move did.
+Hysteresis: a partition that took groups in the last reorganization gives none in this one, and one
+that gave takes none. So no group oscillates before the effect of the last move is measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 
 class Kind(StrEnum):
-    """What a partition is in a reorganization."""
+    """The role of a partition in a reorganization."""
 
     SUPPLIER = "supplier"
     NEUTRAL = "neutral"
@@ -25,7 +25,9 @@ class Kind(StrEnum):
 def classes(
     occupancy: Doubles, options: BalanceOptions, gave: Collection[int], took: Collection[int]
 ) -> list[Kind]:
-    """The class of each partition; ``gave`` and ``took``: those of the last reorganization."""
+    """Returns the class of each partition. ``gave`` and ``took``: those of the last
+    reorganization.
+    """
     return [_kind(f, options, p in gave, p in took) for p, f in enumerate(occupancy.tolist())]
 
 

@@ -1,23 +1,23 @@
-"""What partitions had to do: the load of an epoch from what its tasks have told, and a round of
+"""Measures the load of partitions: of an epoch, from the reports of its tasks, and of a round of
 epochs as one measurement.
 
-Parallel windowed joins measures how full the buffer of a node is at the end of each distribution
-epoch. Here every epoch takes all that came, so nothing waits at its end; in place of the
+The paper (Parallel windowed joins) measures how full the buffer of a node is at the end of each
+distribution epoch. Here every epoch takes all input, so nothing waits at its end. In place of the
 buffer there is a *virtual queue* (W13's own way out): the work that a partition could not have done
-in the time that an epoch may take,
+in the available time of an epoch,
 
     q <- max(0, q + seconds - available)
 
-in seconds of that partition's tasks: of CPU, or as they passed (``measure``). The queue is at most
-what a buffer holds: so many rows, at the rate of the partition in that epoch, or the work that an
-epoch may take. Its *occupancy* is how full that was on average in a round, 0 to 1.
+in seconds of that partition's tasks: of CPU, or of elapsed time (``measure``). The queue is at most
+the content of a full buffer: so many rows, at the rate of the partition in that epoch, or the work
+that an epoch may take. Its *occupancy* is its mean in a round as part of that limit, 0 to 1.
 
-A partition is no machine: its tasks run wherever there is room, so how long one waited there says
-nothing of the partition. Where tasks are bound to machines it does, and a slow one is relieved.
+A partition is not a machine: its tasks run wherever there is room, so waiting times say nothing
+about the partition. If tasks are bound to machines they do, and a slow machine is relieved.
 
-*available* is the least time between the starts of two epochs, or, if there is none, that which
-passed. Where there is a backlog no time is spare: then it is what the partitions take on average,
-and a tenth more, so what is a queue is to be busier than the others by more than that.
+*available* is the least time between the starts of two epochs or, without one, the elapsed time.
+Under a backlog no time is spare: then it is the mean time of the partitions plus a tenth, so a
+queue means that a partition is busier than the others by more than that.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ that is loaded, a disk that stalls."""
 
 
 class Load(NamedTuple):
-    """An epoch by partition: seconds of its stages' tasks as they passed, of CPU, rows that
-    operators were given; rows by group, if they were counted, and those of them that joins were
-    given in which groups may be divided: both as they would be if no group were.
+    """The load of an epoch by partition: elapsed seconds of its stage tasks, CPU seconds, and input
+    rows of operators. If rows were counted by group: the rows of each group, and those of joins
+    that may divide groups; both as if no group were divided.
     """
 
     seconds: Doubles
@@ -60,7 +60,7 @@ class Load(NamedTuple):
 
 
 def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
-    """The load that tasks have told."""
+    """Returns the load that tasks have reported."""
     seconds, cpu = np.zeros(table.partitions), np.zeros(table.partitions)
     rows = np.zeros(table.partitions, np.int64)
     stages = [d for d in done if d.stage]  # not a reader
@@ -81,7 +81,7 @@ def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
 
 
 def _sum(counts: Iterable[Counted | None], groups: int) -> Longs | None:
-    """Rows of each group; None: nobody has counted."""
+    """Returns the rows of each group; None: nothing was counted."""
     total: Longs | None = None
     for each in counts:
         if each is not None:
@@ -92,13 +92,12 @@ def _sum(counts: Iterable[Counted | None], groups: int) -> Longs | None:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A round by partition: means an epoch of what was taken (``seconds``: of CPU, or passed, as is
-    asked for), of seconds that passed, of CPU seconds, of rows; occupancies. ``groups``: the rows
-    that operators were given of each group, lately; ``joined``: of which joins in which groups may
-    be divided (empty: there are none).
+    """A round by partition: means an epoch of ``seconds`` (CPU or elapsed, by the option), of
+    elapsed seconds, CPU seconds, and rows; occupancies. ``groups``: recent input rows of operators
+    by group. ``joined``: those of joins that may divide groups (empty: there are none).
 
-    ``available``: seconds that an epoch may take; ``span``: that passed from one start to the next;
-    ``hurried``: most epochs began at once, since there was a backlog. ``epoch``: the next one.
+    ``available``: seconds that an epoch may take. ``span``: seconds from one start to the next.
+    ``hurried``: most epochs began at once because of a backlog. ``epoch``: the next one.
     """
 
     epoch: int
@@ -115,19 +114,19 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """The time of the busiest partition by the mean one; 1 if nothing took any."""
+        """The time of the busiest partition by the mean; 1 if all are idle."""
         return ratio_of(self.seconds)
 
     @property
     def work(self) -> Doubles:
-        """The work of each group, if none is divided: rows, of which those that joins are given
-        and keep count ``COST`` times.
+        """Returns the work of each undivided group: rows, of which the input rows of joins that
+        keep them count ``COST`` times.
         """
         return self.groups + (COST - 1) * self.joined if len(self.joined) else self.groups.copy()
 
     def divided_work(self, groups: Longs, parts: Doubles | float) -> Doubles:
-        """The work of groups in each of so many partitions that share them: what joins are given
-        comes to all, what these put out is divided.
+        """Returns the work of groups in each of so many partitions that share them: the input of
+        joins goes to all, their output is divided.
         """
         whole = float(self.work[groups].sum())
         joined = COST * float(self.joined[groups].sum()) if len(self.joined) else whole
@@ -135,7 +134,7 @@ class Measured:
 
 
 def ratio_of(seconds: Doubles) -> float:
-    """The greatest by the mean one; 1 if all are 0.
+    """Returns the maximum by the mean; 1 if all are 0.
 
     >>> ratio_of(np.array([1.0, 3.0]))
     1.5
@@ -146,9 +145,9 @@ def ratio_of(seconds: Doubles) -> float:
 
 @dataclass
 class Round:
-    """The epochs since the last reorganization, and the queues, which go on from one to the next.
+    """The epochs since the last reorganization, and the queues, which continue in the next round.
 
-    ``epochs``: those that were measured.
+    ``epochs``: the number of measured epochs.
     """
 
     partitions: int
@@ -166,12 +165,12 @@ class Round:
 
     @property
     def epochs(self) -> int:
-        """How many have been measured."""
+        """The number of measured epochs."""
         return len(self.loads)
 
     def add(self, load: Load, span: float, least: float, *, hurried: bool) -> None:
-        """One more epoch; ``span``: seconds since the start of the one before, ``least``: the least
-        that there are to be (0: any).
+        """Adds an epoch. ``span``: seconds since the start of the previous one; ``least``: the
+        least interval (0: none).
         """
         taken = self._work(load)
         available = TOLERANCE * float(taken.mean()) if hurried else least or span
@@ -189,14 +188,14 @@ class Round:
         return load.cpu if self.options.measure == Measure.CPU else load.seconds
 
     def _room(self, load: Load, taken: Doubles, available: float) -> Doubles:
-        """The seconds of work that a buffer of each partition holds."""
+        """Returns the seconds of work that fill a buffer of each partition."""
         room = np.full(self.partitions, available)
         if self.options.buffer_rows:
             np.divide(self.options.buffer_rows * taken, load.rows, out=room, where=load.rows > 0)
         return room
 
     def measure(self, epoch: int) -> Measured:
-        """The round as a whole, before an epoch."""
+        """Returns the round as one measurement, before an epoch."""
         passed, cpu = (np.array([load[i] for load in self.loads]) for i in (0, 1))
         seconds = np.array([self._work(load) for load in self.loads])
         rows = np.array([load.rows for load in self.loads]).mean(axis=0)
@@ -217,7 +216,7 @@ class Round:
 
 
 def _typical(each: Doubles) -> Doubles:
-    """The means of columns, of many rows without the greatest of each."""
+    """Returns the means of columns; with many rows without the maximum of each."""
     if len(each) < ODD:
         return np.asarray(each.mean(axis=0))
     return np.asarray((each.sum(axis=0) - each.max(axis=0)) / (len(each) - 1))

@@ -1,12 +1,12 @@
-"""How many partitions there are to be: the degree of declustering (Parallel windowed joins, W27).
+"""Decides the number of partitions: the degree of declustering (Parallel windowed joins, W27).
 
-More, where suppliers outnumber consumers by beta; fewer, where there is no supplier. The paper does
-not say which node leaves and when the rule that shrinks at rest comes to an end. Here: after
-some quiet reorganizations, and only to as many as have their work done in ``supplier_threshold`` of
-the time that an epoch may take; more come first where work does not fit into all of that time. So
-what makes partitions leave, and what brings them back, lie a factor of two apart. Under a backlog
-none leaves. Numbers of partitions are dense, so it is the last ones that leave, and groups go to
-others by their weights; of what is there, partitions that are new get the same part of each.
+It grows if suppliers outnumber consumers by beta, and shrinks if there is no supplier. The paper
+does not say which node leaves, or when shrinking at rest ends. Here it shrinks after some quiet
+reorganizations, to the fewest partitions that finish their work in ``supplier_threshold`` of the
+available time of an epoch. It grows if the work does not fit into all of that time. So the
+conditions for leaving and returning are a factor of two apart. Under a backlog it does not shrink.
+Partition numbers are dense, so the last ones leave, and their groups go to others by weight. New
+partitions get the same part of each present one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 
 def wants_more(measured: Measured, kinds: Sequence[Kind], options: BalanceOptions) -> bool:
-    """Whether suppliers outnumber consumers by beta, or there is a backlog behind the stages."""
+    """Whether suppliers outnumber consumers by beta, or there is a backlog of the stages."""
     suppliers, consumers = (kinds.count(k) for k in (Kind.SUPPLIER, Kind.CONSUMER))
     if not measured.hurried:
         return suppliers > options.beta * consumers
@@ -36,8 +36,8 @@ def wants_more(measured: Measured, kinds: Sequence[Kind], options: BalanceOption
 def degree(
     measured: Measured, kinds: Sequence[Kind], options: BalanceOptions, most: int, quiet: int
 ) -> int:
-    """The number of partitions from now on; ``quiet``: the reorganizations without a supplier up
-    to this one, ``most``: that there may be (0: as many as there are).
+    """Returns the number of partitions from now on. ``quiet``: the reorganizations without a
+    supplier up to this one. ``most``: the largest number (0: the present one).
     """
     now = len(measured.seconds)
     if not most:
@@ -53,20 +53,22 @@ def degree(
 
 
 def _partitions_needed(measured: Measured, options: BalanceOptions) -> int:
-    """How many have the work done in the part of an epoch's time that is meant for it."""
+    """Returns the number of partitions that finish the work in the intended part of an epoch's
+    time.
+    """
     time = options.supplier_threshold * measured.available
     return max(math.ceil(float(measured.seconds.sum()) / time), 1) if time > 0 else 1
 
 
 def spread(table: GroupTable, weights: Doubles, parts: int) -> Ints:
-    """The partition of each group over another number of them."""
+    """Assigns each group to a partition, for another number of partitions."""
     over = _fewer if parts < table.partitions else _groups_for_new
     return over(table, weights, parts)
 
 
 def _fewer(table: GroupTable, weights: Doubles, parts: int) -> Ints:
-    """The groups of those that leave, heaviest first, to and fro over those that stay, from the
-    idlest on.
+    """Assigns the groups of partitions that leave, heaviest first, to the remaining ones, to and
+    fro from the idlest on.
     """
     out = table.partition.astype(np.int32)
     (homeless,) = np.nonzero(out >= parts)
@@ -79,7 +81,9 @@ def _fewer(table: GroupTable, weights: Doubles, parts: int) -> Ints:
 
 
 def _groups_for_new(table: GroupTable, weights: Doubles, parts: int) -> Ints:
-    """Of each partition's groups, heaviest first, those in the places of new partitions go."""
+    """Assigns groups of each partition to new partitions, taken from the list of its groups by
+    weight.
+    """
     out = table.partition.astype(np.int32)
     order = np.lexsort((-weights, out))
     first = np.searchsorted(out[order], np.arange(table.partitions))

@@ -1,13 +1,13 @@
-"""A reorganization: from what a round has measured to another group table, or none, with reasons.
+"""Decides a reorganization: from the measurements of a round to another group table, or none, with
+reasons.
 
     classes   who gives, who takes
     degree    another number of partitions, and nothing else in that reorganization
     heavy     groups that are divided or united, and nothing else either
     moves     a set of groups from each supplier to a consumer
 
-A function of its arguments alone, so what it does in a run can be done again from the figures; and
-it changes where work is done, never what comes of it (Parallel windowed joins, 4.3; W12 to W18,
-W27, W28, W54).
+The decision is a function of its arguments, so it can be repeated from the figures. It changes
+where work is done, never its results (Parallel windowed joins, 4.3; W12 to W18, W27, W28, W54).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 @frozen
 class RebalanceState:
-    """What a reorganization leaves to the next: who gave and who took in it, and how many there
-    have been without a supplier.
+    """The state that a reorganization passes to the next one: the partitions that gave and took in
+    it, and the number of reorganizations without a supplier.
     """
 
     gave: frozenset[int] = frozenset()
@@ -53,7 +53,9 @@ class RebalanceState:
 
 @frozen
 class RebalanceDecision:
-    """The ``table`` from now on (None: the same), what is told, and what the next one knows."""
+    """The new ``table`` (None: unchanged), the report, and the state for the next
+    reorganization.
+    """
 
     table: GroupTable | None
     report: RebalanceReport
@@ -67,8 +69,8 @@ def reorganize(
     before: RebalanceState,
     most: int,
 ) -> RebalanceDecision:
-    """What becomes of the groups after a round; ``most``: partitions that there may be (0: as many
-    as there are).
+    """Decides about the groups after a round. ``most``: the largest number of partitions (0: the
+    present one).
     """
     kinds = classes(measured.occupancy, options, before.gave, before.took)
     quiet = 0 if Kind.SUPPLIER in kinds else before.quiet + 1
@@ -99,7 +101,7 @@ def reorganize(
 def resize(
     measured: Measured, table: GroupTable, options: BalanceOptions, parts: int, why: str
 ) -> RebalanceDecision:
-    """So many partitions, and nothing else, for a reason that is not their load."""
+    """Changes the number of partitions, and nothing else, for a reason other than their load."""
     kinds = classes(measured.occupancy, options, frozenset(), frozenset())
     report = _report_load(measured, table, kinds, options, parts)
     weights = weights_of(measured, table)
@@ -117,7 +119,7 @@ def _divide(
     report: RebalanceReport,
     quiet: int,
 ) -> RebalanceDecision:
-    """Groups that are divided or united, and nothing else."""
+    """Divides or unites groups, and changes nothing else."""
     ratio = ratio_of(expected_seconds(measured, table, heavy))
     mean = float(measured.seconds.mean())
     decided = []
@@ -155,7 +157,7 @@ def _regroup(
     parts: int,
     why: str = "",
 ) -> RebalanceDecision:
-    """Another number of partitions; ``why``: if it does not follow from their load."""
+    """Changes the number of partitions. ``why``: the reason, if it is not their load."""
     new = table_of_partitions(spread(table, weights, parts), parts)
     gone = int(np.count_nonzero(new.partition != table.partition))
     loads = np.bincount(new.partition, weights, minlength=parts)
@@ -203,7 +205,7 @@ def _decisions(
 
 
 def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable) -> str:
-    """Why nothing moves although somebody would give; "" if nobody would."""
+    """Explains why nothing moves although a partition is a supplier; "" if none is."""
     mean = measured.seconds.mean()
     full = [p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER]
     suppliers = [p for p in full if measured.seconds[p] > mean]  # others work their queue off

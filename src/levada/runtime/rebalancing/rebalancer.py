@@ -1,11 +1,10 @@
-"""Balance in a run: what epochs have taken is measured, and before each it is asked whether groups
-move.
+"""Rebalances a run: measures the load of epochs, and decides before each one whether groups move.
 
-Two clocks, as in the paper: an epoch, and a reorganization after every so many of them. Tasks
-are asked for their times in each epoch, for rows by group in some (``measures``): that is what
-costs. What is known stays in this process: a run that begins anew measures anew, and its table is
-as it was left. What a reorganization decides stands in the intention of the epoch that it is for,
-so an epoch that is run again goes the same way and tells the same.
+There are two clocks, as in the paper: an epoch, and a reorganization after every so many of them.
+Tasks report their times in each epoch, and rows by group in some (``measures``), since these are
+expensive. Measurements stay in this process: a new run measures anew, with the table of the last
+run. The intention of an epoch contains the decision of its reorganization, so a repeated epoch has
+the same table and report.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ COUNTED = 5
 
 
 class Balancing:
-    """Decides for one engine. ``most``: partitions that there may be, until executors of a cluster
-    tell of their cores; 0: as many as there are, always. ``least``: seconds between the starts of
-    two epochs, at least.
+    """Rebalances one engine. ``most``: the largest number of partitions, until executors of a
+    cluster report their cores; 0: always the present number. ``least``: the least seconds between
+    the starts of two epochs.
     """
 
     def __init__(self, options: BalanceOptions, *, most: int, least: float) -> None:
@@ -56,17 +55,17 @@ class Balancing:
 
     @property
     def by_model(self) -> bool:
-        """Whether somebody else is to say how many partitions there are."""
+        """Whether the model decides the number of partitions."""
         return self._options.degree == By.MODEL
 
     @property
     def measures(self) -> int:
-        """What the tasks of the next epoch tell of themselves."""
+        """Returns the measurements that the tasks of the next epoch report."""
         done = self._round.epochs if self._round is not None else 0
         return TIMES if done % min(COUNTED, self._options.reorganize_every) else ROWS
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
-        """The table from an epoch on, if it is to be another one."""
+        """Returns the group table from an epoch on, if it changes."""
         now = self._round
         if now is None or now.partitions != table.partitions:
             return None
@@ -92,7 +91,7 @@ class Balancing:
         return decision.table
 
     def look(self, cores: int) -> None:
-        """How many cores the executors of a cluster have now; 0: there is none."""
+        """Sets the cores that the executors of a cluster have now; 0: there is no cluster."""
         self._cores = max(self._cores, cores)
 
     def see(
@@ -103,8 +102,8 @@ class Balancing:
         *,
         hurried: bool,
     ) -> None:
-        """What the tasks of an epoch have told, and what its manifest tells. ``hurried``: it did
-        not wait for its time to come.
+        """Records the reports of the tasks and of the manifest of an epoch. ``hurried``: the epoch
+        began at once, without waiting for its interval.
         """
         self._known, self.news = last_report, None
         table, before, self._wall = load_groups(context.groups), self._wall, context.wall

@@ -1,9 +1,9 @@
-"""What a user says of balance: on or off, thresholds, and which groups go.
+"""Parses the options of rebalancing: on or off, thresholds, and the choice of groups.
 
-The names and the first values are those of Parallel windowed joins (Table 2; W12 to W16, W27, W28
-of its checklist): Th_sup, Th_con, beta, t_r in epochs, the buffer of a slave in rows. Where a value
-of the paper supposes a machine that waits for data by the clock, the default is another one, and
-the preset ``windowed-joins`` has the paper's.
+The names and values of the preset ``windowed-joins`` are those of Parallel windowed joins (Table 2;
+W12 to W16, W27, W28 of its checklist): Th_sup, Th_con, beta, t_r in epochs, the buffer of a slave
+in rows. If a value of the paper supposes a machine that waits for data by the clock, the default
+differs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ON, OFF = "on", "off"
 
 
 class Measure(StrEnum):
-    """What a partition takes: CPU time, or time as it passes, with all waiting."""
+    """The measure of a partition's work: CPU time, or elapsed time with all waiting."""
 
     CPU = "cpu"
     TIME = "time"
 
 
 class Choice(StrEnum):
-    """Which groups go: any by lot, the heaviest that fit, or first the one that fits best."""
+    """The choice of groups: any by lot, the heaviest that fit, or first the one that fits best."""
 
     RANDOM = "random"
     LARGEST = "largest"
@@ -36,7 +36,7 @@ class Choice(StrEnum):
 
 
 class By(StrEnum):
-    """Who says how many partitions there are: their load, or what epochs take (``epochs``)."""
+    """The basis of the number of partitions: their load, or the time of epochs (``epochs``)."""
 
     LOAD = "load"
     MODEL = "model"
@@ -44,13 +44,14 @@ class By(StrEnum):
 
 @frozen
 class BalanceOptions:
-    """``reorganize_every``: epochs between two reorganizations (t_r). ``supplier_threshold`` and
-    ``consumer_threshold``: of a partition's mean occupancy, above which it gives and below which it
-    takes groups. ``buffer_rows``: rows that wait when the occupancy is 1; 0: as many as an
-    epoch has time for. ``choice``: which groups go, by ``seed`` where that is a lot.
-    ``beta``: more partitions where suppliers are more than ``beta`` times the consumers;
-    ``least_partitions``: never fewer; ``quiet``: reorganizations without a supplier before there
-    are fewer; ``degree``: or what epochs take says it (model). ``measure``: what a partition takes.
+    """The options of rebalancing. ``reorganize_every``: epochs between two reorganizations (t_r).
+    ``supplier_threshold`` and ``consumer_threshold``: the mean occupancy above which a partition
+    gives and below which it takes groups. ``buffer_rows``: rows that wait at occupancy 1; 0: as
+    many as an epoch has time for. ``choice``: the choice of groups, by ``seed`` if it is a lot.
+    ``beta``: more partitions if suppliers are more than ``beta`` times the consumers.
+    ``least_partitions``: never fewer. ``quiet``: reorganizations without a supplier before the
+    number shrinks. ``degree``: the basis of the number (load or model). ``measure``: the measure of
+    a partition's work.
 
     Raises ``UsageError``.
 
@@ -99,7 +100,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def balance_of(setting: Any) -> BalanceOptions | None:
-    """What is asked for: nothing (off), on, a preset, ``name=value,..``, or a mapping of names to
+    """Parses the setting: nothing (off), on, a preset, ``name=value,..``, or a mapping of names to
     values, with the word under ``preset``. Raises ``UsageError``.
 
     >>> balance_of("off"), balance_of("on,choice=random").choice
@@ -143,7 +144,7 @@ def _from_preset(word: str, options: Mapping[str, Any]) -> BalanceOptions:
 
 
 def _value(name: str, text: str) -> Any:
-    """The value that a text says: a number, if it is one."""
+    """Parses a value: a number, if it is one, else the text."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,23 +1,24 @@
-"""How many rows each reader has sent to each group of keys, and each group to each other one, by
-the node that gets them: what a placer needs that is to give groups to machines (KATTS: Fischer,
+"""Counts the rows that each reader has sent to each key group, and each group to each other one, by
+receiving node. A placer that assigns groups to machines needs these counts (KATTS: Fischer,
 Scharrenbach, Bernstein 2013, 3.3).
 
-A task counts its rows where it finds out their targets anyway, and tells the counts with its
-outcome: an attempt that is not committed counts nothing. They are *packed*: a number for each
-group, as wide as the largest asks for, or the groups that got something and their numbers, what is
-shorter. So they go, as they came, to the manifest until they are too many for it; then they are
-added up, and become a file that it names if they still are. A slice of event time is a list of such
-files, which become one where they are many. By how many groups rows are counted is said before a
-run (``checkpoint.send_graph_options``), and each block of counts knows it. A row is one that
-crosses an exchange (of what is folded before it, a partial aggregate). Bytes are those of its
-columns; texts go once a blob, whatever group they are of.
+A task counts its rows where it computes their targets, and reports the counts with its outcome. So
+an attempt that is not committed counts nothing. Counts are *packed*: a number for each group, as
+wide as the largest requires, or the groups with rows and their numbers, whichever is shorter. They
+stay in the manifest in that form until they are too many for it. Then they are added up, and
+written to a file that the manifest names if they are still too many. A slice of event time is a
+list of such files, which are merged when they are many. The number of groups is fixed before a run
+(``checkpoint.send_graph_options``), and each block of counts contains it. Counted are rows that
+cross an exchange (of rows that are folded before it, the partial aggregates). Bytes are those of
+columns; texts count once a blob, whatever their group.
 
-Behind an exchange each row knows its group, so what a stage sends counts from that group, whatever
-partition and machine had it (docs/decisions/0048-edges-between-groups.md). A partial aggregate of
-rows of several groups is of none: it counts as the task's. What stays in its group counts, too.
+Behind an exchange each row has its group. So rows that a stage sends count from that group,
+whatever its partition and machine were (docs/decisions/0048-edges-between-groups.md). A partial
+aggregate of rows of several groups has no group: it counts as the task's. Rows that stay in their
+group count, too.
 
-Cost: 1 ns a row that is read; of 4,096 groups 4 to 8 KB an epoch, reader and node, of 65,536
-sixteen times as much; a file half a millisecond of CPU; 6 to 30 ns a row from one stage to the
+Cost: 1 ns a row that is read; with 4,096 groups 4 to 8 KB an epoch, reader and node, with 65,536
+sixteen times as much; half a millisecond of CPU a file; 6 to 30 ns a row from one stage to the
 next, and 8 bytes a pair of groups.
 """
 
@@ -64,7 +65,7 @@ Pairs = tuple[npt.NDArray[np.uint32], Longs]
 
 
 class Counter:
-    """Counts the rows of one task by so many groups; rows know theirs among ``finest``."""
+    """Counts the rows of one task by so many groups. Rows have their groups among ``finest``."""
 
     def __init__(self, groups: int, finest: int = 0) -> None:
         self._groups = groups
@@ -80,7 +81,9 @@ class Counter:
         frame: Frame,
         sources: npt.NDArray[np.uint16] | None = None,
     ) -> None:
-        """Counts rows that go to a node, by their groups there and, if these are known, before."""
+        """Counts rows that go to a node, by their groups there and, if known, by their previous
+        groups.
+        """
         at = node if self._has_room(node) else OTHERS
         if sources is not None:
             self._pairs.setdefault(at, []).append(count_pairs(sources, groups, self._shift))
@@ -98,22 +101,24 @@ class Counter:
         return len(self._rows.keys() | self._pairs.keys()) < MOST_NODES
 
     def count_given(self, frames: Iterable[Frame], *, joins: bool) -> None:
-        """Counts rows that an operator is given; ``joins``: it is a join that may be divided."""
+        """Counts the input rows of an operator. ``joins``: it is a join that may be divided."""
         for frame in frames:
             for to in (OTHERS, JOINS) if joins else (OTHERS,):
                 self.count(to, frame[col.PLACE], frame)
 
     def given_counts(self) -> tuple[Counted | None, Counted | None]:
-        """What has been counted of rows that operators were given, and of those such joins were."""
+        """Returns the counts of the input rows of operators, and of the joins that may be
+        divided.
+        """
         of = {counted.node: counted for counted in self.counts()}
         return of.get(OTHERS), of.get(JOINS)
 
     def counts(self) -> list[Counted]:
-        """What has been counted, of groups that got something."""
+        """Returns the counts of groups with rows."""
         return [_sparse(node, rows, self._size[node, False]) for node, rows in self._rows.items()]
 
     def packed_counts(self) -> list[Counted]:
-        """The same, packed, and what groups have sent each other."""
+        """Returns the packed counts, including the rows between groups."""
         return [
             *(_pack(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
             *(
@@ -152,15 +157,15 @@ def _of_pairs(node: int, pairs: Longs, rows: Longs, size: int, groups: int) -> C
 def _sum_by_key(
     keys: Sequence[npt.NDArray[np.uint32]], rows: Sequence[Longs]
 ) -> tuple[npt.NDArray[np.uint32], Longs]:
-    """Each key once, in their order, with its rows."""
+    """Returns the distinct keys in ascending order, with the sums of their rows."""
     there, at = np.unique(np.concatenate(keys), return_inverse=True)
     return there, np.bincount(at, np.concatenate(rows), len(there)).astype(np.int64)
 
 
 class Block(NamedTuple):
-    """What a task (by its name) has sent to a node: rows to each of these groups, bytes in all; or
-    what groups have sent, each of ``sources`` to the one of ``groups`` beside it. ``of``: there are
-    so many groups.
+    """The rows that a task (by its name) has sent to a node: by group, and bytes in all. Or the
+    rows between groups, from each of ``sources`` to the one of ``groups`` beside it. ``of``: the
+    number of groups.
     """
 
     sender: str
@@ -177,7 +182,7 @@ Packed = tuple[str, Counted]
 
 
 def _block(packed: Packed) -> Block:
-    """Groups that got something."""
+    """Returns the block of the groups with rows."""
     sender, counted = packed
     every = column_of(counted.rows, counted.width).astype(np.int64)
     if counted.groups:
@@ -194,8 +199,8 @@ def _longs(column: str) -> Longs:
 
 
 def merge_blocks(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks of the same task and node, by as many groups, as one, in the order in which they
-    came first.
+    """Merges the blocks of the same task, node and number of groups, in order of first
+    appearance.
     """
     parts: dict[tuple[str, int, int], list[Block]] = {}
     for block in blocks:
@@ -228,8 +233,8 @@ def _sum(parts: Sequence[Block]) -> Block:
 def add_to_slices(
     root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[TaskOutcome]
 ) -> tuple[dict[str, list[str]], list[Packed]]:
-    """The files of all slices after an epoch, and what is in none of them yet. Durably, once the
-    manifest is.
+    """Adds an epoch to the slices. Returns the files of all slices, and the counts that are not in
+    files yet. They are durable when the manifest is.
     """
     slices, pending = {name: list(files) for name, files in last.by_group.items()}, last.pending
     before = next(reversed(slices), slice_)
@@ -249,21 +254,21 @@ def add_to_slices(
 
 
 def packed_of_tasks(done: Iterable[TaskOutcome]) -> Iterator[Packed]:
-    """What tasks have told, by their names where they do not know the groups."""
+    """Yields the packed counts of tasks, with the names of the tasks if the groups are unknown."""
     for outcome in done:
         for each in outcome.sent:
             yield (BY_GROUP if each.sources else name_of(outcome)), each
 
 
 def read_slice(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
-    """What a slice has. Raises ``CheckpointError``."""
+    """Returns the blocks of a slice. Raises ``CheckpointError``."""
     yield from read(root, manifest.by_group.get(slice_, ()))
     if slice_ == next(reversed(manifest.by_group), None):
         yield from map(_block, manifest.pending)
 
 
 def _merge_packed(counts: list[Packed]) -> list[Packed]:
-    """The same, each task and node once."""
+    """Merges packed counts, one for each task and node."""
     parts: dict[tuple[str, int, int], list[Packed]] = {}
     for each in counts:
         parts.setdefault((each[0], each[1].node, each[1].of), []).append(each)
@@ -274,8 +279,8 @@ def _merge_packed(counts: list[Packed]) -> list[Packed]:
 
 
 def _sum_packed(counts: Sequence[Packed]) -> Packed:
-    """What is of one task and node. Numbers of all groups are added as they are, without looking
-    for those that got something: four times as fast.
+    """Adds up the packed counts of one task and node. Dense counts are added without a search for
+    groups with rows, which is four times as fast.
     """
     sender, first = counts[0]
     if first.sources:
@@ -318,7 +323,7 @@ def _write(root: str, epoch: int, counts: Sequence[Packed]) -> str:
 
 
 def read(root: str, files: Iterable[str]) -> Iterator[Block]:
-    """What files tell, one after the other. Raises ``CheckpointError``."""
+    """Yields the blocks of files, one after the other. Raises ``CheckpointError``."""
     for name in files:
         frames, meta = state_files.map_(root, name)
         data, at = frames["packed"]["bytes"], 0
@@ -332,5 +337,5 @@ def read(root: str, files: Iterable[str]) -> Iterator[Block]:
 
 
 def _complete_entry(entry: list[Any]) -> list[Any]:
-    """Of files from when all rows were counted by the finest groups."""
+    """Completes an entry of an old file, whose rows were counted by the finest groups."""
     return entry if len(entry) == 8 else [*entry, FINEST]

@@ -1,15 +1,15 @@
-"""The send graph that a run measures: how much each task has sent to each other one, by slices of
+"""Measures the send graph of a run: how much each task has sent to each other one, by slices of
 event time (KATTS: Fischer, Scharrenbach, Bernstein 2013, 3.3).
 
-What a task gets it counts itself, by the sender's name in the head of each blob: rows, bytes of the
-blob, blobs. Counts travel with the outcomes of tasks, and what outcomes add up to stands in the
-manifest of the epoch, or, where it is much, in a file that this names. So an attempt that is not
-committed counts nothing, and an epoch that is run again counts once. CPU seconds, and with them
-some bytes of heads, are those of the running that was committed.
+A task counts its input by the sender's name in the head of each blob: rows, bytes of the blob,
+blobs. The outcomes of tasks contain the counts. Their sums are in the manifest of the epoch or, if
+they are large, in a file that it names. So an attempt that is not committed counts nothing, and a
+repeated epoch counts once. CPU seconds, and with them some bytes of heads, are those of the
+committed attempt.
 
-An epoch counts in the slice of the largest event time that had been read when it ended, and never
-in an earlier one; its rows are not told apart. Nothing is counted per row: the cost is a few
-numbers a blob; a file an epoch, which costs half a millisecond of CPU, where there are many tasks.
+An epoch counts in the slice of the largest event time that had been read at its end, never in an
+earlier one; its rows are not divided. Nothing is counted per row. The cost is a few numbers a blob,
+and with many tasks a file an epoch, half a millisecond of CPU.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ Links = dict[str, dict[str, list[int]]]  # sender -> receiver -> [rows, bytes, b
 
 
 class SentCounts(msgspec.Struct):
-    """What was sent in a slice so far, and the CPU seconds of each task, and of each node in all
-    tasks. Results that a task has written are sent to the output. On a cluster also what executors
-    have sent each other, and the CPU seconds of the tasks of each (``busy``).
+    """The data sent in a slice so far, and the CPU seconds of each task, and of each node in all
+    tasks. Results that a task has written are sent to the output. On a cluster also the data that
+    executors have sent each other, and the CPU seconds of the tasks of each (``busy``).
     """
 
     links: Links = {}
@@ -59,7 +59,7 @@ class SentCounts(msgspec.Struct):
 
 
 def slice_of(instant: int, length: str) -> str:
-    """The slice of an event time (ms), by its first day or its month in UTC.
+    """Returns the slice of an event time (ms): its first day or its month in UTC.
 
     >>> slice_of(1_091_750_400_000, "1d"), slice_of(1_091_750_400_000, "1mo")
     ('2004-08-06', '2004-08')
@@ -79,9 +79,9 @@ def _day(number: int) -> str:
 
 
 class ReceivedCounts:
-    """What a task gets: [rows, bytes, blobs] by the senders' names, where these are in the heads of
-    its blobs, and by the executors at which they ran (``places``). ``carried``: how these came, as
-    ``TaskOutcome`` has it.
+    """The input of a task: [rows, bytes, blobs] by the senders' names, if the heads of its blobs
+    have them, and by the senders' executors (``places``). ``carried``: the transport of the blobs,
+    as in ``TaskOutcome``.
     """
 
     def __init__(self) -> None:
@@ -90,8 +90,8 @@ class ReceivedCounts:
         self.carried: list[int] = []
 
     def count(self, head: Mapping[str, Any], rows: int, blob: Any) -> None:
-        """Counts a blob by its head, and by what it is a view of: a file that is mapped, or what
-        Spark has handed over; one that is none came from a call in this process.
+        """Counts a blob by its head, and by its buffer: a mapped file, or data that Spark has
+        handed over. A blob of another kind came from a call in this process.
         """
         if isinstance(blob, memoryview):
             at = 0 if isinstance(blob.obj, mmap.mmap) else 2
@@ -104,7 +104,7 @@ class ReceivedCounts:
 
 
 def add(before: SentCounts, done: Iterable[TaskOutcome]) -> SentCounts:
-    """What was sent, with what these tasks tell."""
+    """Adds the reports of tasks to the counts."""
     links, places = _copy_links(before.links), _copy_links(before.places)
     cpu, nodes, busy = dict(before.cpu), dict(before.nodes), dict(before.busy)
     for outcome in done:
@@ -135,8 +135,8 @@ def _add(to: dict[str, list[int]], name: str, more: Sequence[int]) -> None:
 def add_to_slices(
     root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[TaskOutcome]
 ) -> tuple[dict[str, str], msgspec.Raw]:
-    """The files of all slices after an epoch, and what is so little that it is none of them: that
-    of its slice, of which it has been told in full. Durably, once the manifest is.
+    """Adds an epoch to the slices. Returns the files of all slices, and the counts that are too
+    small for a file: those of the present slice, complete. They are durable when the manifest is.
     """
     slices = dict(last.slices)
     sent = add(read_slice(root, last, slice_) if slice_ in slices else SentCounts(), done)
@@ -154,13 +154,13 @@ def _write(root: str, epoch: int, data: bytes) -> str:
 
 
 def read_slice(root: str, manifest: Manifest, slice_: str) -> SentCounts:
-    """What a slice has. Raises ``CheckpointError``."""
+    """Returns the counts of a slice. Raises ``CheckpointError``."""
     file = manifest.slices[slice_]
     return read(Path(root) / file) if file else msgspec.json.decode(manifest.sent, type=SentCounts)
 
 
 def read(path: Path) -> SentCounts:
-    """What a file of a slice holds. Raises ``CheckpointError``."""
+    """Reads a file of a slice. Raises ``CheckpointError``."""
     try:
         return msgspec.json.decode(read_sealed(path), type=SentCounts)
     except msgspec.MsgspecError as error:

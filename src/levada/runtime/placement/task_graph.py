@@ -1,11 +1,11 @@
-"""The task graph: the operators of a plan as tasks, and its edges as channels between tasks
+"""Expands a plan into its task graph: operators as tasks, and edges as channels between tasks
 (KATTS: Fischer, Scharrenbach, Bernstein 2013, 2.1).
 
-Nodes of one stage are one operator: what they pass each other stays in their task. So there are a
-reader for each stream, with a task for each source partition, one for static data and constants, an
-operator for each stage, with a task for each partition, and the output. An edge of the plan between
-two stages is a message channel; it has a task channel from each task that may send to each that
-may receive. What is sent is measured along these (``send_graph``), under the same names.
+The nodes of one stage are one operator: rows between them stay in their task. So there are a reader
+for each stream, with a task for each source partition; one reader for static data and constants; an
+operator for each stage, with a task for each partition; and the output. An edge of the plan between
+two stages is a message channel. It has a task channel from each possible sender to each possible
+receiver. The send graph measures these channels, under the same names (``send_graph``).
 
     each operator has at least one task, each task belongs to one operator
     each message channel is between two operators, and has at least one task channel
@@ -34,7 +34,7 @@ STATIC = "static data"
 
 
 def reader(stream: str, partition: str) -> str:
-    """The task that reads a source partition of a stream.
+    """Names the task that reads a source partition of a stream.
 
     >>> reader("http://e/s", "a.nt")
     'http://e/s a.nt'
@@ -43,7 +43,7 @@ def reader(stream: str, partition: str) -> str:
 
 
 def task(stage: int, partition: int) -> str:
-    """The task of a partition in a stage.
+    """Names the task of a partition in a stage.
 
     >>> task(2, 0)
     '2.0'
@@ -52,13 +52,13 @@ def task(stage: int, partition: int) -> str:
 
 
 def name_of(outcome: TaskOutcome) -> str:
-    """The task that has told what it made."""
+    """Names the task of an outcome."""
     return outcome.reader or task(outcome.stage, outcome.partition)
 
 
 @frozen
 class Operator:
-    """What is one in all of its tasks."""
+    """An operator with all of its tasks."""
 
     name: str
     tasks: tuple[str, ...]
@@ -66,10 +66,10 @@ class Operator:
 
 @frozen
 class Channel:
-    """Messages between two operators (by their places): those of an edge of the plan, or results.
+    """A message channel between two operators (by their places): an edge of the plan, or results.
 
-    ``producer``, ``consumer``: nodes (None: the output). ``targets``: which tasks of the target
-    there can be messages for.
+    ``producer``, ``consumer``: nodes (None: the output). ``targets``: the tasks of the target that
+    can receive messages.
     """
 
     source: int
@@ -81,7 +81,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """``tasks`` and ``links`` follow from the operators and their channels."""
+    """The operators of a plan and their channels, from which ``tasks`` and ``links`` follow."""
 
     operators: tuple[Operator, ...]
     channels: tuple[Channel, ...]
@@ -92,7 +92,7 @@ class TaskGraph:
         return tuple(name for operator in self.operators for name in operator.tasks)
 
     def links(self) -> Iterator[tuple[int, str, str]]:
-        """The task channels: of which channel, from which task, to which task."""
+        """Returns the task channels: the channel, the sending task, the receiving task."""
         for number, channel in enumerate(self.channels):
             to = self.operators[channel.target].tasks
             for source in self.operators[channel.source].tasks:
@@ -101,8 +101,8 @@ class TaskGraph:
 
 
 def expand(plan: Plan, readers: Mapping[str, Sequence[str]], groups: GroupTable) -> TaskGraph:
-    """The task graph of a plan. ``readers``: the source partitions of each stream (one that has
-    none yet has one without a name).
+    """Returns the task graph of a plan. ``readers``: the source partitions of each stream (a stream
+    without any has one without a name).
     """
     feeds = _feeds(plan)
     read = sorted({name for names in feeds.values() for name in names})
@@ -134,7 +134,7 @@ def _reader(name: str, readers: Mapping[str, Sequence[str]]) -> Operator:
 
 
 def _feeds(plan: Plan) -> dict[int, tuple[str, ...]]:
-    """Of each node at the intake, the streams whose readers have its rows."""
+    """Returns, for each node of the intake, the streams whose readers have its rows."""
     feeds: dict[int, tuple[str, ...]] = {}
     for number in plan.order:
         node = plan.nodes[number]
@@ -149,13 +149,15 @@ def _feeds(plan: Plan) -> dict[int, tuple[str, ...]]:
 
 
 def _targets(plan: Plan, consumer: Consumer, groups: GroupTable) -> tuple[int, ...]:
-    """The partitions that a channel can send to: all, or the homes of the consumer's members."""
+    """Returns the partitions that a channel can send to: all, or the homes of the consumer's
+    members.
+    """
     if consumer.edge.exchange != ():
         return tuple(range(groups.partitions))
     return homes(plan.nodes[consumer.node], groups)
 
 
 def homes(node: PlanNode, groups: GroupTable) -> tuple[int, ...]:
-    """The partitions in which members of a node are at home that is exchanged by member."""
+    """Returns the home partitions of the members of a node that is exchanged by member."""
     live_homes = node.home[node.alive]
     return tuple(np.unique(partition_of(home_hash(live_homes), groups.partition)).tolist())

@@ -1,7 +1,7 @@
-"""A placement as a run goes by it: the machine of each reader and of each partition of a stage.
+"""Applies a placement to a run: the machine of each reader and of each partition of a stage.
 
-Tasks are named as in the send graph (``task_graph``). What a placement does not name may run
-anywhere.
+Tasks have the names of the send graph (``task_graph``). A task that a placement does not name may
+run anywhere.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from levada.runtime.preferred_locations import NOWHERE, LocalityStats, Preferred
 
 @frozen
 class TaskPlacement:
-    """``name``: of the placement's file; ``machine``: of tasks by their names; ``partitions``: the
-    machine of each partition, where its tasks are not placed by name. ``lessons``: what has been
-    learned, of one that a run learns. ``predicted``: the share that is to cross machines (-1: it is
-    not known); ``between``: what each machine is to send to each, as a share of all (() as well).
+    """A placement. ``name``: its file. ``machine``: of tasks by their names. ``partitions``: the
+    machine of each partition whose tasks are not placed by name. ``lessons``: the learning steps,
+    if the run learns its placement. ``predicted``: the predicted share of data between machines
+    (-1: unknown). ``between``: the predicted share that each machine sends to each (() if unknown).
     """
 
     name: str
@@ -35,14 +35,14 @@ class TaskPlacement:
     between: tuple[tuple[float, ...], ...] = ()
 
     def machine_of(self, reference: AnyReference) -> int:
-        """The machine that reads a reference."""
+        """Returns the machine that reads a reference."""
         return self.machine.get(reader(reference.stream, reference.partition), NOWHERE)
 
     def prefer(
         self, job: Job, payloads: Sequence[Sequence[AnyReference]], tally: LocalityStats
     ) -> Job:
-        """A job that knows where its tasks would best run, each payload by its first reference; one
-        task may run anywhere.
+        """Returns a job with the preferred machines of its tasks; that of a payload is the machine
+        of its first reference. A job of one task may run anywhere.
         """
         tally.asked = ()
         if job.fused:
@@ -61,8 +61,8 @@ class TaskPlacement:
 
 
 def record_locality(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
-    """Adds to a tally where the tasks of the last job ran and what they got from where, as they
-    have told it themselves; of one that could not tell nothing is known.
+    """Adds to a tally where the tasks of the last job ran, and which data they received from where,
+    as their outcomes report. Tasks without a report do not count.
     """
     readers = 0
     for outcome in done:

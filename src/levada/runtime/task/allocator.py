@@ -1,11 +1,11 @@
-"""What a task has let go goes back to the system, where its memory is bounded.
+"""Returns the free memory of a task to the system, if its memory is bounded.
 
-The C library keeps what arrays of up to 32 MB were in, for others: after some epochs that is
-several times what a task holds. Here large arrays have pages of their own, which go with them, and
-what is left is given back when a task ends. Rows of a task that was too large hang on its traceback
-until cycles are looked for. Elsewhere than with glibc nothing of this is done.
+The C library keeps the memory of freed arrays of up to 32 MB for later use. After some epochs that
+is several times the data of a task. Here large arrays have pages of their own, which are returned
+with them, and the rest is returned when a task ends. A traceback keeps the rows of a task that was
+too large until the cycle collector runs. Without glibc this module does nothing.
 
-Cost: a page fault for each 4 KB of a large array; a look through the heap for each task.
+Cost: a page fault for each 4 KB of a large array; a pass through the heap for each task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _dropped = [False]  # whether a task of this process was too large since cycles 
 
 @contextmanager
 def bounded_allocator(memory: Memory) -> Iterator[None]:
-    """Within it a task runs that has so much memory."""
+    """Returns freed memory to the system around a task with so much memory."""
     if not memory.bytes:
         yield
         return
@@ -48,7 +48,7 @@ def bounded_allocator(memory: Memory) -> Iterator[None]:
 
 
 def give_back() -> None:
-    """Gives the system the memory of a task that has been dropped."""
+    """Returns the memory of a dropped task to the system."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     libc = ctypes.CDLL(None)
@@ -58,7 +58,7 @@ def give_back() -> None:
 
 @cache
 def _glibc() -> Any:
-    """The C library, told how to allocate; None if it is another one."""
+    """Returns the C library with its allocation set up; None if it is not glibc."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
         return None

@@ -1,12 +1,13 @@
-"""The check of ``closed=element``: no subject in two elements that a window could hold.
+"""Checks ``closed=element``: no subject is in two elements that one window could contain.
 
-Intake sends the subjects of each element to their partition, with where the element stands; here
-they are remembered for as long as the longest window of the stream's queries, and met with what
-comes. A subject that comes again within that time suspends the queries of the stream: rows that
-should have been joined may have been read apart. Later it may come again, since no window joins
-the two.
+The intake sends the subjects of each element to their partition, with the place of the element. The
+partition remembers them for as long as the longest window of the stream's queries, and joins them
+with new ones. A subject that appears again within that time suspends the queries of the stream: the
+intake may have read rows apart that should have been joined. After that time it may appear again,
+since no window joins the two.
 
-Cost: by the new elements, as one side of a join; the state is the elements of the longest window.
+Cost: linear in the new elements, like one side of a join; the state is the elements of the longest
+window.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 def subjects_of(
     reference: FileSplit, triples: Triples, elements: Elements, subjects: Ints, pool: TermLookup
 ) -> Frame:
-    """The subjects of the elements that count: slot 0; their time; where they stand: the path
-    (``file``) and the byte (``m0``).
+    """Returns the subjects of the elements that count: slot 0, their time, and their place: the
+    path (``file``) and the byte (``m0``).
     """
     kept = np.flatnonzero(elements.keep)
     first = kept[_first_rows(subjects[kept])]
@@ -61,7 +62,9 @@ def subjects_of(
 
 
 def _first_rows(numbers: Ints) -> Longs:
-    """The first row of each number; these ascend where an element is all lines of a subject."""
+    """Returns the first row of each number. Numbers ascend if an element is all lines of a
+    subject.
+    """
     if (numbers[1:] >= numbers[:-1]).all():
         return np.flatnonzero(starts_segment(numbers))
     words = numbers.astype(np.uint64)
@@ -70,8 +73,8 @@ def _first_rows(numbers: Ints) -> Longs:
 
 @lru_cache(maxsize=64)
 def reach(plan: str, stream: str) -> int:
-    """How far apart two elements of a stream can be and yet be in one window that is read by stars,
-    ms (exclusive).
+    """Returns the largest distance (ms, exclusive) of two elements of a stream in one window that
+    is read by stars.
     """
     queries = load_plan(plan).queries.values()
     windows = (on.window for q in queries for on in q.windows if on.stream == stream)
@@ -82,8 +85,8 @@ def reach(plan: str, stream: str) -> int:
 
 
 def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorContext) -> int:
-    """Meets the new subjects of each stream of a plan with those that are remembered; returns how
-    long the last is. Raises ``PromiseError``.
+    """Joins the new subjects of each stream of a plan with the remembered ones. Returns how long
+    the last one is remembered. Raises ``PromiseError``.
     """
     dead = MIN
     state, progress, streams = env.state, env.progress, load_plan(plan).streams
@@ -105,7 +108,9 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorConte
 
 
 def _first_meetings(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Frame]]:
-    """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
+    """Returns the first row of each run that matches a new one, and the new one; ``#s`` is the time
+    of each.
+    """
     columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
         probes, places = run.find_pairs(columns[0], columns[1], columns[2], columns[3])
@@ -132,7 +137,7 @@ def _promise_error(pool: TermLookup, stream: str, a: Frame, b: Frame) -> Promise
 
 
 def _subject(path: str, at: int) -> str:
-    """The subject of the line there, if any: the bytes of other formats than lines say none."""
+    """Returns the subject of the line at a place; "" in files that are not lines."""
     try:
         with open(path, "rb") as file:
             file.seek(at)

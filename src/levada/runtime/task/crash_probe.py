@@ -1,19 +1,19 @@
-"""What ends a process that reads it: found out in a process apart, after a death that nobody has
-explained (docs/decisions/0016-what-kills-is-set-aside.md).
+"""Finds the input that crashes a process, in a separate process, after an unexplained crash
+(docs/decisions/0016-what-kills-is-set-aside.md).
 
-    deaths    -> which payloads, and how each ended the process
-    rehearse  -> how a whole job ends the process, and in which node
-    main      -> that process: one intake after the other, and a line behind each that came to an
-                 end; or a whole job, and a line before each node
+    find_crashes  -> which payloads, and how each ended the process
+    rehearse      -> how a whole job ends the process, and in which node
+    main          -> that process: one intake after the other, and a line behind each that came to
+                     an end; or a whole job, and a line before each node
 
-A job that is rehearsed writes what its tasks write, and nobody names it.
+A rehearsed job writes the files of its tasks, and no manifest names them.
 
-The process does all that an intake task does but for writing, on the same Python and with the same
-modules, and the system ends it where an operator, or reading a reference, exceeds its limit of CPU
-seconds (``runtime.task.work_note``). It has no memory bound of its own, but the system is told to
-end it before any other when memory runs out. Who is found guilty died twice, the second time alone
-in a fresh process, so that a kill from outside condemns nobody. Cost: a start of Python (2 s) and
-one read of the epoch's data, after a death only.
+The process does all the work of an intake task except writing, on the same Python and with the same
+modules. The system ends it if an operator, or the reading of a reference, exceeds its limit of CPU
+seconds (``runtime.task.work_note``). It has no memory bound of its own, but the system ends it
+first when memory runs out. Guilty input has crashed two processes, the second time alone in a fresh
+process, so a kill from outside does not condemn any input. Cost: a start of Python (2 s) and one
+read of the epoch's data, only after a crash.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _READY, _DONE = b"ready\n", b"done"
 
 
 def find_crashes(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
-    """The places of those payloads that end a process which reads them, with the signal or status
-    with which it ended.
+    """Returns the positions of the payloads that crash a process, with the signal or status of each
+    crash.
     """
     crashes: dict[int, str] = {}
     at = 0
@@ -60,16 +60,16 @@ def find_crashes(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
 
 
 def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
-    """How many of the payloads a fresh process has read, and how it ended. One that does not even
-    start has read them all: it says nothing of them.
+    """Counts the payloads that a fresh process has read, and describes how it ended. If the process
+    does not start, all count as read: nothing is known about them.
     """
     answers, status = _run_apart(context, payloads)
     return (len(payloads), "") if answers is None else (len(answers), _ending(status))
 
 
 def rehearse(job: Job) -> tuple[int, str] | None:
-    """The node in which a job ends a fresh process (-1: before the first) and how it does; None if
-    it does not.
+    """Returns the node in which a job crashes a fresh process (-1: before the first) and how; None
+    if it does not.
     """
     arguments = str(job.stages), str(job.partitions)
     answers, status = _run_apart(job.context, job.payloads, *arguments)
@@ -81,7 +81,7 @@ def rehearse(job: Job) -> tuple[int, str] | None:
 def _run_apart(
     context: bytes, payloads: Sequence[bytes], *arguments: str
 ) -> tuple[list[bytes] | None, int]:
-    """The lines that a fresh process has told, and its status; None if it did not start."""
+    """Returns the output lines of a fresh process and its status; None if it did not start."""
     path = os.pathsep.join(folder for folder in sys.path if folder)
     run = subprocess.run(
         [sys.executable, "-m", "levada.runtime.task.crash_probe", *arguments],
@@ -100,7 +100,7 @@ def _run_apart(
 
 
 def _ending(status: int) -> str:
-    """How a process ended, by the number that the system gives.
+    """Describes how a process ended, by its status.
 
     >>> _ending(-11), _ending(3)
     ('SIGSEGV', 'exit status 3')
@@ -111,8 +111,8 @@ def _ending(status: int) -> str:
 
 
 def main() -> None:
-    """Reads the context and the payloads from standard input, a line each, and tells on standard
-    output of each that is read. With numbers of stages and partitions: runs the job.
+    """Reads the context and the payloads from standard input, a line each, and writes a line to
+    standard output after each that is read. With numbers of stages and partitions: runs the job.
     """
     output = os.dup(1)
     os.dup2(2, 1)  # what native code prints is no answer
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 class _TellingStage(StageTask):
-    """A stage that tells of each node before it is evaluated."""
+    """A stage that writes each node to the output before it is evaluated."""
 
     output = 1
 
@@ -145,7 +145,7 @@ class _TellingStage(StageTask):
 
 
 def _run(output: int, job: Job) -> None:
-    """A job as the local executor runs it."""
+    """Runs a job like the local executor."""
     _TellingStage.output = output
     context = decode_context(job.context)
     plan = load_plan(context.plan)

@@ -1,26 +1,27 @@
-"""What a query has made, as the triples of a stream: the side of tasks.
+"""Reads the results of a query as the triples of a derived stream: the part of tasks.
 
     segments --the query's rows--> solutions --its template--> N-Triples with times --the byte
     kernel--> columns
 
-An epoch's results of a query are read by as many tasks as there are segments with them, or by one
-where they are few (``runtime.driver.derived_streams``). What one task guaranteed holds for several:
+As many tasks read an epoch's results of a query as there are segments with them, or one if they are
+few (``runtime.driver.derived_streams``). The guarantees of one task hold for several:
 
-- A report is one element, and told once: a task tells the reports that its triples are of, and the
-  driver counts each of them once (``runtime.driver.stream_progress``).
-- A triple is once in a report, for whoever asks: rows of several tasks meet behind an exchange, and
-  equal triples of one time are one occurrence there (``operators.windowed.deduplicate``), also
-  where they are counted (``operators.windowing.element_times``). In what a stream is said to have
-  had (``levada status``) a triple that two segments have counts twice.
-- Blank nodes keep their names: a node of the input that comes through is still itself, and one of
-  the template is another in every solution, the one that is published. Those of a report that look
-  alike are numbered through all segments: such a task reads the solutions of the segments before
-  its own, too.
-- There is no order among the elements of an epoch, and no late one: how far the stream is complete
-  follows from its maker, and not from what was read.
+- A report is one element and counts once: a task lists the reports of its triples, and the driver
+  counts each of them once (``runtime.driver.stream_progress``).
+- A triple occurs once in a report, for all consumers: rows of several tasks meet behind an
+  exchange, and equal triples of one time are one occurrence there
+  (``operators.windowed.deduplicate``), also where they are counted
+  (``operators.windowing.element_times``). In the totals of a stream (``levada status``) a triple of
+  two segments counts twice.
+- Blank nodes keep their names: a node of the input that passes through remains itself, and a node
+  of the template differs in every solution, like the published one. Equal-looking nodes of a report
+  are numbered through all segments, so such a task also reads the solutions of the segments before
+  its own.
+- The elements of an epoch have no order, and none is late. The completeness of the stream follows
+  from its producer, not from the elements.
 
-Cost: per triple what writing and reading a line costs (about 1 us), per segment a look at the rows
-of queries of the shape; where the template has blank nodes, a text for each solution before.
+Cost: for each triple that of writing and reading a line (about 1 us); for each segment a look at
+the rows of queries of the shape; if the template has blank nodes, a text for each earlier solution.
 """
 
 from __future__ import annotations
@@ -43,12 +44,14 @@ def _config(stream: str) -> StreamConfig:
 
 
 def made_config(reference: DerivedSplit) -> StreamConfig:
-    """What a stream is that a query makes: elements are reports, the time behind each triple."""
+    """Returns the configuration of a derived stream: elements are reports, the time follows each
+    triple.
+    """
     return _config(reference.stream)
 
 
 def made_triples(reference: DerivedSplit, context: EpochContext) -> tuple[Triples, FileSplit]:
-    """The triples of the query's reports, and the reference as one to their text."""
+    """Returns the triples of the query's reports, and the reference as one to their text."""
     plan = load_plan(reference.path)
     text = timed_statements(
         plan,
@@ -63,6 +66,6 @@ def made_triples(reference: DerivedSplit, context: EpochContext) -> tuple[Triple
 
 
 def report_times(reference: AnyReference, elements: Elements) -> str:
-    """The reports that the elements of a part are, for the driver; "" where it is the only one."""
+    """Returns the reports of the elements of a part, for the driver; "" if it is the only part."""
     several = isinstance(reference, DerivedSplit) and reference.parts > 1
     return text_of(elements.times) if several else ""

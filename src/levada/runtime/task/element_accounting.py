@@ -1,12 +1,12 @@
-"""What became of the elements of a reference: each is kept, late, dead or cut, and none vanishes.
+"""Accounts for the elements of a reference: each is kept, late, dead or cut, and none is lost.
 
-The driver counts the elements of a reference when it cuts it from a file, by bytes, or a task does
-before it parses them; the task says how many of these it knows the fate of. The two are counted by
-different code, so a difference is a mistake in one of them. Where the driver can only guess (the
-elements within a document) there is nothing to compare.
+The driver counts the elements of a reference when it cuts it from a file, or a task does before it
+parses them. Then the task counts the elements whose fate it knows. Different code makes the two
+counts, so a difference is a bug in one of them. If the driver can only guess (the elements in a
+document), nothing is compared.
 
-Of elements of several lines a line that cannot be read is dead alone, beside its element or as all
-of it: there as many may be missing as there are such lines.
+In elements of several lines, an unreadable line is dead alone, as a part of its element or all of
+it. Then as many elements may be missing as there are such lines.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from levada.core.event_time import MIN
 def count_accounted(
     config: StreamConfig, reference: FileSplit, content: Elements | Tuples, messages: int | None
 ) -> int:
-    """Of how many of the reference's elements it is known what became of them; ``messages``: how
-    many it was made of, if it was.
+    """Counts the elements of the reference with a known fate. ``messages``: the number of messages
+    of the reference, if it has messages.
     """
     counted = reference.elements
     kept = content.n if isinstance(content, Tuples) else content.elements
@@ -52,8 +52,8 @@ def apply_message_headers(
     wall: int,
     ahead: int,
 ) -> int:
-    """Offsets and headers that could not be read are among the dead from here on; how far the
-    producer says that it is (MIN: it does not), which is believed up to ``ahead`` of the clock.
+    """Adds unreadable offsets and headers to the dead letters. Returns the watermark that the
+    producer declares (MIN: none), if it is at most ``ahead`` of the clock.
     """
     for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
         content.dead.append(Dead(offset, reason, ""))

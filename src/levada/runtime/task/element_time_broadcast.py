@@ -1,13 +1,12 @@
-"""The event times of listed streams on their way to partitions
-(``operators.windowing.element_times`` says what they are for): every partition needs all of them,
-whatever its rows are.
+"""Sends the event times of listed streams to all partitions, whatever their rows are
+(``operators.windowing.element_times`` describes their use).
 
-Where that is little they stand in each blob. Where copies for all partitions would be much a task
-writes them to a file of the checkpoint once, and blobs have its name: what is sent is no P-fold of
-it, and readers of one host share its pages. Such a file lives as long as the job: the driver
-deletes it before the commit. They go on to a later stage only if a node of it lists the stream.
+Few times are in each blob. If copies for all partitions would be large, a task writes them once to
+a file of the checkpoint, and blobs contain its name. So the data are not sent P times, and readers
+of one host share the pages. The file lives as long as the job: the driver deletes it before the
+commit. Times go to a later stage only if one of its nodes lists the stream.
 
-Cost: of a file some milliseconds a task, and an opened one for each of its readers.
+Cost: of a file some milliseconds a task, and one open file for each of its readers.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ IN_FILES = "times"  # where a blob's head names files
 
 
 class Times:
-    """The times that a task has, by stream: those that it has seen or that blobs had (``add``), and
-    files of others (``hear``).
+    """The event times in a task, by stream: its own or those in blobs (``add``), and files of other
+    tasks (``hear``).
     """
 
     def __init__(self, context: EpochContext) -> None:
@@ -41,15 +40,15 @@ class Times:
         self._read: list[Mapping[str, Frame]] | None = None
 
     def add(self, stream: int, frame: Frame) -> None:
-        """Times of a stream."""
+        """Adds times of a stream."""
         self._seen.setdefault(stream, []).append(frame)
 
     def hear(self, meta: Mapping[str, Any]) -> None:
-        """The files that the head of a blob names."""
+        """Adds the files that the head of a blob names."""
         self._files += meta.get(IN_FILES, [])
 
     def frames_of(self, stream: int) -> list[Frame]:
-        """All frames of a stream."""
+        """Returns all frames of a stream."""
         if self._read is None:
             self._read = [state_files.map_(self._context.root, f)[0] for f in self._files]
         name = FrameAddress(FrameKind.TIMES, stream).name
@@ -59,7 +58,7 @@ class Times:
         ]
 
     def write_apart(self) -> list[str]:
-        """Writes what has been seen to a file, if copies would be much; its name."""
+        """Writes the task's own times to a file if copies would be large; returns its name."""
         frames = _merge(self._seen)
         size = sum(column.nbytes for f in frames.values() for column in f.columns.values())
         if size * (self._context.partitions - 1) < COPIED:
@@ -71,7 +70,7 @@ class Times:
         return [name]
 
     def sent_frames(self, stage: int) -> tuple[dict[str, Frame], list[str]]:
-        """What blobs have for stages behind this one: frames, and names of files."""
+        """Returns the frames and file names that blobs carry for stages after this one."""
         wanted = _listed_behind(self._context.plan, stage)
         frames = _merge({i: parts for i, parts in self._seen.items() if i in wanted})
         return frames, self._files if wanted else []
@@ -86,13 +85,15 @@ def _merge(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
 
 @lru_cache(maxsize=8)
 def listed_streams(plan: str) -> dict[int, bool]:
-    """Streams whose times decide some query's reports, and whether occurrences are counted."""
+    """Returns the streams whose times decide the reports of a query, and whether occurrences are
+    counted.
+    """
     return _listed_streams(load_plan(plan), 0)
 
 
 @lru_cache(maxsize=64)
 def _listed_behind(plan: str, stage: int) -> frozenset[int]:
-    """The streams that nodes of later stages list."""
+    """Returns the streams that nodes of later stages list."""
     return frozenset(_listed_streams(load_plan(plan), stage))
 
 

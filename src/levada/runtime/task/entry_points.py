@@ -1,4 +1,6 @@
-"""The two functions that executors run: pure but for files of their own names."""
+"""Defines the two functions that executors run. They are pure, except for files of their own
+names.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from levada.runtime.task.stage_task import StageTask
 
 
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
-    """Reads one bundle of references; one blob per target partition."""
+    """Reads one bundle of references. Returns one blob per target partition."""
     decoded = decode_context(context)
     try:
         with bounded_allocator(decoded.memory):
@@ -27,7 +29,9 @@ def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
 def stage(
     context: bytes, number: int, partition: int, blobs: Sequence[Any]
 ) -> list[tuple[int, Any]]:
-    """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
+    """Runs one stage of one partition. Returns the blobs for the next stage, or the outcome of the
+    last.
+    """
     decoded = decode_context(context)
     try:
         with bounded_allocator(decoded.memory):

@@ -1,9 +1,9 @@
-"""What leaves a task: rows along the edges, to nodes of this stage or as jumbo blobs, one per
-(task, target).
+"""Routes the output of a task along the edges of the plan: to nodes of this stage, or as jumbo
+blobs, one per (task, target).
 
-A blob holds the rows for all nodes of the next stages at one target, the texts that these rows
-need, and the control records of the epoch; every target gets one, also without rows. Static rows
-and rows of windows travel alike; those of a divided group to several targets (``copies``).
+A blob contains the rows for all nodes of the next stages at one target, the texts that these rows
+need, and the control records of the epoch. Every target receives one, also without rows. Static
+rows and rows of windows travel alike. Rows of a divided group go to several targets (``copies``).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ MANY = register(f"{__name__}.MANY", 16)
 
 
 class Exchange:
-    """The rows that a task sends to later stages, by target."""
+    """Collects the rows that a task sends to later stages, by target."""
 
     def __init__(self, context: EpochContext, plan: Plan, stage: int, pool: TermLookup) -> None:
         self.context = context
@@ -87,8 +87,8 @@ class Exchange:
         self.met = self.picking.met
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
-        """The rows for consumers in this stage; the others are put into the boxes. What has been
-        folded for a GROUP BY already comes as partials (``is_folded``).
+        """Yields the rows for consumers in this stage; collects the others for their targets. Rows
+        that are already folded for a GROUP BY arrive as partials (``is_folded``).
         """
         self.flows.record(node.id, out)
         done = yield from self._slice_partials(node, out)
@@ -105,8 +105,9 @@ class Exchange:
     def _slice_partials(
         self, node: PlanNode, out: Frame
     ) -> Generator[tuple[Consumer, Frame], None, frozenset[int]]:
-        """Partials for GROUP BYs that have rows in common, where these make them fewer; whose that
-        are. Where rows are counted by their groups they are folded one by one.
+        """Yields partials for GROUP BYs that share rows, if that makes them fewer; returns the
+        nodes of these GROUP BYs. If rows are counted by their groups, each GROUP BY is folded
+        alone.
         """
         done: set[int] = set()
         for readers in readers_of(self.plan, node) if self.counter is None else ():
@@ -124,8 +125,8 @@ class Exchange:
     def _rows(
         self, node: PlanNode, out: Frame, consumer: Consumer, done: frozenset[int] = NOBODY
     ) -> Iterator[tuple[Consumer, Frame]]:
-        """One producer's rows for one consumer, and not for those that are ``done``; many
-        thresholds at once skip the filter's input, several picks the pick's.
+        """Yields one producer's rows for one consumer, except for those that are ``done``. Many
+        thresholds at once bypass the filter's input, several picks that of the pick.
         """
         if consumer.node in done:
             return
@@ -160,8 +161,8 @@ class Exchange:
     def _fan_out(
         self, node: PlanNode, out: Frame, consumer: Consumer
     ) -> Iterator[tuple[Consumer, Frame]]:
-        """The rows of each of the consumer's members. A filter of this stage, which sees each row
-        alone and lets few through, gets them piece by piece.
+        """Yields the rows of each of the consumer's members. A selective filter of this stage,
+        which evaluates each row alone, receives them in pieces.
         """
         alike = find_shared_results(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
@@ -180,14 +181,16 @@ class Exchange:
             )
 
     def _is_for_all(self, consumer: Consumer) -> bool:
-        """Whether rows are the same for all members: when numbers came, what several joins read."""
+        """Whether rows are equal for all members: rows with numbers, or rows that several joins
+        read.
+        """
         step = self.plan.nodes[consumer.node].step
         return (consumer.input == 1 and isinstance(step, s.Narrow)) or is_arranged(
             step, consumer.input
         )
 
     def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
-        """The filter, if it is one of so many thresholds that these are better sorted."""
+        """Returns the filter, if it has so many thresholds that sorting them pays."""
         target = self.plan.nodes[consumer.node].as_step(s.Filter)
         if target is None or not is_threshold(target.step.condition):
             return None
@@ -197,7 +200,9 @@ class Exchange:
     def _thresholds(
         self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode[s.Filter]
     ) -> Frame | None:
-        """Per producer's member: its rows once against all its consumers' constants."""
+        """Compares the rows of each member of the producer once with the constants of all its
+        consumers.
+        """
         fan = consumer.fan
         parts = []
         for op in np.unique(out["op"]):
@@ -212,7 +217,7 @@ class Exchange:
         return concat(parts)
 
     def _put(self, consumer: Consumer, frame: Frame) -> None:
-        """Cuts rows by their target."""
+        """Distributes rows to their targets."""
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
         if slots == TO_ALL:
@@ -230,13 +235,15 @@ class Exchange:
             self._put_panes(consumer, panes, of_one_group(target, frame) if counted else None)
 
     def _to_all(self, to: FrameAddress, frame: Frame) -> None:
-        """To each partition all rows; they are of no group, and counted for none."""
+        """Sends all rows to each partition; they have no group, and count for none."""
         rows = frame.with_(**{col.PLACE: np.zeros(frame.n, np.uint16)})
         for boxes in self.frames:
             boxes.setdefault(to, []).append(rows)
 
     def _put_fewer(self, consumer: Consumer, frame: Frame, slots: Sequence[int]) -> None:
-        """Cuts rows by their target, or what of them is enough there, if that is not here."""
+        """Distributes rows to their targets. If the target is another task, sends only the rows
+        that suffice there.
+        """
         to = FrameAddress(FrameKind.ROWS, consumer.node, consumer.input)
         if self.context.partitions > 1 and not slots:
             made = combine_locally(self.plan.nodes[consumer.node], consumer.input, frame, self.pool)
@@ -246,7 +253,7 @@ class Exchange:
         self._scatter(to, frame, slots, consumer.node)
 
     def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
-        """Cuts partials by their target."""
+        """Distributes partials to their targets."""
         slots, target = consumer.edge.exchange, self.plan.nodes[consumer.node].as_step(s.Panes)
         assert slots is not None and target is not None, "partials are of a GROUP BY"
         keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
@@ -262,8 +269,8 @@ class Exchange:
         *,
         alone: Bools | None = None,
     ) -> None:
-        """To each partition its rows, which know their group from here on. ``alone``: those that
-        were of one group before, if not all were.
+        """Sends rows to their partitions, with their groups. ``alone``: rows that had one group
+        before, if not all had.
         """
         h = np.ascontiguousarray(partition_hash(frame, slots, node))
         group, target = group_and_partition(h, self.table)
@@ -286,7 +293,7 @@ class Exchange:
                 self.frames[t].setdefault(to, []).append(partition_rows)
 
     def _count(self, node: int, frame: Frame, before: Column | None, alone: Bools | None) -> None:
-        """Counts rows by their groups, from those that they were of before, where there was one."""
+        """Counts rows by their groups, and by their previous groups if they had any."""
         assert self.counter is not None, "what is sent is counted"
         if before is None or alone is None or alone.all():
             self.counter.count(node, frame[col.PLACE], frame, before)
@@ -297,15 +304,15 @@ class Exchange:
                 self.counter.count(node, some[col.PLACE], some, sources)
 
     def group_counts(self) -> list[Counted]:
-        """How many rows went to each group, if that is counted."""
+        """Returns the number of rows sent to each group, if rows are counted."""
         return [] if self.counter is None else self.counter.packed_counts()
 
     def close(self, stream: int, subjects: Frame) -> None:
-        """The subjects of closed elements, to where each is at home."""
+        """Sends the subjects of closed elements to their home partitions."""
         self._scatter(FrameAddress(FrameKind.CLOSED, stream), subjects, (0,), 0)
 
     def pass_on(self, target: int, to: FrameAddress, frames: list[Frame]) -> None:
-        """Rows that are at their target already, for a later stage of it."""
+        """Passes rows that are at their target to a later stage of it."""
         self.frames[target].setdefault(to, []).extend(frames)
 
     def blobs(
@@ -315,8 +322,9 @@ class Exchange:
         source: int,
         times: Times,
     ) -> list[tuple[int, bytes]]:
-        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0, the
-        mark of what the task goes by, whose outcome is the last one, to all.
+        """Returns one blob per target. The outcomes of earlier stages go to one target, the
+        controls once from source 0, and the fingerprint of the task's inputs (its outcome is the
+        last one) to all.
         """
         seen, files = times.sent_frames(self.stage) if source == 0 else ({}, [])
         out = []
@@ -338,7 +346,7 @@ class Exchange:
         return out
 
     def fresh(self) -> Iterator[tuple[Words, Words]]:
-        """The identities whose texts the rows need that came since this was asked last."""
+        """Returns the identities of the texts of rows that were added since the last call."""
         for target, boxes in enumerate(self.frames):
             for to, parts in boxes.items():
                 for frame in parts[self._sent_lengths.get((target, to), 0) :]:
@@ -346,8 +354,8 @@ class Exchange:
                 self._sent_lengths[target, to] = len(parts)
 
     def _terms(self, frames: Mapping[FrameAddress, Frame]) -> Terms:
-        """The texts that the rows of a blob need: of text slots, and of values that only their text
-        says exactly.
+        """Returns the texts that the rows of a blob need: of text slots, and of values that only
+        their text represents exactly.
         """
         xs, ys = [], []
         for to, frame in frames.items():
@@ -359,7 +367,7 @@ class Exchange:
         return self.pool.pick(np.concatenate(xs), np.concatenate(ys))
 
     def _identities(self, to: FrameAddress, frame: Frame) -> Iterator[tuple[Words, Words]]:
-        """The identities of the texts that a frame needs."""
+        """Returns the identities of the texts that a frame needs."""
         if to.what is FrameKind.CLOSED:
             every = frame["file"]
             files = every[starts_segment(every)]
@@ -373,15 +381,15 @@ class Exchange:
 
 
 def folded_as(partials: Frame) -> FrameKind:
-    """What partials are: panes or slices."""
+    """Returns the kind of partials: panes or slices."""
     return FrameKind.SLICES if is_cut(partials) else FrameKind.PANES
 
 
 def text_identities(
     frame: Frame, layout: Layout, slots: Sequence[int] | None = None
 ) -> Iterator[tuple[Words, Words]]:
-    """The identities in a frame whose texts must travel with it, or be kept; of some ``slots``, or
-    all.
+    """Returns the identities in a frame whose texts must travel with it, or be kept; of some
+    ``slots``, or of all.
     """
     for i in _with_texts(layout.slots):
         if slots is None or i in slots:
@@ -390,14 +398,16 @@ def text_identities(
 
 @lru_cache(maxsize=4096)
 def _with_texts(slots: tuple[Facet, ...]) -> tuple[int, ...]:
-    """The slots whose texts may have to travel."""
+    """Returns the slots whose texts may have to travel."""
     return tuple(
         [i for i, facets in enumerate(slots) if Facet.TEXT in facets or Facet.NUM in facets]
     )
 
 
 def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:
-    """The same for what is folded already: of keys, and of the rows that win."""
+    """Returns the identities for partials whose texts must travel: of keys, and of the rows that
+    win.
+    """
     facets, step = node.input_layouts[0].slots, node.step
     assert isinstance(step, s.Panes | s.RGroup | s.Running), "partials are of groups"
     for n, i in enumerate(step.keys):

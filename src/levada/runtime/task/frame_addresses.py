@@ -1,4 +1,4 @@
-"""The frames of a blob by what they are for: their names are made and read here alone."""
+"""Names the frames of a blob by their purpose. Only this module makes and parses the names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class FrameKind(StrEnum):
-    """What a frame has: rows of a node's input, panes or slices that are folded already, the
-    subjects of closed elements, the event times of a stream's elements.
+    """The content of a frame: rows of a node's input, folded panes or slices, the subjects of
+    closed elements, or the event times of a stream's elements.
     """
 
     ROWS = "n"
@@ -19,7 +19,9 @@ class FrameKind(StrEnum):
 
 
 class FrameAddress(NamedTuple):
-    """``number``: of the node (ROWS, PANES, SLICES), or of the stream; ``input``: of the node."""
+    """The address of a frame. ``number``: of the node (ROWS, PANES, SLICES), or of the stream.
+    ``input``: of the node.
+    """
 
     what: FrameKind
     number: int
@@ -37,7 +39,7 @@ class FrameAddress(NamedTuple):
 
     @staticmethod
     def parse(name: str) -> FrameAddress | None:
-        """What a name says; None: a frame of the table of texts.
+        """Parses a name; None: a frame of the table of texts.
 
         >>> FrameAddress.of("n.7.1") == (FrameKind.ROWS, 7, 1), FrameAddress.of("terms.id")
         (True, None)

@@ -1,9 +1,9 @@
-"""Large static files, read by many tasks: what those of ``runtime.driver.load_static`` do.
+"""Reads large static files in many tasks: the task functions of ``runtime.driver.load_static``.
 
     pieces of files --gather--> rows, by the hash of the whole row --settle--> a file a partition,
     in which each row is once
 
-Cost: each row is written and read once more than where one task reads small files.
+Cost: each row is written and read once more than if one task reads small files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from levada.runtime.task.static_rows import matching, sum_weights
 
 
 def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
-    """Reads some pieces; a blob of rows for each partition."""
+    """Reads some parts. Returns a blob of rows for each partition."""
     decoded = decode_context(context)
     plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
     reader = StaticReader(decoded.root, decoded.epoch, decoded.seed)
@@ -53,7 +53,7 @@ def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
 def settle(
     context: bytes, number: int, partition: int, blobs: Sequence[Any]
 ) -> list[tuple[int, Any]]:
-    """Writes the rows of a partition, each once; the first one tells what was read, too."""
+    """Writes the rows of a partition, each once. The first partition also reports what was read."""
     decoded = decode_context(context)
     plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
     rows: dict[int, list[Frame]] = {}
@@ -75,12 +75,12 @@ def settle(
 def read(
     context: EpochContext, plan: Plan, pool: TermLookup, name: str
 ) -> Iterator[tuple[PlanNode, Frame]]:
-    """The rows of a file that ``settle`` has written."""
+    """Returns the rows of a file that ``settle`` has written."""
     return _rows(plan, pool, state_files.map_(context.root, name)[0])
 
 
 def _frames(plan: Plan, pool: TermLookup, rows: dict[int, Frame]) -> dict[str, Frame]:
-    """Rows by node, and the texts that they need."""
+    """Returns rows by node, and the texts that they need."""
     ids = [
         pair
         for node, frame in rows.items()

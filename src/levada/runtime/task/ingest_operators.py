@@ -1,5 +1,5 @@
-"""Nodes of stage 0: what is evaluated where the rows are read, before any exchange (filters,
-computed variables).
+"""Evaluates the nodes of stage 0 where rows are read, before any exchange (filters, computed
+variables).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from levada.runtime.task.work_note import READING, note_here
 def run_ingest_operators(
     plan: Plan, env: OperatorContext, exchange: Exchange, node: PlanNode, frame: Frame
 ) -> None:
-    """Sends a first node's rows along its edges, through the nodes of stage 0 on the way.
+    """Sends a first node's rows along its edges, through the nodes of stage 0.
 
-    A union there is of static data: each input's rows as they come.
+    A union in stage 0 is one of static data: it passes on the rows of each input.
     """
     for consumer, rows in exchange.along(node, frame):
         target = plan.nodes[consumer.node]

@@ -1,8 +1,9 @@
-"""The intake of one task: read, parse, find elements, match, evaluate what needs no exchange, ship.
+"""Runs the intake of one task: read, parse, find elements, match, evaluate the nodes before any
+exchange, send.
 
-One task reads a bundle of references (or the static files that new queries ask for) and sends one
-blob to every target, headed by a control record per source partition. Late and malformed input goes
-to side files that the manifest will name.
+One task reads a bundle of references (or the static files of new queries) and sends one blob to
+every target. The head of a blob has a control record per source partition. Late and malformed input
+goes to side files that the manifest names.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ Leaf = TypeVar("Leaf", bound=s.Leaf)
 
 
 class Payload(msgspec.Struct):
-    """What one intake task does: references to read; the ``constants``; pieces of ``static`` data,
-    or a file of rows of them.
+    """The work of one intake task: references to read; the ``constants``; parts of ``static`` data,
+    or a file of their rows.
     """
 
     references: list[AnyReference] = []
@@ -90,7 +91,7 @@ class Payload(msgspec.Struct):
 
 
 class IntakeTask:
-    """One task's intake."""
+    """The intake of one task."""
 
     def __init__(self, context: EpochContext) -> None:
         self.context = context
@@ -106,7 +107,7 @@ class IntakeTask:
         self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
-        """The blobs of this task, one per target."""
+        """Returns the blobs of this task, one per target."""
         began = time.thread_time()
         self.read(payload)
         self._write_side()
@@ -128,7 +129,7 @@ class IntakeTask:
         return self.exchange.blobs(self.controls, [outcome], 0, self.times)
 
     def read(self, payload: Payload) -> None:
-        """Reads what there is to read and sends its rows on their way; writes nothing yet."""
+        """Reads the payload and routes its rows; writes no files."""
         elements = sum(reference.elements for reference in payload.references)
         worst = partial(find_heaviest_query, self.plan)
         self.pool.spent = ExpressionBudget(self.context.limits, elements, heaviest=worst)
@@ -241,8 +242,8 @@ class IntakeTask:
     def _read(
         self, config: StreamConfig, split: FromOutside, bounds: dict[str, int]
     ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
-        """The statements and elements of a reference from outside, the reference to the lines in
-        which they stand, and the messages that these are of.
+        """Returns the statements and elements of an external reference, the reference to their
+        lines, and the messages of the reference.
         """
         return read_apart(
             lambda: read(split, config), lambda content: self._statements(config, content, bounds)
@@ -276,7 +277,7 @@ class IntakeTask:
     def _parse(
         self, config: StreamConfig, data: Bytes, reference: FileSplit, line_ends: int | None
     ) -> tuple[Triples, FileSplit]:
-        """The statements of a text, and the reference to the lines in which they stand."""
+        """Returns the statements of a text, and the reference to their lines."""
         if config.documents:
             return parse_document(data, reference, self.context.seed)
         triples = parse(
@@ -330,7 +331,9 @@ class IntakeTask:
         content: Elements | Tuples,
         messages: Messages | None,
     ) -> int:
-        """The event time after which the watermark would be where the producer says that it is."""
+        """Returns the event time after which the watermark would be where the producer declares
+        it.
+        """
         if isinstance(split, DerivedSplit):
             return MIN
         beside = headers_of(split, config, messages)
@@ -351,7 +354,7 @@ class IntakeTask:
         return [n for n in nodes if n is not None]
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
-        """Rows of first nodes through the intake's nodes, into the boxes; how many there were."""
+        """Routes rows of first nodes through the nodes of the intake; returns their number."""
         n = 0
         for node, frame in rows:
             n += frame.n
@@ -359,7 +362,7 @@ class IntakeTask:
         return n
 
     def _constants(self) -> None:
-        """The rows of VALUES."""
+        """Routes the rows of VALUES."""
         for node in self._first_nodes(s.Constant):
             frame = constants(
                 node, node.members_read_whole(self.context.first, self.context.replaced_graphs), self.pool
@@ -368,7 +371,7 @@ class IntakeTask:
                 run_ingest_operators(self.plan, self.env, self.exchange, node, frame)
 
     def _static(self, parts: Sequence[StaticPart]) -> None:
-        """The rows of static patterns."""
+        """Routes the rows of static patterns."""
         node_rows = matching(self.context, self.plan, self.pool, parts, self.static)
         for number, frame in node_rows.items():
             node = self.plan.nodes[number]
@@ -378,8 +381,8 @@ class IntakeTask:
             )
 
     def _see_triples(self, stream: int, triples: Triples, elements: Elements) -> None:
-        """The distinct times of elements, where some query's reports follow from them; which
-        triples, where these are counted.
+        """Records the distinct times of elements, if the reports of a query depend on them, and the
+        triples, if they are counted.
         """
         listed = listed_streams(self.context.plan)
         if listed.get(stream):
@@ -434,14 +437,14 @@ class IntakeTask:
 
 
 def _lead(reference: AnyReference, content: Elements | Tuples, messages: Messages | None) -> str:
-    """Where the element of the greatest time stands, which the watermark follows."""
+    """Returns the place of the element with the largest time, which the watermark follows."""
     if content.max_ts == MIN:
         return ""
     return place_of(reference, content.lead, messages=messages is not None)
 
 
 def _digest(reference: FileSplit) -> str:
-    """The hash of what was read, where a task is the first to read it."""
+    """Returns the hash of the input, if this task is the first to read it."""
     return "" if reference.measured is None else reference.measured.digest
 
 
@@ -455,7 +458,7 @@ def _rows(
 
 @lru_cache(maxsize=64)
 def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
-    """The table of all living patterns over a stream; cached per plan version."""
+    """Returns the table of all live patterns over a stream; cached per plan version."""
     sealed = load_plan(plan)
     name = sealed.streams[stream]
     nodes = [
@@ -468,5 +471,5 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
 
 
 def _of_stream(node: PlanNode, name: str) -> Bools:
-    """The members of a node that read a stream."""
+    """Returns a mask of the members of a node that read a stream."""
     return np.array([streams == (name,) for streams in node.members.each_stream()], np.bool_)

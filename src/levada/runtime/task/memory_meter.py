@@ -1,11 +1,11 @@
-"""The bytes of rows that a task holds, where ``--memory`` bounds them.
+"""Measures the bytes of rows in a task, if ``--memory`` bounds them.
 
-Counted is what waits for operators, and what they have put out: columns of frames, whether they are
-a task's own or lie in a blob that it was sent. What operators need beside is in proportion to that;
-so a task may hold a sixth of its memory (``Memory.most``). One that would hold more raises
-``OverMemoryError`` before the system ends it.
+Counted are rows that wait for operators, and the output of operators: columns of frames, in the
+task's own memory or in a received blob. The other memory of operators is in proportion to that. So
+a task may hold a sixth of its memory (``Memory.most``). A task with more raises ``OverMemoryError``
+before the system ends it.
 
-Cost: a look at each frame that waits, for each that is put out; nothing without a bound.
+Cost: a look at each frame that waits, and at each output frame; nothing without a bound.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from levada.operators.windowing.report_times import WatermarkProgress
 
 
 class MemoryMeter:
-    """What a task holds and held at most (``peak``); ``low``, ``high``: between which event times
-    its rows are.
+    """The present bytes of a task and their ``peak``. ``low``, ``high``: the range of event times
+    of its rows.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -31,7 +31,7 @@ class MemoryMeter:
         self.peak, self.low, self.high, self.input_bytes = 0, 0, 0, 0
 
     def begin(self, frames: Sequence[Frame], progress: WatermarkProgress, heard: Longs) -> None:
-        """Looks at the rows that an epoch begins with. Raises ``OverMemoryError``.
+        """Measures the rows at the beginning of an epoch. Raises ``OverMemoryError``.
 
         ``progress``: the watermarks of streams, of which ``heard`` are read. A smaller epoch ends
         between those before and after this one; rows of joins may have older times.
@@ -41,11 +41,13 @@ class MemoryMeter:
             self.see(frames, 0, "what it was sent")
 
     def give(self, frames: Iterable[Frame]) -> None:
-        """Notes what a node is given, which waits no more and is held until it is done."""
+        """Notes the input of a node, which no longer waits and is held until the node is done."""
         self.input_bytes = _bytes(frames) if self.memory.bytes else 0
 
     def see(self, frames: Iterable[Frame], beside: int, whose: str) -> None:
-        """What is held now; ``whose``: who put it out last. Raises ``OverMemoryError``."""
+        """Measures the present bytes. ``whose``: the node of the last output. Raises
+        ``OverMemoryError``.
+        """
         if not self.memory.bytes:
             return
         now = self.input_bytes + beside + _bytes(frames)
@@ -66,7 +68,9 @@ class MemoryMeter:
 
 
 def _span(frames: Sequence[Frame], old: Times, new: Times) -> tuple[int, int]:
-    """The event times between which a smaller epoch can end; equal ones if there are none."""
+    """Returns the event times between which a smaller epoch can end; equal ones if there are
+    none.
+    """
     moves = new > old
     if not moves.any():
         return 0, 0
@@ -81,7 +85,7 @@ def _span(frames: Sequence[Frame], old: Times, new: Times) -> tuple[int, int]:
 
 
 def _newest(frames: Iterable[Frame]) -> int:
-    """The greatest event time of any part of the rows."""
+    """Returns the largest event time of the rows."""
     columns = (f[name] for f in frames if f.n for name in f.columns if name.startswith("lo"))
     return max((int(ts.max()) for ts in columns), default=0)
 

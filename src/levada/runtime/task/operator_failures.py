@@ -1,7 +1,7 @@
-"""Failures of the engine's own code on a query: errors that name the operator at work.
+"""Turns failures of the engine's own code on a query into errors that name the operator.
 
 The driver suspends the queries of that operator (``engine.query_isolation``). Errors that Levada
-raises on purpose, and those of the system, stay as they are.
+raises on purpose, and those of the system, stay unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_TEXT = 300
 
 
 def as_failure(error: BaseException, node: int = -1) -> EvaluationError | None:
-    """The failure of an operator (-1: not known which); None if the error is to stay as it is."""
+    """Returns the failure of an operator (-1: unknown); None if the error stays unchanged."""
     panic = type(error).__name__ == "PanicException"  # of Polars: not an ``Exception``
     if isinstance(error, LevadaError | OSError) or not (panic or isinstance(error, Exception)):
         return None
@@ -44,7 +44,7 @@ def raise_failure(error: BaseException, node: int = -1) -> NoReturn:
 
 
 def place_of(error: BaseException) -> str:
-    """The line of Levada at which an error was raised, or "" if it was raised elsewhere."""
+    """Returns the line of Levada at which an error was raised; "" if it was raised elsewhere."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         _, levada, path = frame.filename.rpartition("/levada/")
         if levada:

@@ -1,4 +1,4 @@
-"""An epoch's results, read again from the segments that its tasks have written."""
+"""Reads the results of an epoch from the segments that its tasks have written."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from levada.plan.execution.plan import Plan, QueryPlan
 
 
 class Results(Protocol):
-    """An epoch's segments, and by query the due reports (ms) that are shown even if empty."""
+    """The segments of an epoch, and by query the due reports (ms) that are shown even if empty."""
 
     @property
     def segments(self) -> Sequence[str]:
-        """Names of files below the checkpoint."""
+        """The names of files below the checkpoint."""
 
     @property
     def shown_reports(self) -> Mapping[str, list[int]]:
-        """Of queries that show empty reports."""
+        """The reports of queries that show empty reports."""
 
 
 def read_epoch(
     root: str, plan: Plan, epoch: Results, wanted: Container[str] | None = None
 ) -> Iterator[tuple[QueryPlan, Batch]]:
-    """The batches of an epoch of this plan, decoded, of all queries or of those that are
-    ``wanted``; with the empty reports that are shown.
+    """Yields the decoded batches of an epoch of this plan, of all queries or of the ``wanted``
+    ones, with the empty reports that are shown.
     """
     left = {
         name: times

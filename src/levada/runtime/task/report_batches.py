@@ -1,12 +1,12 @@
-"""The reports of an epoch in several steps, so that what is expanded at a time is bounded.
+"""Makes the reports of an epoch in several steps, so that the rows expanded at a time are bounded.
 
-A window that reports on change is looked at once for each report: rows times reports, which a whole
-epoch need not fit into memory. So where they would be many, the operators above the border take the
-epoch's reports in steps, each as if the watermark had only come so far. That is what a cut into
-smaller epochs would do, so it changes no result; what comes out is what grows.
+A window that reports on change is read once for each report: rows times reports, which may not fit
+into memory for a whole epoch. If they are many, the operators above the border process the reports
+of the epoch in steps, each as if the watermark had advanced only so far. Smaller epochs would have
+the same results.
 
-Cost: counting the pairs, by two sorts of the window's rows, and only where rows times instants
-exceed ``MOST_PAIRS``.
+Cost: counting the pairs, by two sorts of the window's rows, only if rows times instants exceed
+``MOST_PAIRS``.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
 
 @frozen
 class ReportBatch:
-    """A part of an epoch's progress: up to the instant ``until``, at which no watermark is beyond
-    it (MAX: as far as it comes).
+    """A part of an epoch's progress: up to the instant ``until``, which no watermark exceeds (MAX:
+    all of it).
     """
 
     progress: WatermarkProgress
     until: int = MAX
 
     def is_made(self, rows: Frame, *, closing: bool) -> npt.NDArray[np.bool_]:
-        """Which report rows are of reports that are made by then; ``closing``: a report is made
-        when the watermark reaches it.
+        """Returns a mask of the report rows whose reports are made by then. ``closing``: a report
+        is made when the watermark reaches it.
         """
         due: npt.NDArray[np.bool_] = rows["r"] <= self.until if closing else rows["r"] < self.until
         return due if self.until < MAX else np.ones(rows.n, np.bool_)
 
 
 class BufferedReports:
-    """The report rows that came from other stages, and partials of reports, until the step in which
-    their reports are made.
+    """The report rows of other stages, and partials of reports, until the step that makes their
+    reports.
     """
 
     def __init__(self, nodes: Sequence[PlanNode], inputs: Inputs, partials: Partials) -> None:
@@ -69,7 +69,7 @@ class BufferedReports:
         self.partials = {node: concat(partials.pop(node)) for node in reporting}
 
     def take(self, step: ReportBatch, closing: Collection[int], inputs: Inputs) -> Partials:
-        """Gives ``inputs`` what the step has of rows, and returns what it has of partials."""
+        """Adds the rows of the step to ``inputs``, and returns its partials."""
         for (node, at), rows in self.rows.items():
             made = step.is_made(rows, closing=node in closing)
             if made.any():
@@ -87,7 +87,7 @@ Expands = PlanNode[s.Report] | PlanNode[s.Standing]
 
 
 def expanding(node: PlanNode) -> Expands | None:
-    """This node, if it has rows once for every report at which they count."""
+    """Returns this node, if it has rows once for every report at which they count."""
     return node.as_step(s.Report) or node.as_step(s.Standing)
 
 
@@ -96,8 +96,8 @@ def in_steps(
     reports: Iterable[tuple[Expands, Sequence[Frame]]],
     env: OperatorContext,
 ) -> list[ReportBatch]:
-    """The epoch's progress in steps, for these nodes; ``reports``: those of them that expand, with
-    their new rows.
+    """Divides the epoch's progress into steps, for these nodes. ``reports``: the expanding ones,
+    with their new rows.
     """
     pairs_of_nodes = [
         pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None
@@ -115,9 +115,9 @@ def in_steps(
 
 
 def _last_step(nodes: Sequence[PlanNode], env: OperatorContext) -> int:
-    """Where the last step begins at the latest. At the end of its streams a window that never
-    empties has no report behind the last element, nor is there an empty one: only the last step
-    knows that they have ended, so it has all that is behind.
+    """Returns the latest beginning of the last step. At the end of its streams, a window that never
+    empties has no report after the last element, and no empty one. Only the last step knows that
+    the streams have ended, so it has all later reports.
     """
     endless = [n for n in nodes if _never_empties(n)]
     streams = {i for n in endless for some in n.schedules.distinct for i in some.streams}
@@ -135,7 +135,7 @@ def _never_empties(node: PlanNode) -> bool:
 
 
 def _cut(progress: WatermarkProgress, instants: Times) -> list[ReportBatch]:
-    """Progress that stops at these instants."""
+    """Cuts progress at these instants."""
     marks = [np.clip(instant, progress.old, progress.new) for instant in instants.tolist()]
     parts = zip(
         [progress.old, *marks], [*marks, progress.new], [*instants.tolist(), MAX], strict=True
@@ -148,9 +148,7 @@ def _cut(progress: WatermarkProgress, instants: Times) -> list[ReportBatch]:
 
 
 def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[Times, Longs] | None:
-    """At each due report of a node's members how many rows count; None where they are few in any
-    case.
-    """
+    """Counts the rows at each due report of a node's members; None if they are certainly few."""
     step, state = node.step, env.state
     rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
     instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())  # each comes and goes
@@ -173,7 +171,9 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
 
 
 def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, Times, Longs]:
-    """Member and instant at which a row begins to count, or no longer does; so many, signed."""
+    """Returns the member and instant at which each row begins to count, or ends; with signed
+    weights.
+    """
     if (kept := node.as_step(s.Standing)) is not None:
         return results_at_reports.pending_changes(kept, state, new)
     op, begin, end = report.pending_intervals(cast("PlanNode[s.Report]", node), state, new)

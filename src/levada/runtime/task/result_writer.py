@@ -1,11 +1,11 @@
-"""The results of a task: one segment file for all queries, rows by query and report with the texts
-that they show.
+"""Writes the results of a task: one segment file for all queries, with rows by query and report,
+and the texts that they show.
 
-A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one
-term table. Rows that several queries have are there once, for the first of them, or by the number
-of a cell in the place of a member, and beside them who else has them (``same.`` and the node;
-``plan/sealed/alike``, ``operators/border/in_cells``). It is written under a name unique
-to the attempt; the manifest names those that count, and publication reads them (``emission``).
+A segment has one frame per Emit node (columns of its layout; ``op`` is the query) and one term
+table. Rows of several queries are stored once, for the first query, or with the number of a cell in
+place of a member; ``same.`` and the node lists the other queries (``plan/execution``,
+``operators/reporting``). The name of the file is unique to the attempt. The manifest names the
+committed segments, and publication reads them (``connectors/serialization``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from levada.runtime.task.operator_failures import raise_failure
 
 
 class Results:
-    """Collects what Emit nodes put out."""
+    """Collects the output of Emit nodes."""
 
     def __init__(self, plan: Plan, pool: TermLookup) -> None:
         self.plan = plan
@@ -48,7 +48,7 @@ class Results:
         self.sizes: dict[str, int] = {}  # of each query, where they have a limit
 
     def add(self, node: PlanNode, frame: Frame) -> None:
-        """Result rows of an Emit node, but for those of queries that have ended."""
+        """Adds result rows of an Emit node, except those of queries that have ended."""
         if frame.n and int(frame["r"].max()) > self.plan.first_end:
             frame = without_cells(self.plan, node, frame, self.pool.seed)
         frame = drop_unreported(self.plan, node, frame)
@@ -57,7 +57,7 @@ class Results:
         self.frames.setdefault(node.id, []).append(frame)
 
     def fresh(self) -> Iterator[tuple[Words, Words]]:
-        """The identities whose texts the rows show that came since this was asked last."""
+        """Returns the identities of the texts of rows that were added since the last call."""
         for node, frames in self.frames.items():
             for frame in frames[self._reported_lengths.get(node, 0) :]:
                 yield from text_identities(frame, self.plan.nodes[node].layout)
@@ -66,7 +66,7 @@ class Results:
     def write(
         self, context: EpochContext, stage: int, partition: int
     ) -> tuple[str | None, ResultCounts]:
-        """The segment's name (None: no rows) and how much queries have reported. Raises
+        """Writes the segment; returns its name (None: no rows) and the counts of results. Raises
         ``ExcessError``.
         """
         if not self.frames:
@@ -99,11 +99,15 @@ class Results:
         ), ResultCounts.from_rows(concat(counts))
 
     def _shared_cells(self, node: int, present: Ints) -> Frame | None:
-        """Who else has the rows of these members of an Emit, and who has its cells."""
+        """Returns the other queries with the rows of these members of an Emit, and those with its
+        cells.
+        """
         return same_of(self.plan, self.plan.nodes[node], present, self.pool.seed)
 
     def _as_written(self, node: int, frame: Frame) -> Frame:
-        """A frame with cells by numbers below 0, which no member of a later version has."""
+        """Returns a frame with cells as negative numbers, which no member of a later version
+        has.
+        """
         name = "first" if "first" in frame else "op"
         members, number = len(self.plan.nodes[node].members), frame[name]
         cells = number >= members
@@ -147,7 +151,7 @@ class Results:
 
 
 def of_stage(segments: Sequence[str], stage: int) -> list[str]:
-    """Those of an epoch's segments that tasks of a stage have written, by their names.
+    """Returns the segments of an epoch that tasks of a stage have written, by their names.
 
     >>> of_stage(["results/7-1-0-d0", "results/7-2-0-d1", "results/7-2-1-d2"], 2)
     ['results/7-2-0-d1', 'results/7-2-1-d2']
@@ -156,9 +160,10 @@ def of_stage(segments: Sequence[str], stage: int) -> list[str]:
 
 
 def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
-    """How much each query has reported, by member; the reports (``op``, ``r``) once.
+    """Counts the results of each query, by member; also returns the distinct reports (``op``,
+    ``r``).
 
-    A report that two tasks have rows of is with both: the driver counts it once.
+    A report with rows of two tasks is in both counts: the driver counts it once.
     """
     report: Times = frame["r"]
     op = _distinct(frame["op"])
@@ -186,12 +191,14 @@ def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
 
 
 def _distinct(op: Ints) -> Ints:
-    """The members of rows, ascending: nearly always one, which needs no sort."""
+    """Returns the members of rows, ascending: nearly always one, which needs no sort."""
     return op[:1] if (op == op[0]).all() else np.unique(op)
 
 
 def _first_rows(report: Times) -> Longs:
-    """The first row of each report, in order of appearance; reports that ascend need no hashes."""
+    """Returns the first row of each report, in order of appearance; ascending reports need no
+    hashes.
+    """
     if (report[1:] >= report[:-1]).all():
         return np.flatnonzero(starts_segment(report))
     words = np.ascontiguousarray(report).view(np.uint64)
@@ -199,8 +206,8 @@ def _first_rows(report: Times) -> Longs:
 
 
 def _by_member(op: Ints, report: Times) -> tuple[Longs, Times, Times, Longs, Longs]:
-    """For each member: its rows, its least and its greatest report. Then the first row of each
-    report, and the number of reports of each member.
+    """Returns, for each member, its rows, its smallest and its largest report; also the first row
+    of each report, and the number of reports of each member.
     """
     _, first, codes = np.unique(op, return_index=True, return_inverse=True)
     n, each = np.bincount(codes), first
@@ -216,8 +223,8 @@ def _by_member(op: Ints, report: Times) -> tuple[Longs, Times, Times, Longs, Lon
 def _of_all(
     counts: Frame, reports: Frame, same: Frame, members: int, *, list_reports: bool
 ) -> tuple[Frame, Frame]:
-    """The counts of all members, and their reports once, from those of members and cells; the
-    reports only if they are ``told``, or members have several cells.
+    """Returns the counts of all members, and their distinct reports, from those of members and
+    cells. The reports are computed only for ``list_reports``, or if members have several cells.
     """
     whole = add_shared_rows(counts, same, members)
     starts = starts_segment(whole["op"])

@@ -1,5 +1,5 @@
-"""The nodes of a stage of a plan, in the order in which a task evaluates them, and what follows
-from them alone: found once a plan.
+"""Lists the nodes of a stage of a plan in the order of evaluation, with facts that follow from them
+alone; computed once a plan.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from levada.plan.execution.window_table import WindowTable
 
 @frozen
 class Nodes:
-    """The nodes of one stage, inputs before consumers; those that may act without rows.
+    """The nodes of one stage, inputs before consumers, and those that may act without rows.
 
     ``timed`` are those below every report of the stage, ``reported`` the others. ``schedules``: the
-    distinct ones of nodes whose reports are enumerated, and their families. ``lag``: how long after
-    it has left its windows a row may still be said to have ended, since the next periodic report is
-    the one that says it. ``closing``: those whose reports are made as soon as the watermark reaches
-    them, and not when it has passed them.
+    distinct schedules of nodes with listed reports, and their families. ``lag``: how long after a
+    row has left its windows a node may still report its end, since the next periodic report does
+    so. ``closing``: nodes whose reports are made as soon as the watermark reaches them, not when it
+    has passed them.
     """
 
     timed: tuple[PlanNode, ...]
@@ -40,7 +40,7 @@ class Nodes:
 
 @lru_cache(maxsize=8)
 def nodes_of(plan: str, stage: int) -> Nodes:
-    """The nodes of a stage of a plan, found once."""
+    """Returns the nodes of a stage of a plan; computed once."""
     sealed = load_plan(plan)
     every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
     listed = tuple(n for n in every if n.step.needs_reports)
@@ -59,7 +59,7 @@ def nodes_of(plan: str, stage: int) -> Nodes:
 
 
 def _reporting_nodes(nodes: Sequence[PlanNode]) -> frozenset[int]:
-    """The nodes of a stage that say something at reports of windows, and what is above these."""
+    """Returns the nodes of a stage that act at reports of windows, and the nodes above these."""
     numbers: set[int] = set()
     for node in nodes:
         at_reports = node.layout.report and node.step.reports_of and not node.step.by_changes
@@ -69,7 +69,7 @@ def _reporting_nodes(nodes: Sequence[PlanNode]) -> frozenset[int]:
 
 
 def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
-    """Those of these nodes all of whose reports are closes of windows with bounds [), or of a
+    """Returns those nodes all of whose reports are closes of windows with bounds [), or of a
     clock.
     """
 
@@ -81,13 +81,15 @@ def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
 
 
 def _period(node: PlanNode) -> int:
-    """The longest period of the node's members, if it says at periodic reports what has ended."""
+    """Returns the longest period of the node's members, if it reports ended rows at periodic
+    reports.
+    """
     clock = node.step.clock_of_ends
     return 0 if clock < 0 else int(node.windows.step[clock].max(initial=0))
 
 
 def ends_at(node: PlanNode, at: int, frame: Frame) -> int:
-    """The greatest end of rows of an input; MAX where it does not follow from their times."""
+    """Returns the largest end of rows of an input; MAX if it does not follow from their times."""
     if not frame.n:
         return MIN
     table = node.compute_once(_windows_of, at)
@@ -95,7 +97,7 @@ def ends_at(node: PlanNode, at: int, frame: Frame) -> int:
 
 
 def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
-    """The windows of the rows of an input, if these say when the rows end."""
+    """Returns the windows of the rows of an input, if these determine the end of the rows."""
     step, width = node.step, len(node.input_layouts[at].windows)
     places = step.row_windows(at, width) if step.ends_by_time else None
     return None if places is None else node.windows.pick(places)

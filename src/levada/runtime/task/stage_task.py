@@ -1,8 +1,8 @@
-"""One stage of one partition: blobs in, rows through the operators, blobs and results out.
+"""Runs one stage of one partition: blobs in, rows through the operators, blobs and results out.
 
-Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays
-pending), evaluate the nodes of the stage in order, ship what goes on, write state and results.
-Nodes without new rows and without a due report are passed over.
+The code reads as the data path: receive (controls, terms, rows; rows ahead of their watermark stay
+pending), evaluate the nodes of the stage in order, send the output, write state and results. Nodes
+without new rows and without a due report are skipped.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from levada.runtime.task.work_note import note_here
 
 
 class StageTask:
-    """The work of one partition in one stage; ``run`` does it."""
+    """The work of one partition in one stage; call ``run``."""
 
     def __init__(self, context: EpochContext, plan: Plan, stage: int, partition: int) -> None:
         self.context, self.plan = context, plan
@@ -106,7 +106,7 @@ class StageTask:
         return open_state(self.context, self.stage, self.partition, self.opened)
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
-        """The stage's blobs for the next stage, or its outcome."""
+        """Returns the stage's blobs for the next stage, or its outcome."""
         if self.stage == 1:  # before new files need room
             mine = self.context.going[self.partition :: self.context.partitions]
             state_files.delete(self.context.root, mine)
@@ -133,7 +133,7 @@ class StageTask:
         return self._finish(exchange)
 
     def _hold(self, node: PlanNode, out: Frame, exchange: Exchange) -> None:
-        """Looks at what is held, once a node has put something out. Raises ``OverMemoryError``."""
+        """Measures memory after the output of a node. Raises ``OverMemoryError``."""
         sent = (parts for boxes in exchange.frames for parts in boxes.values())
         waits = (*self.inputs.values(), *self.partials.values(), *self.results.frames.values())
         name = type(node.step).__name__
@@ -155,8 +155,8 @@ class StageTask:
                 self.cpu[name] = self.cpu.get(name, 0.0) + time.thread_time() - began
 
     def _report(self, exchange: Exchange) -> None:
-        """The reports that are due, so many at a time that what is expanded for them is bounded; so
-        are the texts that are made on the way.
+        """Makes the due reports, in steps that bound the expanded rows and the texts made on the
+        way.
         """
         nodes, env = self.nodes.reported, self.env
         reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
@@ -173,13 +173,13 @@ class StageTask:
                 self._release(*before, exchange)
 
     def _release(self, tables: int, made: int, exchange: Exchange) -> None:
-        """Lets the texts of a step go that no row shows which it has put out or remembered."""
+        """Releases the texts of a step that no output or remembered row shows."""
         kept = [*report_buffer.new_terms(self.state), *(terms for terms, _ in self.made[made:])]
         wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
         self.pool.release(tables, wanted)
 
     def _env(self) -> OperatorContext:
-        """What the operators of this task may ask."""
+        """Returns the context of this task's operators."""
         context, replacement = self.context, self.context.replacement
         table = load_groups(context.groups)
         return OperatorContext(
@@ -197,14 +197,16 @@ class StageTask:
         )
 
     def _forget_removed(self) -> None:
-        """What was kept for nodes that this plan has no more; no number is used again."""
+        """Drops the state of nodes that are no longer in the plan; no number is used again."""
         for key in self.state.keys(""):
             number = key.split(".", 1)[0]
             if number.isdigit() and int(number) not in self.plan.nodes:
                 self.state.replace(key, [])
 
     def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
-        """Rows by node and input, controls once each, times of flagged streams, terms."""
+        """Receives rows by node and input, controls once each, times of flagged streams, and
+        terms.
+        """
         arrived: list[Terms] = []
         for blob in blobs:
             frames, meta = unpack(blob)
@@ -233,7 +235,7 @@ class StageTask:
         return arrived
 
     def _forward(self, exchange: Exchange) -> None:
-        """Rows from the intake for a later stage: in their partition already, they pass through."""
+        """Passes rows of the intake to a later stage of their partition."""
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
                 to = FrameAddress(FrameKind.ROWS, node, at)
@@ -250,7 +252,7 @@ class StageTask:
         return WatermarkProgress(old, new, ended_streams(context, self.controls))
 
     def _latest_ends(self) -> int:
-        """The greatest end of all rows with event times that have arrived."""
+        """Returns the largest end of all rows with event times that have arrived."""
         dead = max(
             [
                 MIN,
@@ -268,8 +270,8 @@ class StageTask:
         return dead
 
     def _keep_terms(self, arrived: list[Terms]) -> None:
-        """Terms live as long as the rows that came with them, or that they were computed for
-        (report rows are gone by then).
+        """Keeps terms as long as the rows that they arrived with, or were computed for (report rows
+        are gone by then).
         """
         old = self.progress.old[self.plan.read_stream_numbers]
         horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
@@ -288,8 +290,8 @@ class StageTask:
             self.made += [(self.pool.pick(x, y), dead) for x, y in pairs]
 
     def _element_times(self) -> dict[int, EventTimes]:
-        """The distinct event times of all elements that have come up, for nodes whose reports are
-        listed.
+        """Returns the distinct event times of all released elements, for nodes with listed
+        reports.
         """
         of_families = [d for d, _, _ in self.nodes.families.parts]
         counted = element_times.counted_streams(of_families)
@@ -303,7 +305,7 @@ class StageTask:
         return known
 
     def _matter(self, stream: int, seen: EventTimes) -> npt.NDArray[np.bool_]:
-        """Which times of a stream still matter to reports that are listed."""
+        """Returns a mask of the times of a stream that still matter to listed reports."""
         horizon = int(self.progress.new[self.plan.read_stream_numbers].min(initial=MAX))
         keep = np.zeros(len(seen.ts), bool)
         for number in np.unique(self.nodes.families.first_equal({stream: seen.ts})).tolist():
@@ -317,7 +319,7 @@ class StageTask:
         return keep
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
-        """Evaluates a node if it has rows or reports; its output goes on."""
+        """Evaluates a node if it has rows or reports, and routes its output."""
         waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
         frames = [concat(w) if w else None for w in waiting]
         if node.id not in self.nodes.due and all(f is None for f in frames):
@@ -344,7 +346,7 @@ class StageTask:
                 self._pass(node, out, exchange, fold_at_once=True)
 
     def _output_of(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
-        """The output rows of a node, those of a join in pieces. Raises ``ExcessError``."""
+        """Yields the output rows of a node, those of a join in pieces. Raises ``ExcessError``."""
         try:
             if (in_pieces := IN_PIECES.get(type(node.step))) is not None:
                 yield from in_pieces(node, frames, self.env)
@@ -354,15 +356,15 @@ class StageTask:
             raise attribute_to_query(error, node, frames) from None
 
     def _at_home(self, node: PlanNode, out: Frame) -> Frame:
-        """Rows that a node has made anew, which it does at its members' homes alone."""
+        """Returns the rows that a node has created in the home partitions of its members."""
         assert (node.home >= 0).all(), f"the rows of a {type(node.step).__name__} have groups"
         return out.with_(**{col.PLACE: self.env.home(node).group[out["op"]]})
 
     def _pass(
         self, node: PlanNode, out: Frame, exchange: Exchange, *, fold_at_once: bool = False
     ) -> None:
-        """Output rows on to who reads them. ``fold_at_once``: they are a part of many, and what
-        adds up is added up at once.
+        """Routes output rows to their readers. ``fold_at_once``: they are one of many parts, and
+        are aggregated at once if possible.
         """
         self._hold(node, out, exchange)
         if not getattr(node.step, "relaxed", False):  # of whose rows picks take what they want
@@ -384,7 +386,9 @@ class StageTask:
                 self.waiting.add(consumer.node)
 
     def _fold(self, target: PlanNode, frame: Frame, exchange: Exchange) -> None:
-        """A part of a node's input: to partial aggregates, or through what sees each row alone."""
+        """Processes a part of a node's input: into partial aggregates, or through nodes that
+        evaluate each row alone.
+        """
         panes = target.as_step(s.Panes)
         if panes is None:
             for out in self._output_of(target, [frame]):

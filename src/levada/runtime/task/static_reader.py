@@ -1,14 +1,13 @@
-"""Static data as a task reads them: a piece of a source, of which an imprint is made on the way, or
-an imprint.
+"""Reads static data in a task: a part of a source, of which it makes an imprint on the way, or an
+imprint.
 
     parts --triples--> chunks of the source, or of its imprint
           --finish--->  what was read, and the files of new imprints
 
-A file of imprints holds those of one task, of as many sources as these are, but for such as may be
-replaced, which have files of their own and so go with them; its meta says of each which source it
-is of and what that was (``Source``). Such a file is written as soon as it is large, so a task holds
-no more of it than ``LARGE`` bytes and a chunk. It means nothing until a manifest
-names it, as all files of the checkpoint.
+A file of imprints contains those of one task, of several sources. Replaceable sources have files of
+their own, which are deleted with them. The metadata of the file describe the source of each imprint
+and its state (``Source``). A large file is written at once, so a task holds at most ``LARGE`` bytes
+and a chunk of it. It counts when a manifest names it, like all files of the checkpoint.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ MARK = "imprint"  # in the names of such files
 
 
 class StaticPart(msgspec.Struct, array_like=True):
-    """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before``
-    the replacement; ``seen``: the file's size (bytes) and time (ns) when the job was made, so that
-    all tasks read the same. ``press``: an imprint is made of it. ``imprint``: the file of imprints
-    that is read instead, of which the one of ``source`` stands for ``size`` bytes.
+    """The static data that one task reads at a time: lines of a file of the epoch's setup, or of
+    the file ``before`` the replacement. ``seen``: the file's size (bytes) and time (ns) when the
+    job was made, so that all tasks read the same. ``press``: make an imprint of it. ``imprint``:
+    the file of imprints to read instead, in which the one of ``source`` represents ``size`` bytes.
     """
 
     before: bool
@@ -53,9 +52,9 @@ class StaticPart(msgspec.Struct, array_like=True):
 
 
 class Source(msgspec.Struct, array_like=True):
-    """Of what source an imprint is: the path, the format, and where terms are relative to the
-    place, the name of the file of which it is a copy; what was ``seen`` of it (size, time); how
-    many ``chunks`` there are, and the ``size`` in bytes of what they are of.
+    """The source of an imprint: the path, the format and, if its terms are relative to the place,
+    the name of the file that it is a copy of; its state when ``seen`` (size, time); the number of
+    ``chunks``, and the ``size`` in bytes of the data that they represent.
     """
 
     path: str
@@ -67,12 +66,12 @@ class Source(msgspec.Struct, array_like=True):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells sources apart."""
+        """The key of the source."""
         return self.path, self.format, self.base
 
 
 def key_of(file: StaticFile) -> tuple[str, str, str]:
-    """The same of a static file; two that differ in their graphs alone are one source."""
+    """Returns the key of a static file; two that differ in their graphs alone are one source."""
     return file.path, file.format, "" if file.format in LINES else file.name
 
 
@@ -88,7 +87,7 @@ class StaticReader:
         self._maps: dict[str, tuple[Mapping[str, Frame], Any]] = {}
 
     def triples(self, part: StaticPart, file: StaticFile, wanted: Wanted) -> Iterator[Triples]:
-        """The statements of a part of a file, some at a time; of an imprint those with wanted
+        """Yields the statements of a part of a file in chunks; of an imprint those with wanted
         predicates. Raises ``SourceError``, ``CheckpointError``.
         """
         began = time.thread_time()
@@ -149,12 +148,12 @@ class StaticReader:
         self._frames, self._sources, self._size = {}, [], 0
 
     def finish(self) -> Loaded:
-        """Writes what is to be written; what was read."""
+        """Writes the remaining imprints; returns the report of what was read."""
         if self._sources:
             self._write()
         return self._loaded
 
 
 def sources_in(meta: Any) -> list[Source]:
-    """The sources of which a file of imprints is."""
+    """Returns the sources of the imprints in a file."""
     return msgspec.convert(meta, list[Source])

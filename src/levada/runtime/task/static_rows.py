@@ -1,12 +1,12 @@
-"""The rows that static data have in an epoch: those of patterns that read them for the first time,
-and what a replacement changes.
+"""Computes the rows of static data in an epoch: those of patterns that read them for the first
+time, and the changes of a replacement.
 
-A pattern reads the union of some static graphs, which is a set. Members that are new get all its
-rows; so do those of queries without windows, which are answered anew when one of their graphs is
-replaced. The others get the difference of the union after the replacement and before it: what is
-gone with weight -1, what is new with +1, both at the instant of the replacement
-(docs/semantics.md#static-data-that-are-replaced). Cost: by what the files hold, also where little
-has changed; a replacement reads both contents.
+A pattern reads the union of some static graphs, which is a set. New members receive all its rows.
+So do queries without windows, which are answered anew when one of their graphs is replaced. Other
+members receive the difference of the union after and before the replacement: removed rows with
+weight -1, added ones with +1, both at the instant of the replacement
+(docs/semantics.md#static-data-that-are-replaced). Cost: linear in the content of the files, also if
+little has changed; a replacement reads both contents.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ Find = Callable[[StaticFile], "Pieces | None"]
 
 @frozen
 class Pieces:
-    """The imprint of a source: of each piece the file of imprints, its number in that, and the
-    bytes of the source that it stands for.
+    """The imprint of a source: for each part the file of imprints, its number in that, and the
+    bytes of the source that it represents.
     """
 
     of: tuple[tuple[str, int, int], ...]
@@ -57,14 +57,16 @@ class Pieces:
 
 @frozen
 class Reading:
-    """A setup's files for the members that read them (by node); ``sign`` of their rows."""
+    """The files of a setup for the members that read them (by node), with the ``sign`` of their
+    rows.
+    """
 
     files: list[StaticFile]
     chosen: dict[int, Bools]
     sign: int
 
     def graphs(self, plan: Plan) -> frozenset[str | None]:
-        """The graphs that are read."""
+        """Returns the graphs that are read."""
         members = (
             m
             for n, mine in self.chosen.items()
@@ -75,7 +77,7 @@ class Reading:
 
 
 def readings(context: EpochContext, plan: Plan) -> list[Reading]:
-    """What an epoch reads: static data as they are, and those that it replaces as they were."""
+    """Returns the readings of an epoch: static data as they are, and replaced ones as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
     whole = {n.id: n.members_read_whole(context.first, context.replaced_graphs) for n in _readers(plan)}
     planned = [
@@ -89,8 +91,8 @@ def readings(context: EpochContext, plan: Plan) -> list[Reading]:
 def parts(
     context: EpochContext, plan: Plan, size: int, find: Find, *, press: bool
 ) -> list[StaticPart]:
-    """All that is to be read, in pieces of about ``size`` bytes: the imprints that there are, and
-    of other files the files, of which imprints are made if ``press``, each once.
+    """Returns all parts to read, of about ``size`` bytes, each once: existing imprints, and files
+    without one, of which imprints are made if ``press``.
     """
     out, made = list[StaticPart](), set[tuple[str, str, str]]()
     for reading in readings(context, plan):
@@ -117,7 +119,7 @@ def parts(
 def to_read(
     context: EpochContext, plan: Plan, find: Find, *, press: bool
 ) -> tuple[list[StaticPart], int]:
-    """All that is to be read, each file whole, and its size in bytes as it is on the disk."""
+    """Returns all parts to read, each file whole, and their size on the disk in bytes."""
     pieces = parts(context, plan, 1 << 62, find, press=press)
     return pieces, sum(part.size if part.imprint else part.seen[0] for part in pieces)
 
@@ -129,7 +131,9 @@ def matching(
     pieces: Sequence[StaticPart],
     reader: StaticReader,
 ) -> dict[int, Frame]:
-    """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
+    """Returns each node's rows in these parts, with their multiplicity, and their sign in
+    ``#v``.
+    """
     node_rows: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
@@ -144,7 +148,7 @@ def matching(
 
 
 def _wanted_terms(tables: Sequence[Patterns]) -> Wanted:
-    """What these patterns want of imprints."""
+    """Returns the terms that these patterns need of imprints."""
     every = [t for table in tables for t in table.each()]
     records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
     bound = (records[:, SHAPE] & _PREDICATE) != 0
@@ -172,13 +176,13 @@ def _match_(
 
 
 def _readers(plan: Plan) -> list[PlanNode]:
-    """The nodes of patterns over static graphs."""
+    """Returns the nodes of patterns over static graphs."""
     nodes = map(plan.nodes.__getitem__, plan.order)
     return [n for n in nodes if isinstance(n.step, (s.Match, s.Entailed)) and n.step.static]
 
 
 def _changing(node: PlanNode, context: EpochContext) -> Bools:
-    """The members that are told what a replacement changes."""
+    """Returns a mask of the members that receive the changes of a replacement."""
     touched = np.array(
         [not context.replaced_graphs.isdisjoint(g) for g in node.members.each_graph()], np.bool_
     )
@@ -193,7 +197,7 @@ def _changing(node: PlanNode, context: EpochContext) -> Bools:
 def _patterns(
     plan: Plan, chosen: Mapping[int, Bools], seed: int
 ) -> Iterator[tuple[Graphs, Patterns]]:
-    """The patterns of the chosen members, by the graphs that they read."""
+    """Yields the patterns of the chosen members, by the graphs that they read."""
     nodes = [plan.nodes[n] for n in chosen]
     choices = {
         graphs_read
@@ -212,8 +216,8 @@ def _patterns(
 
 
 def sum_weights(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
-    """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
-    at all where it stays.
+    """Returns each row once: with weight +1 if it is new, -1 if it is removed, and not at all if it
+    stays.
     """
     codes, first = group(*row_key(rows, range(len(node.layout.slots))))
     sign = rows[col.SIGN]

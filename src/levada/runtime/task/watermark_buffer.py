@@ -1,7 +1,8 @@
-"""Pending rows: what is read but not yet below its stream's watermark (docs/semantics.md#progress).
+"""Buffers pending rows: rows that are read but not yet below their stream's watermark
+(docs/semantics.md#progress).
 
-An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait in
-order of time (``windows/state/in_turn``), those of each stream for themselves.
+The operators of an epoch receive exactly the elements with W(N-1) <= ts < W(N). Later rows wait in
+order of time (``operators/state/ordered_buffer``), separately for each stream.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ Waiting = dict[tuple[int, int], list[Frame]]  # new rows by node and input
 
 
 class Input(NamedTuple):
-    """An input of a node, and the streams whose rows wait for it."""
+    """An input of a node, and the streams with waiting rows for it."""
 
     node: PlanNode
     at: int
     streams: list[int]
 
     def key(self, stream: int) -> str:
-        """Under which key a stream's rows wait."""
+        """Returns the state key of a stream's waiting rows."""
         alike = ALIKE if is_alike(self.node.step, self.at) else ""
         return f"pending.{self.node.id}.{self.at}.{stream}{alike}"
 
 
 def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> None:
-    """Replaces the new rows of every input that comes from the intake by those that are up now; the
-    rest waits.
+    """Replaces the new rows of every input from the intake by those that are released now; the rest
+    waits.
     """
     waiting = _waiting(state)
     for node_id, at in sorted({*inputs, *waiting}):
@@ -58,7 +59,7 @@ def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> Non
 
 
 def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
-    """The streams whose rows wait, by node and input."""
+    """Returns the streams with waiting rows, by node and input."""
     streams: dict[tuple[int, int], list[int]] = {}
     for key in sorted(state.keys("pending.")):
         node, at, stream = map(int, key.rstrip(ALIKE).split(".")[1:])
@@ -88,7 +89,7 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
-    """Rows that are up, and rows that wait; rows before their query's start count nowhere."""
+    """Divides rows into released and waiting ones; drops rows before their query's start."""
     op, ts = frame["op"], frame[TIME]
     if not frame.n:
         return
@@ -107,7 +108,9 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
 
 
 def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:
-    """Of each member the stream of the one window of this input, and since when rows count."""
+    """Returns, for each member, the stream of the one window of this input, and the start of its
+    rows.
+    """
     places = node.step.row_windows(at, 1)
     assert places is not None, f"rows with event times wait for a {type(node.step).__name__}"
     return node.windows.stream[places[0]], node.windows.start[places[0]]

@@ -1,13 +1,13 @@
-"""The operator that a thread evaluates now, noted in a file that outlives the process.
+"""Notes the operator that a thread evaluates now, in a file that outlives the process.
 
-The file is mapped into memory and never synced: the system keeps its page when the process ends.
-It has five numbers: a count that grows with each operator, the operator at work, the epoch, 1
-if the operator has exceeded its limit (``engine.watchdog``), and the CPU seconds that it may take
-beside the limit. Cost: three stores an operator.
+The file is mapped into memory and never synced: the system keeps its page when the process ends. It
+has five numbers: a count that grows with each operator, the present operator, the epoch, 1 if the
+operator has exceeded its limit (``engine.watchdog``), and the CPU seconds that it may take in
+addition to the limit. Cost: three stores an operator.
 
-A worker of Spark writes no file: the system ends it where an operator exceeds its limit
-(``CpuBound``). The epoch has then lost a task, and the driver looks for the operator in processes
-apart (``runtime.task.crash_probe``). Cost: two system calls an operator.
+A worker of Spark writes no file: the system ends it if an operator exceeds its limit
+(``CpuBound``). The epoch has then lost a task, and the driver looks for the operator in separate
+processes (``runtime.task.crash_probe``). Cost: two system calls an operator.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BYTES_A_SECOND = 1 << 20
 
 
 def extra_seconds(size: int) -> int:
-    """The CPU seconds beside the limit for reading so many bytes.
+    """Returns the additional CPU seconds for reading so many bytes.
 
     >>> extra_seconds(3 << 20)
     3
@@ -47,7 +47,7 @@ def extra_seconds(size: int) -> int:
 
 
 class WorkNote:
-    """The note of an engine, as the process before left it. Its watchdog reads ``node`` and
+    """The note of an engine, as the previous process left it. The watchdog reads ``node`` and
     ``count``. Raises ``CheckpointError``.
     """
 
@@ -67,53 +67,53 @@ class WorkNote:
         self._numbers[_NODE] = IDLE
 
     def close(self) -> None:
-        """Removes the file: this process ends well."""
+        """Removes the file: this process ends normally."""
         self._path.unlink(missing_ok=True)
 
     @property
     def count(self) -> int:
-        """How many operators have been begun."""
+        """The number of operators that have begun."""
         return self._numbers[_COUNT]
 
     @property
     def node(self) -> int:
-        """The operator at work, ``IDLE`` or ``READING``."""
+        """The present operator, ``IDLE`` or ``READING``."""
         return self._numbers[_NODE]
 
     def begin_epoch(self, epoch: int) -> None:
-        """Notes that this thread evaluates an epoch from now on."""
+        """Notes that this thread begins to evaluate an epoch."""
         self._numbers[_EPOCH] = epoch
         self.begin(READING)
         _thread.note = self
 
     def end_epoch(self) -> None:
-        """Notes that it does not any more."""
+        """Notes that this thread has evaluated the epoch."""
         _thread.note = None
         self._numbers[_NODE] = IDLE
         self._numbers[_EXCEEDED] = 0
 
     @property
     def extra(self) -> int:
-        """The CPU seconds that it may take beside the limit."""
+        """The CPU seconds of the operator in addition to the limit."""
         return self._numbers[_EXTRA]
 
     def begin(self, node: int, extra: int = 0) -> None:
-        """Notes that an operator is evaluated, which may take so much CPU beside the limit."""
+        """Notes that an operator begins, with its additional CPU seconds."""
         self._numbers[_EXTRA] = extra
         self._numbers[_COUNT] += 1
         self._numbers[_NODE] = node
 
     def exceed(self) -> None:
-        """Notes that the operator at work has exceeded its limit."""
+        """Notes that the present operator has exceeded its limit."""
         self._numbers[_EXCEEDED] = 1
 
     def has_exceeded(self, epoch: int) -> bool:
-        """Whether the process before ended since an operator of an epoch exceeded its limit."""
+        """Whether the previous process ended after an operator of an epoch exceeded its limit."""
         return self._numbers[_EPOCH] == epoch and self._numbers[_EXCEEDED] == 1
 
 
 class CpuBound:
-    """Has SIGXCPU end this process, a worker of Spark, where an operator exceeds its limit."""
+    """Makes SIGXCPU end this process, a worker of Spark, if an operator exceeds its limit."""
 
     node = READING
 
@@ -122,7 +122,7 @@ class CpuBound:
         self._before, self._core = map(resource.getrlimit, _LIMITS)
 
     def begin(self, node: int, extra: int = 0) -> None:
-        """Gives an operator its CPU seconds, from now on."""
+        """Gives an operator its CPU seconds from now on."""
         self.node, (_, hard) = node, self._before
         if node in UNLIMITED:
             resource.setrlimit(resource.RLIMIT_CPU, self._before)
@@ -133,7 +133,7 @@ class CpuBound:
 
     @contextmanager
     def bound(self) -> Iterator[None]:
-        """Bounds the operators that this thread evaluates in the block; dumps no core for it."""
+        """Bounds the operators that this thread evaluates in the block; prevents core dumps."""
         resource.setrlimit(resource.RLIMIT_CORE, (0, self._core[1]))
         _thread.note = self
         try:
@@ -155,5 +155,5 @@ _thread = _Thread()
 
 
 def note_here() -> WorkNote | CpuBound | None:
-    """The note of the engine, or the bound of the worker, for which this thread evaluates."""
+    """Returns the note of the engine, or the bound of the worker, for this thread."""
     return _thread.note

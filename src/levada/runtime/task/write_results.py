@@ -1,12 +1,12 @@
-"""Files of results, written where there is room: each query's by one task, under the names that the
-driver would give them (docs/decisions/0052-files-by-tasks.md).
+"""Writes result files in tasks: each query's by one task, under the names that the driver would use
+(docs/decisions/0052-files-by-tasks.md).
 
-A name is a function of query and epoch, and so is what is in the file: a task that is run again, or
-the driver that writes after all, writes the same. A host that does not see the folder of the
-results (``mark``) writes nothing and says so.
+Name and content of a file are functions of query and epoch. So a repeated task writes the same
+files, and so does the driver if it writes after all. A host that does not see the folder of the
+results (``mark``) writes nothing and reports it.
 
-Cost: what decoding and writing cost, of the rows of the task's queries; sorting costs by all rows
-of the operators that these queries are of.
+Cost: that of decoding and writing the rows of the task's queries, and of sorting all rows of the
+operators of these queries.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ FUNCTIONS = (
 
 
 class Writing(msgspec.Struct):
-    """What is written: epochs of results, the files of their ``plans`` by number, and the sink's
-    own words; ``mark``: what stands in the folder's hidden file (None: it has none).
+    """The work: epochs of results, the files of their ``plans`` by number, and the options of the
+    sink. ``mark``: the content of the folder's hidden file (None: it has none).
     """
 
     root: str
@@ -51,14 +51,14 @@ class Writing(msgspec.Struct):
 
     @property
     def sink(self) -> FileSink:
-        """The sink that writes."""
+        """Returns the sink that writes."""
         roll = Roll(self.bytes, self.age)
         return FileSink(Path(self.out), Format(self.format), roll, self.terms, self.claimed)
 
 
 class Written(msgspec.Struct):
-    """What became of it: the number of reports of each query; ``unseen``: the folder is not here,
-    and nothing was written; ``unwritable``: the results that the format could not hold.
+    """The outcome: the number of reports of each query. ``unseen``: the folder is not here, and
+    nothing was written. ``unwritable``: the results that the format could not represent.
     """
 
     reports: dict[str, int] = {}
@@ -67,13 +67,13 @@ class Written(msgspec.Struct):
 
 
 def mark_of(out: Path) -> str | None:
-    """What stands in the hidden file of a folder of results."""
+    """Returns the content of the hidden file of a folder of results."""
     mark = out / OWNER
     return mark.read_text() if mark.is_file() else None
 
 
 def write(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
-    """The files of the queries whose names are the ``payload`` (JSON). Raises ``SinkError``."""
+    """Writes the files of the queries named in the ``payload`` (JSON). Raises ``SinkError``."""
     writing = msgspec.json.decode(context, type=Writing)
     sink, names = writing.sink, frozenset(msgspec.json.decode(payload, type=list[str]))
     if mark_of(sink.out) != writing.mark:
@@ -95,13 +95,12 @@ def _batches(writing: Writing, names: frozenset[str]) -> Iterator[tuple[int, Any
 def collect_results(
     context: bytes, stage: int, partition: int, blobs: list[Blob]
 ) -> list[tuple[int, Blob]]:
-    """What all tasks say."""
+    """Returns the reports of all tasks."""
     return [(OUTCOME, blob) for blob in blobs]
 
 
 def shares(sizes: Mapping[str, int], tasks: int) -> list[list[str]]:
-    """Names by task, so that none has much more to do than the others: the largest first, each to
-    who has least.
+    """Divides names among tasks evenly: the largest first, each to the task with the least.
 
     >>> shares({"a": 5, "b": 3, "c": 2}, 2)
     [['a'], ['b', 'c']]

@@ -1,4 +1,4 @@
-"""The checkpoint folder: who may use it, its plans, manifests and files.
+"""Opens and maintains the checkpoint folder: its lock, plans, manifests and files.
 
 levada.json    format version, id, seed: fixed when the folder is made
 lock           held while an engine runs on it
@@ -12,11 +12,11 @@ static/        static triples that the Python API was given as lines; static fil
 positions/     what was read of many files, as far as positions in manifests say
 intentions/    the intention that is written ahead and not yet done; that it failed with an error;
                the last one that was done; the one whose results are still being published
-requests/      what other processes ask of the engine (``requests``)
-tails/         which epochs they still read (``tails``)
+requests/      what other processes ask of the engine (``request_files``)
+tails/         which epochs they still read (``reader_leases``)
 
-Processes cache plans, group tables and setups by path, so their names hold the checkpoint's id: one
-that is made anew in the same place has other names.
+Processes cache plans, group tables and setups by path. So their names contain the id of the
+checkpoint: a new checkpoint in the same place has other names.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
 
 @frozen
 class _Chain:
-    """The versions of a plan that are written as what is new in them, after one that is whole:
-    the last one, the bytes of the whole, how many there are, their bytes.
+    """The plan versions that are written as differences to a previous version: the last version,
+    the bytes of the whole one, the number of differences, and their bytes.
     """
 
     version: int
@@ -77,22 +77,22 @@ class _Chain:
     size: int = 0
 
     def extended(self, version: int, size: int) -> _Chain:
-        """With one more."""
+        """Returns the chain with one more version."""
         return _Chain(version, self.whole, self.length + 1, self.size + size)
 
     @property
     def needs_whole_version(self) -> bool:
-        """Whether the next version is to be whole."""
+        """Whether the next version must be written whole."""
         return self.length >= CHAIN or self.size * SHARE > self.whole
 
 
 class Checkpoint:
-    """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
-    one begins with so many ``partitions``. ``locked``: only if nobody has its lock, ``behind`` (as
-    of ``Leadership``) only if it is one's turn. ``objects``: where it is kept, if ``root`` is only
-    where it is worked on. ``mends``: to go back; the last manifest's files may be damaged, none is
-    swept. ``mode``: of its folders (``model.modes``); None: as it is, a new one is its owner's
-    alone.
+    """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` releases it. A new one
+    begins with so many ``partitions``. ``locked``: open it only if nobody has its lock. ``behind``
+    (see ``Leadership``): only if it is this driver's turn. ``objects``: the object store of the
+    checkpoint, if ``root`` is only its working folder. ``mends``: for a rollback; the last
+    manifest's files may be damaged, and none is swept. ``mode``: of its folders (``model.modes``);
+    None: unchanged, and a new one is private to its owner.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Checkpoint:
         return self.reign.last
 
     def lock(self, patience: float, *, needed: bool) -> None:
-        """Takes the lock, if it is ``needed`` or nobody else has it. Raises ``CheckpointError``."""
+        """Takes the lock, if it is ``needed`` or free. Raises ``CheckpointError``."""
         if self._lock.is_locked:
             return
         try:
@@ -189,7 +189,7 @@ class Checkpoint:
             raise unwritable_error(self.root, error) from error
 
     def _sweep(self) -> None:
-        """Deletes what no manifest names: leavings of attempts that did not come to an end."""
+        """Deletes files that no manifest names: those of incomplete attempts."""
         before = previous(self.root, self.last)
         try:
             self.names = LiveFiles(self.root, self.last, before)
@@ -204,7 +204,7 @@ class Checkpoint:
             delete(path)
 
     def commit(self, manifest: Manifest) -> None:
-        """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
+        """Commits an epoch. Raises ``OvertakenError`` if another engine has taken over."""
         before, manifest.indexed = self.last, self.indexed
         self._sync(self.names.folders(manifest))
         try:
@@ -223,7 +223,7 @@ class Checkpoint:
         return self.names.needed_files(manifest, plan, groups)
 
     def _sync(self, folders: Iterable[str]) -> None:
-        """Makes the names of what tasks have made durable, as their content is."""
+        """Makes the names of files that tasks have written durable, like their content."""
         try:
             for folder in folders:
                 sync_folder(f"{self.root}/{folder}")
@@ -231,8 +231,8 @@ class Checkpoint:
             raise self.reign.takeover_error() or unwritable_error(self.root, error) from error
 
     def check_follows(self, epoch: int) -> None:
-        """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
-        intention begins behind what no manifest tells of.
+        """Raises ``CheckpointError`` for an epoch that does not follow the last committed one: its
+        intention begins after epochs without a manifest.
         """
         last = self.last.epoch if self.last is not None else 0
         if epoch != last + 1:
@@ -254,8 +254,8 @@ class Checkpoint:
             delete(f"{self.root}/{name}" if isinstance(name, str) else name)
 
     def forget_plans(self, before: int) -> None:
-        """Deletes the versions before this one, which nothing to be run or published names, and on
-        which none does that is written as what is new after another.
+        """Deletes the plan versions before this one that nothing to be run or published needs, also
+        not as the base of a difference.
         """
         wholes = [version for version in self._wholes if version <= before]
         if not wholes:
@@ -266,16 +266,16 @@ class Checkpoint:
                 delete(path)
 
     def plan_path(self, version: int) -> Path:
-        """The file of a sealed plan."""
+        """Returns the file of a sealed plan."""
         return _plan_path(self.root, self.facts, version)
 
     def _catalog_path(self, version: int) -> Path:
         return self.plan_path(version).with_suffix(".catalog")
 
     def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> bool:
-        """Keeps a plan version and its catalog, which knows each query's identity: as what is new
-        in it, if the one before has been kept by this driver, else whole; and so now and then.
-        False: there is one of this number already, which processes may know.
+        """Saves a plan version and its catalog with the identity of each query: as a difference to
+        the previous version if this driver saved that, else whole, and whole now and then. Returns
+        False if the number exists already, since processes may have cached it.
         """
         change = self._change(topology)
         sealed = encode_plan(change or plan)
@@ -292,7 +292,9 @@ class Checkpoint:
         return True
 
     def _change(self, topology: Topology) -> PlanChange | None:
-        """What is new in a version, if that is to be written."""
+        """Returns the difference of a version to the previous one, if it is to be written as
+        such.
+        """
         change, chain = topology.change, self._chain
         if (
             change is None
@@ -304,16 +306,16 @@ class Checkpoint:
         return change
 
     def load_plan(self, version: int) -> Plan:
-        """A sealed plan."""
+        """Loads a sealed plan."""
         return plan_of(self.root, self.facts, version)
 
     def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
-        """The catalog of a plan version, and the identities of its queries."""
+        """Loads the catalog of a plan version, and the identities of its queries."""
         return catalog_of(self.root, self.facts, version)
 
     def streams(self) -> tuple[str, ...]:
-        """The streams that have numbers here: those of the last catalog that was written; but for
-        what a driver that was overtaken wrote after a version that is gone.
+        """Returns the streams with numbers here: those of the last catalog, except catalogs that an
+        overtaken driver wrote after a deleted version.
         """
         named = self.last.plan if self.last is not None else 0
         for version in sorted(self._catalogs(), reverse=True):
@@ -325,7 +327,7 @@ class Checkpoint:
         return ()
 
     def newest_plan(self) -> int:
-        """The last plan version that was written, whether an epoch had it or not; 0: none."""
+        """Returns the last plan version that was written, with or without an epoch; 0: none."""
         return max(self._catalogs(), default=0)
 
     def _catalogs(self) -> Iterator[int]:
@@ -333,8 +335,8 @@ class Checkpoint:
             yield int(path.name.split("-", 1)[0])
 
     def order_streams(self, streams: Iterable[str], left: Collection[str] = ()) -> list[str]:
-        """These streams in the order of the plans, which number them; new ones behind. Raises
-        ``CheckpointError`` if one is missing that has not ``left``.
+        """Returns these streams in the order of the plans, which number them; new ones last. Raises
+        ``CheckpointError`` if a stream is missing that has not ``left``.
         """
         names, known = list(streams), [n for n in self.streams() if not is_derived(n)]
         missing = [n for n in known if n not in names and n not in left]
@@ -345,8 +347,8 @@ class Checkpoint:
         return [*(n for n in known if n in names), *(n for n in names if n not in known)]
 
     def save_setup(self, setup: Setup) -> str:
-        """Keeps the streams and static files of a run; returns the path in the folder, which is
-        another for another content.
+        """Saves the streams and static files of a run. Returns the path in the folder, which
+        depends on the content.
         """
         data = encode_setup(setup)
         digest = xxhash.xxh3_64_hexdigest(data)
@@ -356,34 +358,34 @@ class Checkpoint:
         return name
 
     def setup(self, name: str) -> Setup:
-        """A setup that is kept here."""
+        """Loads a saved setup."""
         return load_setup(str(self.root / name))
 
     def forget_setups(self, *kept: str) -> None:
-        """Deletes all setups of this reign and those before, but these."""
+        """Deletes all setups of this leader and previous ones, except these."""
         for path in (self.root / "plans").glob("setup-*"):
             ours = int(path.name.rpartition("-")[2]) <= self.reign.number
             if ours and f"plans/{path.name}" not in kept:
                 delete(path)
 
     def close(self) -> None:
-        """Gives the checkpoint free."""
+        """Releases the checkpoint."""
         self._lock.release()
 
 
 def newest_manifest(root: Path) -> Manifest | None:
-    """The manifest of a checkpoint's last epoch; None before the first."""
+    """Returns the manifest of a checkpoint's last epoch; None before the first."""
     epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
     return read_manifest(root / "manifests" / str(max(epochs))) if epochs else None
 
 
 def catalog_of(root: Path, facts: Facts, version: int) -> tuple[Topology, dict[str, str]]:
-    """The catalog of a plan version, and the identities of its queries."""
+    """Loads the catalog of a plan version, and the identities of its queries."""
     return read_catalog(_plan_path(root, facts, version).with_suffix(".catalog"))
 
 
 def plan_of(root: Path, facts: Facts, version: int) -> Plan:
-    """A sealed plan of a checkpoint."""
+    """Loads a sealed plan of a checkpoint."""
     return load_plan(str(_plan_path(root, facts, version)))
 
 

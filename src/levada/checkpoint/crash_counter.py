@@ -1,6 +1,7 @@
-"""How often an epoch has ended its process and nothing that it reads was to blame
-(docs/decisions/0016-what-kills-is-set-aside.md): ``intentions/deaths``, written after a death only.
-And how often the last one that did has lost tasks: ``intentions/lost``, for whoever asks.
+"""Counts how often an epoch has crashed its process without guilty input
+(docs/decisions/0016-what-kills-is-set-aside.md): ``intentions/deaths``, written only after a crash.
+Also counts how often the last epoch with lost tasks has lost them: ``intentions/lost``, for status
+reports.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ DEATHS, LOST = "intentions/deaths", "intentions/lost"
 
 
 class CrashCount(msgspec.Struct):
-    """``times``: how often this epoch died."""
+    """The number of ``times`` that an epoch has crashed."""
 
     epoch: int
     times: int
 
 
 def increment_crash_count(root: Path, epoch: int) -> int:
-    """Notes a death of an epoch, durably; how many that makes. Raises ``CheckpointError``."""
+    """Counts a crash of an epoch, durably; returns the new count. Raises ``CheckpointError``."""
     path, known = root / DEATHS, CrashCount(epoch, 0)
     if path.exists():
         try:
@@ -39,13 +40,13 @@ def increment_crash_count(root: Path, epoch: int) -> int:
 
 
 def forget(root: Path) -> None:
-    """The epoch is dropped."""
+    """Deletes the count: the epoch is dropped."""
     (root / DEATHS).unlink(missing_ok=True)
 
 
 class Losses(msgspec.Struct, frozen=True):
     """An epoch that has lost tasks so many ``times``, the last time for this reason. ``again``: it
-    is run again, or was; else the engine has ended.
+    runs again; otherwise the engine has ended.
     """
 
     epoch: int
@@ -60,7 +61,7 @@ class Losses(msgspec.Struct, frozen=True):
 
 
 def note_loss(root: Path, epoch: int, why: str, *, again: bool) -> Losses:
-    """Notes that an epoch has lost tasks; how often that makes. Raises ``CheckpointError``."""
+    """Counts that an epoch has lost tasks; returns the new count. Raises ``CheckpointError``."""
     known = read_losses(root)
     times = known.times + 1 if known is not None and known.epoch == epoch else 1
     losses = Losses(epoch, times, why, again)
@@ -69,7 +70,7 @@ def note_loss(root: Path, epoch: int, why: str, *, again: bool) -> Losses:
 
 
 def read_losses(root: Path) -> Losses | None:
-    """The last epoch that has lost tasks; None: there was none, or it is not known."""
+    """Returns the last epoch that has lost tasks; None: there is none, or it is unknown."""
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / LOST), type=Losses)
     return None

@@ -1,10 +1,11 @@
-"""What a checkpoint knows of its outputs: how far each is at least, and why one is away.
+"""Stores the progress of a checkpoint's outputs: a lower bound of the position of each, and why one
+is unavailable.
 
     deliveries.json    sealed; written anew at most once a second while it changes
 
-How far an output is stands in its target, with what was written; here is a place before that or at
-it, for what must be known without asking the target: which epochs the index has to keep, and what
-``levada status`` tells.
+The exact position of an output is in its target, with the written data. Here is a position at or
+before it, for uses that cannot ask the target: the epochs that the index must keep, and ``levada
+status``.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ DELIVERIES = "deliveries.json"
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """An output. ``to``: its URL for people; ``epoch``, ``report``, ``since``: where it is
-    (``connectors.sinks.transactional_sink.Position``); ``reached``: up to this epoch nothing is
-    left for it; ``why`` it is away; ``holds``: the intake waits for it. Of the epochs after
-    ``begins`` up to ``ends`` the reports are its: a query that has gone, or had the name before, is
-    another one.
+    """An output. ``to``: its URL for people. ``epoch``, ``report``, ``since``: its position
+    (``connectors.sinks.transactional_sink.Position``). ``reached``: all epochs up to this one are
+    delivered. ``why``: the reason why it is unavailable. ``holds``: the intake waits for it. The
+    output has the reports of the epochs after ``begins`` up to ``ends``: a removed query, or an
+    earlier one of the name, is another one.
     """
 
     query: str
@@ -43,7 +44,7 @@ class Delivered(msgspec.Struct, frozen=True):
 
 
 def read_deliveries(root: Path) -> list[Delivered]:
-    """The outputs of a checkpoint. Raises ``CheckpointError``."""
+    """Returns the outputs of a checkpoint. Raises ``CheckpointError``."""
     path = root / DELIVERIES
     if not path.exists():
         return []
@@ -54,12 +55,12 @@ def read_deliveries(root: Path) -> list[Delivered]:
 
 
 def write_deliveries(root: Path, deliveries: list[Delivered]) -> None:
-    """Keeps them. Raises ``CheckpointError``."""
+    """Saves the outputs. Raises ``CheckpointError``."""
     replace_file(root / DELIVERIES, seal(msgspec.json.encode(deliveries)))
 
 
 def forget_deliveries(root: Path) -> None:
-    """A run without an index: how far outputs are is not known any more."""
+    """Deletes the outputs: in a run without an index their progress becomes unknown."""
     (root / DELIVERIES).unlink(missing_ok=True)
 
 

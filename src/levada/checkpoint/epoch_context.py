@@ -1,5 +1,5 @@
-"""What every task of an epoch knows: small, JSON, sent once per job. The plan and the group table
-are files that workers cache per version.
+"""Defines the data that every task of an epoch needs: small, JSON, sent once per job. The plan and
+the group table are files that workers cache per version.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _READ = DeferredCollection(cycles=False)  # of the plans that this process has r
 
 
 class StreamState(msgspec.Struct):
-    """A stream as an epoch begins, and what the epoch does with it.
+    """A stream at the beginning of an epoch, and its part in the epoch.
 
     ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that
     are not read in this epoch and not finished (MAX: none such; MIN: one is known and unread).
-    ``reading``: partitions read now that go on after it, with their largest time so far. ``ended``:
-    after this epoch nothing can come. ``idle``: silent, follows the others. ``known``: how far it
-    is complete, where an epoch before has stopped short of that. ``latest``: its largest time.
-    ``clock``: how far it is complete by the clock (MIN: that says nothing).
+    ``reading``: partitions read in this and later epochs, with their largest time so far.
+    ``ended``: nothing follows this epoch. ``idle``: idle, follows the others. ``known``: its
+    completeness, if an earlier epoch stopped before that. ``latest``: its largest time. ``clock``:
+    its completeness by the clock (MIN: none).
     """
 
     watermark: int = MIN
@@ -68,10 +68,10 @@ class StreamState(msgspec.Struct):
 
 
 class Replacement(msgspec.Struct):
-    """Static graphs that an epoch replaces (None: the default graph).
+    """The static graphs that an epoch replaces (None: the default graph).
 
-    ``before``: the setup that says what they were. ``instant``: the first at which they are what
-    the epoch's setup says.
+    ``before``: the setup with their previous content. ``instant``: the first instant of the content
+    in the epoch's setup.
     """
 
     graphs: list[str | None]
@@ -80,7 +80,7 @@ class Replacement(msgspec.Struct):
 
 
 class EpochContext(msgspec.Struct):
-    """One epoch, for tasks."""
+    """The context of one epoch, for tasks."""
 
     epoch: int
     root: str
@@ -110,12 +110,12 @@ class EpochContext(msgspec.Struct):
 
     @property
     def tells_places(self) -> bool:
-        """Whether what tasks send each other is told by the executors, too, at which they ran."""
+        """Whether tasks also report the executors that sent them data."""
         return bool(self.counted) or self.placed
 
     @property
     def query_limits(self) -> Limited:
-        """What each query may have."""
+        """The limits of queries."""
         return Limited(self.limits, self.own)
 
     @property
@@ -125,16 +125,15 @@ class EpochContext(msgspec.Struct):
 
 
 class SourceReport(msgspec.Struct, array_like=True):
-    """What an intake task saw: the head of each of its blobs (docs/architecture.md#a-triples-way),
-    without the names of fields, since it goes to every partition.
+    """The report of an intake task about its input: the head of each of its blobs
+    (docs/architecture.md#a-triples-way), without field names, since it goes to every partition.
 
-    ``accounted``: of how many of the elements that the driver counted in the reference it is known
-    what became of them. ``reaches``: the time that the partition's watermark follows, where it is
-    beyond ``max_ts``, because its producer has said how far it is. ``other``: the host on which its
-    file is gone, or another one than was found. ``reports``: of a made stream that several tasks
-    read, the times of its elements. ``lead``: where the element of ``max_ts`` stands. ``digest``:
-    the hash of what was read, and ``measured`` what else was found, where the driver has not read
-    it.
+    ``accounted``: the number of elements with a known fate, of those that the driver counted in the
+    reference. ``reaches``: the time that the partition's watermark follows, if it is greater than
+    ``max_ts`` because its producer has declared it. ``other``: the host on which its file is
+    missing or has changed. ``reports``: for a derived stream that several tasks read, the times of
+    its elements. ``lead``: the place of the element of ``max_ts``. ``digest``: the hash of the
+    input, and ``measured`` other measurements, if the driver has not read the file.
     """
 
     stream: int
@@ -173,9 +172,10 @@ _FOUND: dict[str, Any] = {
 
 
 def heads_of(controls: Sequence[SourceReport], *, whole: bool) -> list[list[Any]]:
-    """What blobs carry of controls, without what is as usual at their end. The driver hears of
-    partition 0 what was found; to others (not ``whole``) a control says how far a partition is, and
-    what all of them mark alike (``TaskOutcome.record_inputs``).
+    """Encodes the heads of blobs from controls, without default values at their end. The driver
+    receives the full reports of partition 0. For other partitions (not ``whole``) a control
+    contains how far a source partition is, and the fingerprint of all
+    (``TaskOutcome.record_inputs``).
     """
     return [_cut(_head(control, whole=whole)) for control in controls]
 
@@ -194,10 +194,10 @@ def _cut(head: list[Any]) -> list[Any]:
 
 
 class Counted(msgspec.Struct, array_like=True):
-    """What a task has sent to a node, or given to operators: so many rows of each of some groups
-    ("": of all), in so many bytes. ``sources``: of what group the rows were before, where that is
-    known. ``of``: there are so many groups. Columns are texts (``text_of``), as which they go from
-    task to task and into manifests; few of them are ever read.
+    """The rows that a task has sent to a node, or passed to operators: a number for each of some
+    groups ("": all groups), and the bytes in all. ``sources``: the previous groups of the rows, if
+    known. ``of``: the number of groups. Columns are texts (``text_of``), the form in which they
+    travel and are stored in manifests; few of them are ever read.
     """
 
     node: int
@@ -210,17 +210,17 @@ class Counted(msgspec.Struct, array_like=True):
 
 
 def text_of(column: npt.NDArray[Any]) -> str:
-    """A column as base64."""
+    """Encodes a column as base64."""
     return b2a_base64(column.tobytes(), newline=False).decode()
 
 
 def column_of(text: str, width: int) -> npt.NDArray[Any]:
-    """Unsigned numbers of so many bytes each."""
+    """Decodes a column of unsigned numbers of so many bytes each."""
     return np.frombuffer(a2b_base64(text), f"u{width}")
 
 
 class TaskOutcome(msgspec.Struct, omit_defaults=True):
-    """What a stage's task made: names that the manifest will hold."""
+    """The outcome of a stage task, with names that the manifest will contain."""
 
     stage: int
     partition: int
@@ -268,8 +268,8 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
     most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
     def record_inputs(self, controls: Sequence[SourceReport], before: Collection[str]) -> None:
-        """Marks what its task goes by: what was found in each reference, and ``before``: the marks
-        of who has sent to it.
+        """Records a fingerprint of the task's inputs: what was found in each reference, and
+        ``before``: the fingerprints of its senders.
         """
         if len(marks := sorted(filter(None, before))) == 1:
             self.heard = marks[0]
@@ -279,12 +279,12 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
 
 
 def encode(value: msgspec.Struct) -> bytes:
-    """JSON of a struct."""
+    """Encodes a struct as JSON."""
     return msgspec.json.encode(value)
 
 
 def decode_context(data: bytes) -> EpochContext:
-    """The context of a job."""
+    """Decodes the context of a job."""
     return _decode(data)
 
 
@@ -294,8 +294,8 @@ def _decode(data: bytes) -> EpochContext:
 
 
 def load_plan(path: str) -> Plan:
-    """A sealed plan from its file; cached per process, with the one that it comes after, if it is
-    written as what is new in it. Threads that want the same one wait for it. Raises
+    """Loads a sealed plan from its file; cached per process, together with the previous version if
+    it is written as a difference. Threads that load the same plan wait for each other. Raises
     ``CheckpointError``.
     """
     with _LOADING:
@@ -304,7 +304,7 @@ def load_plan(path: str) -> Plan:
 
 @lru_cache(maxsize=4)
 def cached_plan(path: str) -> Plan:
-    """``load_plan`` in one thread."""
+    """Loads a plan like ``load_plan``, in one thread."""
     plan = read_plan(Path(path), lambda base: cached_plan(str(base)))
     _READ.collect_after(len(plan.queries))
     return plan
@@ -312,14 +312,14 @@ def cached_plan(path: str) -> Plan:
 
 @lru_cache(maxsize=4)
 def load_groups(path: str) -> GroupTable:
-    """A group table from its file; cached per process. Raises ``CheckpointError``."""
+    """Loads a group table from its file; cached per process. Raises ``CheckpointError``."""
     return read_groups(Path(path))
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The streams and static files of an engine: a file beside the plan, another one when static
-    data are replaced.
+    """The streams and static files of an engine: a file beside the plan, replaced when static data
+    are.
     """
 
     streams: list[StreamConfig]
@@ -342,26 +342,26 @@ SETUPS = Registry(
 
 
 def encode_setup(setup: Setup) -> bytes:
-    """An engine's setup as the bytes of its file, the same in every process."""
+    """Encodes an engine's setup as the bytes of its file, the same in every process."""
     return encode_value(setup, SETUPS)
 
 
 @lru_cache(maxsize=4)
 def load_setup(path: str) -> Setup:
-    """An engine's setup from its file; cached per process. Raises ``CheckpointError``."""
+    """Loads an engine's setup from its file; cached per process. Raises ``CheckpointError``."""
     return read_file(Path(path), Setup, SETUPS)
 
 
 def advance_watermarks(context: EpochContext, controls: Sequence[SourceReport]) -> Times:
-    """W of every stream after the epoch, the same at every target and at the driver: how far it is
-    complete, but not beyond the epoch's ``until``.
+    """Returns W of every stream after the epoch, the same at every target and at the driver: its
+    completeness, up to the epoch's ``until``.
     """
     complete = complete_times(context.streams, controls, context.shared)
     return np.maximum(old_watermarks(context.streams), np.minimum(complete, context.until))
 
 
 def ended_streams(context: EpochContext, controls: Sequence[SourceReport]) -> Bools:
-    """The streams that are complete, and all of whose elements are below W after the epoch."""
+    """Returns the streams that are complete, with all elements below W after the epoch."""
     latest = np.array([s.latest for s in context.streams], np.int64)
     for c in controls:
         latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
@@ -374,9 +374,9 @@ def complete_times(
     controls: Sequence[SourceReport],
     shared: Sequence[Sequence[int]],
 ) -> Times:
-    """How far every stream is complete after the epoch (docs/architecture.md#a-triples-way). A
-    silent stream follows those of ``shared`` that are not, else those that go by the clock, else
-    those that follow others.
+    """Returns the completeness of every stream after the epoch
+    (docs/architecture.md#a-triples-way). An idle stream follows the streams of ``shared`` that are
+    not idle, else those that follow the clock, else those that follow others.
     """
     seen: dict[tuple[int, str], int] = {}
     for c in controls:
@@ -407,8 +407,8 @@ def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int
 def raises_watermark(
     states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
 ) -> bool:
-    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
-    has made what it would.
+    """Whether an epoch without data would raise a watermark: because a stream is idle, or a query
+    has produced a derived stream.
     """
     raised = complete_times(states, [], shared) > old_watermarks(states)
     raised[list(unread)] = False
@@ -416,5 +416,5 @@ def raises_watermark(
 
 
 def old_watermarks(streams: Sequence[StreamState]) -> Times:
-    """W of every stream before the epoch."""
+    """Returns W of every stream before the epoch."""
     return np.array([s.watermark for s in streams], np.int64)

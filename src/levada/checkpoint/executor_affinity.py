@@ -1,16 +1,15 @@
-"""Where partitions are at home: on a cluster each has an executor at which its tasks run, epoch
-after epoch, since what they read is in the memory of that host.
+"""Assigns each partition on a cluster a home executor. Its tasks run there epoch after epoch, since
+their files are in the memory of that host.
 
-A home is a preference, as ``places`` has them, and changes no result. It stays as long as the
-executor lives and has no more than its share, which follows from cores: partitions of one that is
-gone go where the most room is, one that is new gets what others have above their share. An executor
-that had no room within the wait (it stands still, or has other work) is asked for in the next job
-once more; if it has none then, either, not in the one behind that, then not in two, four, and so on
-to ``BUSY``. So who was busy for a moment has its partitions back at once, and one that stands still
-is waited for once in so many.
+A home is a preference (``preferred_locations``) and changes no result. A partition stays as long as
+its executor lives and has no more than its share, which is proportional to its cores. Partitions of
+a lost executor go to the one with the most room, and a new executor gets the excess of others. An
+executor without room within the wait (it hangs, or has other work) is asked again in the next job.
+If it has no room then, it is not asked in the one after that, then not in two, four, and so on to
+``BUSY``. So an executor that was busy for a moment has its partitions back at once, and a hanging
+one is waited for once in so many jobs.
 
-What becomes of it tasks tell themselves: by which executor they run (``executor_here``). Cost: a
-loop over partitions an epoch.
+Tasks report the executor that runs them (``executor_here``). Cost: a loop over partitions an epoch.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ Task = tuple[int, int, str]
 
 
 class AffinityStats(msgspec.Struct):
-    """Of the stage tasks of a run that had run in the epoch before, too (``tasks``), how many
-    ``stayed`` on that executor; the ``executors`` that there were last, and their ``cores``. An
-    epoch in one task counts as one, beside the last such epoch.
+    """Statistics of the stage tasks of a run that had also run in the previous epoch (``tasks``):
+    how many ``stayed`` on their executor; the latest number of ``executors``, and their ``cores``.
+    An epoch in one task counts as one, compared with the last such epoch.
     """
 
     tasks: int = 0
@@ -45,7 +44,9 @@ class AffinityStats(msgspec.Struct):
 
 
 class ExecutorAffinity:
-    """The homes of one run: ``assign`` before each job, ``record_run`` behind it."""
+    """The home executors of one run. Call ``assign`` before each job, and ``record_run`` after
+    it.
+    """
 
     def __init__(self) -> None:
         self._homes: tuple[str, ...] = ()
@@ -59,8 +60,8 @@ class ExecutorAffinity:
         self.stats = AffinityStats()
 
     def assign(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
-        """The executor that each partition's tasks of the next job are to prefer ("": none); of a
-        job that is ``one`` task that of partition 0. ``cores``: of the executors that there are.
+        """Returns the preferred executor of each partition in the next job ("": none); of a job
+        that is ``one`` task that of partition 0. ``cores``: of the present executors.
         """
         self._jobs, self._one = self._jobs + 1, one
         partitions = 1 if one else partitions
@@ -73,7 +74,7 @@ class ExecutorAffinity:
         return self._asked
 
     def record_run(self, tasks: Iterable[Task]) -> None:
-        """By which executors the stage tasks of the job ran; none says so if it ran elsewhere."""
+        """Records the executors of the job's stage tasks. Tasks that ran elsewhere report none."""
         located = [task for task in tasks if task[2]]
         now = (
             {(0, 0): located[0][2]}
@@ -97,8 +98,8 @@ class ExecutorAffinity:
 def assign_partitions(
     partitions: int, before: Sequence[str], cores: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """The executor of each partition, of which each has at most its share: where it was ``before``,
-    if it may stay, else where there is the most room; "" where there are no executors.
+    """Assigns an executor to each partition, up to the share of each: its previous one (``before``)
+    if it may stay, else the one with the most room; "" without executors.
 
     >>> assigned(4, (), {"0": 1, "1": 1})
     ('0', '1', '0', '1')
@@ -125,18 +126,20 @@ def assign_partitions(
 
 @cache
 def executor_here() -> str:
-    """The executor whose worker this process is; "" if it is none, or the system does not tell."""
+    """Returns the executor whose worker this process is; "" if it is none, or the system does not
+    say.
+    """
     return _executor_argument(NAME)
 
 
 @cache
 def host_here() -> str:
-    """The host of that executor, as Spark names it; "" as well."""
+    """Returns the host of this process's executor, as Spark names it; "" if there is none."""
     return _executor_argument(HOST)
 
 
 def _executor_argument(word: bytes) -> str:
-    """What stands behind a word with which the executor above this process was started."""
+    """Returns the argument after a word in the command line of the executor above this process."""
     pid = os.getpid()
     try:
         for _ in range(ABOVE):

@@ -1,8 +1,8 @@
-"""What a stage task tells of the files that its partition needs: those that are new and those that
-it needs no more, after the state that it began with; all, if it began with no state of its own
-(another table of groups, a new partition), or if the driver asks for all.
+"""Reports the files that the partition of a stage task needs: those that it has added and removed
+since the state that it began with. It reports all files if it began without a state of its own
+(another group table, a new partition), or if the driver asks for all.
 
-It follows from the context of the epoch alone what a partition began with: so it is the same for
+The initial state of a partition follows from the context of the epoch alone. So it is the same for
 all attempts, though their new files have other names.
 """
 
@@ -13,8 +13,8 @@ from levada.operators.state.state_parts import State
 
 
 def tell(done: TaskOutcome, state: State, file: str | None, *, whole: bool) -> set[str]:
-    """Tells of the files after an epoch, of which ``file`` lists all others (None: there is no
-    state); what they are. ``whole``: all are asked for.
+    """Reports the files after an epoch, and returns them. ``file`` lists all others (None: there is
+    no state). ``whole``: report all files.
     """
     names = {*state.files(), *([file] if file else [])}
     done.whole = whole or not state.file

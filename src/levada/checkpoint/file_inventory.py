@@ -1,4 +1,4 @@
-"""The names of a manifest: the files that it needs, and which of them is whose state.
+"""Stores the names in a manifest: the files that it needs, and the owner of each state file.
 
     inventory  a file with all names, as they were some epochs ago ("": none)
     files      the names that have come since; without an inventory all of them
@@ -6,12 +6,12 @@
     state      "STAGE.PARTITION" -> its state's file, where that is another one since ("": it has
                none any more); without an inventory all of them
 
-So a manifest says what it names by itself and one other file, and an epoch writes what has changed
-since that one. Where names are few they stand in the manifest (``kept.FEW``). An inventory is
-durable before the manifest that says its name; it is named by that as all others are, so it goes
-when neither of the last two manifests has it.
+So the names of a manifest are in itself and in one other file, and an epoch writes the changes
+since that file. A manifest with few names contains them all (``live_files.FEW``). An inventory is
+durable before the manifest that names it. It is named like all other files, so it is deleted when
+neither of the last two manifests names it.
 
-Everybody who asks for the names of a manifest that he has read asks ``names_of``.
+Use ``names_of`` to read the names of a manifest.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Inventory(msgspec.Struct):
 
 
 class Named(NamedTuple):
-    """All files that a manifest names; of each "STAGE.PARTITION" that has state the file of it."""
+    """All files that a manifest names, and the state file of each "STAGE.PARTITION" with state."""
 
     files: set[str]
     state: dict[str, str]
 
 
 def names_of(root: Path, manifest: Manifest) -> Named:
-    """What a manifest names, the inventory too; letters and results it names otherwise. Reads a
-    file, if there is an inventory. Raises ``CheckpointError``.
+    """Returns the files that a manifest names, including the inventory, except dead letters and
+    results. Reads a file if there is an inventory. Raises ``CheckpointError``.
     """
     if not manifest.inventory:
         return Named({*manifest.files}, dict(manifest.state))
@@ -60,8 +60,8 @@ def names_of(root: Path, manifest: Manifest) -> Named:
 
 
 def read_inventory(path: Path) -> Inventory:
-    """An inventory from its file. Raises ``CheckpointError``, also for a sound file under another's
-    name.
+    """Reads an inventory from its file. Raises ``CheckpointError``, also for an intact file under
+    the name of another.
     """
     data = read_sealed(path)
     if xxh3_64_hexdigest(data) not in path.name:
@@ -73,7 +73,7 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def write_inventory(root: Path, epoch: int, inventory: Inventory) -> str:
-    """Writes an inventory, durably; its name, which has the hash of what it says."""
+    """Writes an inventory durably; returns its name, which contains the hash of its content."""
     data = msgspec.json.encode(inventory)
     stem = f"{epoch}-{NAME}-{xxh3_64_hexdigest(data)}"
     return state_files.write_sealed(str(root), FOLDER, stem, data)

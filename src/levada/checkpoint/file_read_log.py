@@ -1,16 +1,17 @@
-"""What has been read of a stream's files, in a log beside the manifests: of ``files=parallel``,
-where each file that there ever was has a place of its own.
+"""Logs the read positions of a stream's files beside the manifests: for ``files=parallel``, where
+each file that ever existed has its own position.
 
-A manifest would grow by every file. So what no take has touched lately moves from a position into
-the log, and the position names how long the log was, with the hash of so much of it: a mark. A
-position with its mark stands for a whole one (``expand``), whatever was appended later: what is
-appended was true at every position that named less of it, since it was in that position itself.
+A manifest would grow with every file. So entries that no take has changed lately move from a
+position into the log. The position contains a mark: the length of the log with its hash. A position
+with its mark represents a whole one (``expand``), whatever was appended later: an appended entry
+was already in each position with an earlier mark.
 
-An entry is a line ``[name, {key: value}]``, which replaces earlier ones of the name; an empty one
-says that nothing is known of it any more. The log is durable before a position names it. When half
-of it is replaced, a new one begins (``.1`` behind ``.0``), and the one before the last goes.
+An entry is a line ``[name, {key: value}]``, which replaces earlier ones of the name. An empty entry
+means that nothing is known of the file any more. The log is durable before a position names it.
+When half of it is replaced, a new one begins (``.1`` after ``.0``), and the one before the last is
+deleted.
 
-Cost: a line for each file that is no longer read from, one fsync for at least ``FEW`` of them.
+Cost: a line for each file that is no longer read, one fsync for at least ``FEW`` of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FEW = register(f"{__name__}.FEW", 32)
 
 
 class Mark(msgspec.Struct, array_like=True, frozen=True):
-    """Up to where a log counts: its number, its bytes and their hash."""
+    """The valid part of a log: its number, its bytes and their hash."""
 
     number: int
     length: int
@@ -48,7 +49,7 @@ class Mark(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ReadLog:
-    """The log of one stream; ``stem`` is the path of its files without their number."""
+    """The log of one stream. ``stem`` is the path of its files without their number."""
 
     def __init__(self, stem: Path) -> None:
         self._stem = stem
@@ -62,7 +63,7 @@ class ReadLog:
         ] = []  # the numbers of the logs that it has begun, or gone on from
 
     def expand(self, position: Position) -> Position:
-        """What a position stands for. Raises ``CheckpointError`` if the log is damaged."""
+        """Returns the whole position. Raises ``CheckpointError`` if the log is damaged."""
         if MARK not in position:
             return position
         if self._last[0] != position:
@@ -73,9 +74,9 @@ class ReadLog:
         return self._last[1]
 
     def abbreviate(self, before: Position, after: Position) -> Position:
-        """The position for the whole one ``after``; ``before`` is the one (with its mark) from
-        which it was taken. What the take did not touch moves into the log, if it is much; a file
-        of the log of which nothing is known any more stands in the position with null.
+        """Returns the short position for the whole one ``after``. ``before`` is the short position
+        from which it was taken. Many entries that the take did not change move into the log. A file
+        in the log of which nothing is known any more is null in the position.
         """
         was = _entries_of(self.expand(before))
         now = _entries_of(after)
@@ -96,7 +97,7 @@ class ReadLog:
         return {**rest, **kept, MARK: [self._number, self._length, self._hash.hexdigest()]}
 
     def _follow(self, mark: Mark) -> None:
-        """Reads the log up to a mark that is beyond what is known of it."""
+        """Reads the log up to a later mark."""
         if mark.number == self._number and mark.length <= self._length:
             return
         path = self._path(mark.number)
@@ -118,7 +119,7 @@ class ReadLog:
             self._lines += 1
 
     def _append(self, entries: Mapping[str, Entry], *, fresh: bool) -> None:
-        """Adds entries, durably; a log of which half is replaced is written anew."""
+        """Appends entries durably; writes a log anew if half of it is replaced."""
         if fresh:
             self._entries = {}
         self._entries = {**self._entries, **entries}
@@ -136,7 +137,7 @@ class ReadLog:
             self._path(self._log_numbers.pop(0)).unlink(missing_ok=True)
 
     def _begin(self, number: int) -> None:
-        """A log of a number, or of the next one that nobody has."""
+        """Begins a log of a number, or of the next unused one."""
         self._hash, self._length, self._lines = xxhash.xxh3_64(), 0, 0
         while not self._create(self._path(number)):
             number += 1
@@ -155,7 +156,7 @@ class ReadLog:
         return True
 
     def _write(self, data: bytes) -> None:
-        """Writes behind what counts; what an attempt of before has left there goes."""
+        """Writes after the valid part; discards data of earlier attempts after it."""
         path = self._path(self._number)
         try:
             with path.open("r+b") as file:
@@ -174,23 +175,25 @@ class ReadLog:
 
 
 def path_of(stem: Path, number: int) -> Path:
-    """The file of the log with this number."""
+    """Returns the file of the log with this number."""
     return stem.with_name(f"{stem.name}.{number}")
 
 
 def stem_of(root: Path, stream: str) -> Path:
-    """Where the logs of a stream are in a checkpoint: names of streams may be no names of files."""
+    """Returns the path of the logs of a stream in a checkpoint. Names of streams may be invalid
+    file names.
+    """
     return root / "positions" / xxhash.xxh3_64_hexdigest(stream.encode())
 
 
 def check(path: Path, data: bytes, mark: Mark) -> None:
-    """Raises ``CheckpointError`` if these are not the bytes that a mark means."""
+    """Raises ``CheckpointError`` if these are not the bytes of a mark."""
     if len(data) < mark.length or xxhash.xxh3_64_hexdigest(data[: mark.length]) != mark.digest:
         raise unreadable(path, ALTERED)
 
 
 def logs_of(positions: Mapping[str, Position]) -> dict[str, Mark]:
-    """The logs that positions name, by their names in the checkpoint."""
+    """Returns the logs that positions name, by their names in the checkpoint."""
     marks = {}
     for stream, position in positions.items():
         if MARK in position:
@@ -200,8 +203,8 @@ def logs_of(positions: Mapping[str, Position]) -> dict[str, Mark]:
 
 
 def _entries_of(position: Position) -> dict[str, Entry]:
-    """What a position says of each file, by file; of one that nothing is known of any more,
-    nothing.
+    """Returns the entries of a position by file; an empty one for a file of which nothing is known
+    any more.
     """
     entries: dict[str, Entry] = {}
     for key in KEYS:

@@ -1,9 +1,9 @@
-"""The group tables of a checkpoint: a file for each version, beside the plans.
+"""Stores the group tables of a checkpoint: a file for each version, beside the plans.
 
-A table never changes; another dealing of groups to partitions, or another number of partitions, is
-the next version. An intention names the version by which its rows go, so a replay routes alike; its
-state lies by the version that the last manifest names. ``dealing`` is asked before each epoch
-whether there is to be another table: here is where balance and placement, and tests, decide.
+A table never changes. Another assignment of groups to partitions, or another number of partitions,
+is the next version. An intention names the version that routes its rows, so a replay routes alike.
+State is stored by the version of the last manifest. ``dealing`` is called before each epoch and may
+return another table: rebalancing, placement and tests decide there.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Dealing = Callable[[int, GroupTable], GroupTable | None]
 
 
 def as_it_is(epoch: int, table: GroupTable) -> GroupTable | None:
-    """Nothing moves."""
+    """Returns None: the table stays."""
     return None
 
 
 class GroupTables:
-    """The tables in the checkpoint ``root`` of this ``id``; ``current``: the version by which the
-    next epoch goes (0: there is none yet), ``known``: one that there must be.
+    """The tables of this ``id`` in the checkpoint ``root``. ``current``: the version of the next
+    epoch (0: there is none yet). ``known``: a version that must exist.
     """
 
     def __init__(self, root: Path, id_: str, known: int) -> None:
@@ -41,31 +41,33 @@ class GroupTables:
         self.current = max([known, *self._versions()])
 
     def path(self, version: int) -> Path:
-        """The file of a table."""
+        """Returns the file of a table."""
         return Path(self.file(version))
 
     def file(self, version: int) -> str:
-        """The same as a text."""
+        """Returns the file of a table as text."""
         return f"{self._root}/{name_of(self._id, version)}"
 
     def load(self, version: int) -> GroupTable:
-        """A table. Raises ``CheckpointError``."""
+        """Loads a table. Raises ``CheckpointError``."""
         return load_groups(self.file(version))
 
     def deal(self, partitions: int) -> None:
-        """Has the next epochs go over so many partitions, round robin unless they do already."""
+        """Distributes the groups of the next epochs over so many partitions, round robin unless the
+        number is unchanged.
+        """
         if not self.current or self.load(self.current).partitions != partitions:
             self._write(deal_round_robin(GROUPS, partitions))
 
     def place(self, moved: Ints, to: Ints) -> None:
-        """Has the next epochs go with these groups in these partitions, the others round robin."""
+        """Assigns these groups to these partitions for the next epochs, the others round robin."""
         now = self.load(self.current)
         wanted = GroupTable(1, now.groups, now.partitions, moved, to)
         if (wanted.partition != now.partition).any():
             self._write(wanted)
 
     def of_epoch(self, epoch: int, plan: Plan) -> int:
-        """The version by which an epoch of a plan is to go."""
+        """Returns the version for an epoch of a plan."""
         now = self.load(self.current)
         table = fit_divisions(self.dealing(epoch, now) or now, plan)
         if table is not now:
@@ -91,5 +93,5 @@ class GroupTables:
 
 
 def name_of(id_: str, version: int) -> str:
-    """The file of a group table, by its name in the folder of the checkpoint of this id."""
+    """Returns the file name of a group table in the folder of the checkpoint of this id."""
     return f"plans/groups-{version}-{id_}"

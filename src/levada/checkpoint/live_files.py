@@ -1,21 +1,22 @@
-"""What the last manifest names, as its driver keeps it: who needs each file, and what an epoch
-changes.
+"""Tracks the files that the last manifest names: which partitions need each file, and the changes
+of an epoch.
 
-Several partitions may need one file, after groups have moved: a file is named as long as anybody
-needs it, so it is counted by how many do. Stage tasks tell what is new and what has gone
-(``told``); the driver's work follows from that. A driver that begins knows the names alone. So it
-asks all tasks for all of their files once (``whole``), and needs what the manifest says until then.
+Several partitions may need one file after groups have moved. A file is named as long as any
+partition needs it, so the driver counts references. Stage tasks report new and removed files, and
+the driver's work is linear in these. A driver that starts knows the names only. So it asks all
+tasks for all of their files once (``whole``), and until then needs the files of the manifest.
 
-An epoch is looked at in ``follow``, which changes nothing here, and counts with its commit
-(``take``): one that fails is done again on the same names.
+``follow`` computes an epoch without a change here; the epoch counts with ``commit``. So a failed
+epoch is repeated on the same names.
 
-What is written (``inventory``) is what has changed since the last inventory. When that is more than
-a part of all names there is a new one; where there are no more than ``FEW``, there is none. So a
-name is written some ``SHARE`` times in all.
+A manifest contains the changes since the last inventory. When these exceed a part of all names,
+there is a new inventory; with no more than ``FEW`` names there is none. So a name is written some
+``SHARE`` times in all.
 
-``going`` are files that neither of the last two manifests names: no later one will, whoever commits
-it, for a task begins with what the last one names. So tasks of the next epoch delete them, however
-often and late they run; what is left of them is an orphan (``checkpoint.leadership.orphan_files``).
+``deletable`` are files that neither of the last two manifests names. No later one will, whoever
+commits it, since a task begins with the files of the last one. So tasks of the next epoch delete
+them, however often and late they run. Remaining ones are orphans
+(``checkpoint.leadership.orphan_files``).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ NOTHING = frozenset[str]()
 
 @frozen
 class FileDelta:
-    """What has changed since an inventory; without one, all."""
+    """The changes since an inventory; without one, all names."""
 
     inventory: str = ""
     files: Collection[str] = ()  # in the order in which they came
@@ -53,13 +54,13 @@ class FileDelta:
 
     @property
     def size(self) -> int:
-        """How many names are written."""
+        """The number of names that are written."""
         return len(self.files) + len(self.gone) + len(self.state)
 
     def with_changes(
         self, new: Iterable[str], gone: Iterable[str], state: Mapping[str, str | None]
     ) -> FileDelta:
-        """With what an epoch has changed."""
+        """Returns the delta with the changes of an epoch."""
         files, left = dict.fromkeys(self.files), dict.fromkeys(self.gone)
         files |= dict.fromkeys(new)
         for name in gone:
@@ -75,9 +76,9 @@ class FileDelta:
 
 @frozen
 class Change:
-    """What an epoch has changed: of each who needs files, those that are new to him and those that
-    he needs no more; by how many more each is needed; what is named since, and what is not any
-    more; the state's files that are others (None: there is none any more).
+    """The changes of an epoch: for each owner, its new files and those that it needs no more; by
+    how many references each file changes; the files that are named since, and no longer; the
+    changed state files (None: there is none any more).
     """
 
     lists: dict[str, tuple[Set[str], Set[str]]]
@@ -89,8 +90,8 @@ class Change:
 
 
 class LiveFiles:
-    """What the manifest ``last`` names, and beyond that the one ``before`` it, if that is whole.
-    Raises ``CheckpointError``.
+    """The files that the manifest ``last`` names, and those of the one ``before`` it, if that is
+    intact. Raises ``CheckpointError``.
     """
 
     def __init__(self, root: Path, last: Manifest | None, before: Manifest | None = None) -> None:
@@ -110,12 +111,12 @@ class LiveFiles:
 
     @property
     def whole(self) -> bool:
-        """Whether tasks are to tell of all files that they need."""
+        """Whether tasks must report all files that they need."""
         return BEFORE in self._lists
 
     @property
     def named_files(self) -> Collection[str]:
-        """All files that the last manifest names, but for the inventory."""
+        """All files that the last manifest names, except the inventory."""
         return self._many.keys()
 
     @property
@@ -125,7 +126,7 @@ class LiveFiles:
 
     @property
     def bytes(self) -> int:
-        """The size of these files. Cost: a look at each."""
+        """The size of these files. Cost: one ``stat`` call for each."""
         size = 0
         for name in self.named_files:
             with suppress(OSError):
@@ -133,8 +134,8 @@ class LiveFiles:
         return size
 
     def follow(self, manifest: Manifest, done: Sequence[TaskOutcome], beside: Set[str]) -> None:
-        """Has the manifest of the next epoch say what it names, from what its stage tasks tell;
-        ``beside``: files that the manifest itself needs. Writes an inventory, if it is time.
+        """Writes the names into the manifest of the next epoch, from the reports of its stage
+        tasks. ``beside``: files that the manifest itself needs. Writes an inventory if one is due.
         """
         change = self._change(done, beside)
         since = self._since.with_changes(change.new, change.gone, change.state)
@@ -148,7 +149,7 @@ class LiveFiles:
         self._ahead = manifest, change, since
 
     def _full_delta(self, epoch: int, change: Change) -> FileDelta:
-        """All names, as a new inventory or, if they are few, as they are."""
+        """Returns all names, as a new inventory or, if they are few, in the delta."""
         files = dict.fromkeys(self._many) | dict.fromkeys(change.new)
         for name in change.gone:
             del files[name]
@@ -186,7 +187,7 @@ class LiveFiles:
     def _lost_keys(
         self, stage_outcomes: Sequence[TaskOutcome], lists: Mapping[str, object]
     ) -> list[str]:
-        """Who needed files, and is not there any more."""
+        """Returns the owners that needed files and no longer exist."""
         known = len(self._lists) - (BESIDE in self._lists)
         if len(stage_outcomes) - sum(key not in self._lists for key in lists) == known:
             return []
@@ -211,8 +212,8 @@ class LiveFiles:
         return Change(lists, more, come, gone, state, lost)
 
     def needed_files(self, manifest: Manifest, plan: Path, groups: Path) -> set[str]:
-        """What there must be when the manifest that has been told last is committed: what it names,
-        its plan with the catalog, and its group table.
+        """Returns the files that must exist when the manifest passed to ``follow`` is committed:
+        those that it names, its plan with the catalog, and its group table.
         """
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
         _, change, since = self._ahead
@@ -221,7 +222,7 @@ class LiveFiles:
         return named | plans | {*filter(None, (since.inventory, manifest.setup)), "levada.json"}
 
     def folders(self, manifest: Manifest) -> list[str]:
-        """The folders in which files are new that the manifest names which has been told last."""
+        """Returns the folders with new files of the manifest passed to ``follow``."""
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
         _, change, since = self._ahead
         letters = (name for _, name, _ in manifest.side)
@@ -231,7 +232,7 @@ class LiveFiles:
         return sorted({name.partition("/")[0] for name in made if name})
 
     def commit(self, manifest: Manifest) -> None:
-        """The manifest that has been told last is committed."""
+        """Applies the manifest passed to ``follow``, which is committed."""
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
         _, change, self._since = self._ahead
         self._ahead = None
@@ -255,5 +256,5 @@ class LiveFiles:
 
 
 def key_of(done: TaskOutcome) -> str:
-    """Whose state it is, as manifests say it."""
+    """Returns the owner of a state, as manifests name it."""
     return f"{done.stage}.{done.partition}"

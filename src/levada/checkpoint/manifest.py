@@ -1,9 +1,9 @@
-"""Intentions and manifests: what an epoch will do, and that it is done
+"""Defines intentions and manifests: the work of an epoch, and its completion
 (docs/architecture.md#an-epoch).
 
-An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A
+An intention is JSON that the loop writes ahead; with it an epoch can be repeated exactly. A
 manifest is a file that is created only if it is absent: it is the commit
-(``checkpoint.leadership.commit_log``). Everything that it names is durable before.
+(``checkpoint.leadership.commit_log``). All files that it names are durable before.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PUBLISHING = "publishing-*"
 
 
 class Resized(msgspec.Struct, frozen=True):
-    """From ``epoch`` on there are so many ``partitions``, ``before`` as many as that, and ``why``.
-    ms of an epoch: as it ``was`` over those before, as ``expected`` over these, and as ``seen``
-    (None: that is not known yet).
+    """A change of the number of partitions: from ``epoch`` on there are so many ``partitions``,
+    ``before`` there were others; and ``why``. ms of an epoch: as it ``was`` over those before, as
+    ``expected`` over these, and as ``seen`` (None: unknown yet).
     """
 
     epoch: int
@@ -47,7 +47,7 @@ class Resized(msgspec.Struct, frozen=True):
 
 
 class EpochIntent(msgspec.Struct):
-    """What epoch N will do."""
+    """The intention of epoch N."""
 
     epoch: int
     plan: int
@@ -73,13 +73,13 @@ class EpochIntent(msgspec.Struct):
 
     @property
     def slicing(self) -> Slicing:
-        """How what tasks send is counted."""
+        """The options of the send graph."""
         return slicing_of(self.slices)
 
 
 class UnpublishedResults(msgspec.Struct):
-    """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes
-    of its segments.
+    """The results of an epoch that are not in files yet. ``wall``: when it began (ms). ``size``:
+    the bytes of its segments.
     """
 
     epoch: int
@@ -91,8 +91,8 @@ class UnpublishedResults(msgspec.Struct):
 
 
 class Lead(msgspec.Struct, frozen=True):
-    """An element that the watermark of a stream follows: where it stands, its time, the clock of
-    the epoch that read it (ms), and how many elements were ``late`` from then on, while it did.
+    """An element that the watermark of a stream follows: its place, its time, the clock of the
+    epoch that read it (ms), and the number of elements that were ``late`` while it led.
     """
 
     place: str
@@ -104,11 +104,11 @@ class Lead(msgspec.Struct, frozen=True):
 class StreamRecord(msgspec.Struct):
     """A stream after an epoch: W, largest event times, counts since the start.
 
-    ``partitions``: the largest times of those that are ahead of what is complete; the others say
-    nothing to the watermark.
+    ``partitions``: the largest times of those that are ahead of the completeness; the others do not
+    affect the watermark.
 
-    ``missing``: elements of references of which tasks have not said what became of them, or more
-    than there are: 0, unless something is wrong.
+    ``missing``: the difference between the elements of references and those with a reported fate:
+    0, unless there is a bug.
     """
 
     watermark: int = MIN
@@ -135,7 +135,9 @@ class StreamRecord(msgspec.Struct):
     def add(
         self, reports: Sequence[SourceReport], finished: Sequence[str], wall: int
     ) -> StreamRecord:
-        """The record with an epoch's controls of the stream added, without these partitions."""
+        """Returns the record with an epoch's reports of the stream added, without the ``finished``
+        partitions.
+        """
         partitions = dict(self.partitions)
         for c in reports:
             partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts, c.reaches)
@@ -165,8 +167,8 @@ class StreamRecord(msgspec.Struct):
     def _leads(
         self, reports: Sequence[SourceReport], partitions: dict[str, int], wall: int
     ) -> tuple[Lead | None, Lead | None]:
-        """The element that the watermark follows after an epoch (of the partition that is least
-        far), and which of the former made most late.
+        """Returns the element that the watermark follows after an epoch (of the slowest partition),
+        and the former one that made most elements late.
         """
         old, costly = self.lead, self.costly
         if old is not None and (late := sum(c.late for c in reports)):
@@ -182,10 +184,10 @@ class StreamRecord(msgspec.Struct):
 
 
 class LearningStep(msgspec.Struct):
-    """A step of a placement that is learned: from this ``slice``, for the epochs from ``epoch`` on.
-    Shares of the rows that cross machines: ``before`` it, as ``predicted`` with it, as ``measured``
-    in the next slice (-1: not yet). ``moved``: groups, ``readers``: those on other machines than
-    before; ``told``: what is to be said of it.
+    """A step of a learned placement: from this ``slice``, for the epochs from ``epoch`` on. Shares
+    of the rows between machines: ``before`` it, as ``predicted`` with it, as ``measured`` in the
+    next slice (-1: not yet). ``moved``: groups. ``readers``: those on other machines than before.
+    ``told``: the message about it.
     """
 
     slice: str
@@ -199,12 +201,12 @@ class LearningStep(msgspec.Struct):
 
 
 class Preferences(msgspec.Struct):
-    """What became of a placement's preferences in a run: of the file ``name``, on so many
-    ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
-    the bytes of the ``blobs`` that tasks have got from other executors, of all that they ``read``.
-    ``executors``: of each machine ("": it has none). ``lessons``: of a placement that is learned.
-    ``predicted``: the share that is to cross machines, as the file says it (-1: it does not), and
-    ``between``: the share that each machine is to send to each ([]: it is not said).
+    """Statistics of a placement's preferences in a run: of the file ``name``, on so many
+    ``machines``. ``wanted``: tasks with a preference. ``missed``: those that ran elsewhere.
+    ``remote``: the bytes of the ``blobs`` that tasks have received from other executors, of all
+    bytes that they ``read``. ``executors``: of each machine ("": none). ``lessons``: of a learned
+    placement. ``predicted``: the share between machines in the file (-1: unknown). ``between``: the
+    predicted share that each machine sends to each ([]: unknown).
     """
 
     name: str
@@ -221,9 +223,10 @@ class Preferences(msgspec.Struct):
 
 
 class TransportStats(msgspec.Struct):
-    """How blobs have come to the tasks of each stage (``stages``): [blobs by file, their bytes,
-    blobs through Spark's shuffle, their bytes]. ``missed``: how many jobs did not find such a file,
-    and were run again by value; ``rest``: so many of the next ones go by value for that.
+    """The transport of blobs to the tasks of each stage (``stages``): [blobs by file, their bytes,
+    blobs through Spark's shuffle, their bytes]. ``missed``: the number of jobs that did not find
+    such a file, and ran again by value. ``rest``: how many of the next jobs send by value because
+    of it.
     """
 
     stages: dict[int, list[int]] = {}
@@ -232,8 +235,8 @@ class TransportStats(msgspec.Struct):
 
 
 class Bound(msgspec.Struct):
-    """To which processors the tasks of a run are bound: those of each place, in the order of the
-    machine file ``name``; a task of partition p to place p modulo the places.
+    """The processors of the tasks of a run: those of each place, in the order of the machine file
+    ``name``; a task of partition p is bound to place p modulo the places.
     """
 
     name: str
@@ -241,11 +244,11 @@ class Bound(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
-    """How an epoch ran and what was expected: of so many ``elements``, ``way`` is here (in the
-    driver's process), one (as one task) or spread, with so many tasks that read; ms that were
-    ``predicted`` for each way ({}: nothing was known yet), and ms that it ``took``; the ms of CPU
-    of its tasks, as ``expected`` (0: nothing was known) and as it was ``worked``; the ms of CPU of
-    all processes that were predicted for each way (``cpu``), and ``why`` the way was taken.
+    """The way of an epoch and its predictions: for so many ``elements``, ``way`` is here (in the
+    driver's process), one (as one task) or spread, with so many ``readers``; ms ``predicted`` for
+    each way ({}: unknown), and ms that it ``took``; CPU-ms of its tasks, as ``expected`` (0:
+    unknown) and as ``worked``; the predicted CPU-ms of all processes for each way (``cpu``), and
+    ``why`` the way was taken.
     """
 
     epoch: int = 0
@@ -261,8 +264,8 @@ class Choice(msgspec.Struct):
 
 
 class Delayed(msgspec.Struct):
-    """How results are to come within a ``delay`` (ms): epochs of so many ``rows``, whose elements
-    are ``expected`` to wait so long at most (0: nothing is known yet); whether that ``keeps`` it.
+    """The state of a ``delay`` (ms): epochs have so many ``rows``, whose elements are ``expected``
+    to wait so long at most (0: unknown yet); whether that ``keeps`` the delay.
     """
 
     delay: int
@@ -272,10 +275,10 @@ class Delayed(msgspec.Struct):
 
 
 class Degree(msgspec.Struct):
-    """How many partitions there are, ``by`` whom: model, cores, load (balance), given, placement;
-    of ``most``. What an epoch is ``predicted`` to take over each number, of late, ms; of each
-    number the epochs of this run, ms that were predicted and taken; of each number of tasks that
-    read (``intake``) those of spread epochs; what the model has ``decided`` of late.
+    """The number of partitions, and ``by`` what it is chosen: model, cores, load (balance), given,
+    placement; of ``most``. ``predicted``: recent ms of an epoch over each number. For each number
+    the epochs of this run, ms predicted and taken; for each number of readers (``intake``) those of
+    spread epochs; the recent decisions of the model (``decided``).
     """
 
     by: str
@@ -287,13 +290,13 @@ class Degree(msgspec.Struct):
 
 
 class Costs(msgspec.Struct):
-    """The last choice; of each way the epochs of this run, ms that were predicted and taken; of the
-    dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
-    for the last epoch and as measured; what an epoch like the last one would take over other
-    numbers of ``partitions`` than it went ``over``, ms, and spread with other numbers of tasks that
-    read (``intake``); the ``delay`` that is kept; ``degree``: who chooses how many partitions;
-    ``interval``: the least time between the starts of two epochs, ms, and ``fixed``: CPU-ms of an
-    epoch without elements.
+    """The costs of a run: the last choice; for each way the epochs of this run, ms predicted and
+    taken; for the most expensive parts of the work a (ms a call), b (ns a row), rows for each
+    element, ms as predicted for the last epoch and as measured; the predicted ms of an epoch like
+    the last one over other numbers of ``partitions`` than its own (``over``), and spread with other
+    numbers of readers (``intake``); the ``delay`` that is kept; ``degree``: the choice of the
+    number of partitions; ``interval``: the least ms between the starts of two epochs; ``fixed``:
+    CPU-ms of an epoch without elements.
     """
 
     last: Choice
@@ -309,7 +312,7 @@ class Costs(msgspec.Struct):
 
 
 class Manifest(msgspec.Struct):
-    """Epoch N is done: what is there now."""
+    """The state after epoch N."""
 
     epoch: int
     plan: int
@@ -376,12 +379,12 @@ class Manifest(msgspec.Struct):
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """A manifest as the bytes of its file."""
+    """Encodes a manifest as the bytes of its file."""
     return seal(msgspec.json.encode(manifest))
 
 
 def read_manifest(path: Path) -> Manifest:
-    """A manifest from its file. Raises ``CheckpointError``."""
+    """Reads a manifest from its file. Raises ``CheckpointError``."""
     try:
         return msgspec.json.decode(read_sealed(path), type=Manifest)
     except msgspec.MsgspecError as error:

@@ -1,7 +1,8 @@
-"""A partition's state as an epoch begins: its own list of pieces, or, where groups have moved,
-what the new table says of the lists of all who had its groups (``windows/state/moved/taken_over``).
+"""Opens the state of a partition at the beginning of an epoch: its own list of parts or, if groups
+have moved, the combination of the lists of all previous owners of its groups (``operators/state``,
+``taken_over``).
 
-What is kept of a divided group, and who takes it:
+The parts of a divided group, and the partitions that take them:
 
     by a join in which it is divided   all who share it have all of it; who begins to takes it from
                                        the first of them
@@ -29,7 +30,7 @@ Some = tuple[bool, HandedOverGroups]
 
 
 def open_state(context: EpochContext, stage: int, partition: int, opener: Opener) -> State:
-    """The state of a partition in a stage. Raises ``CheckpointError``."""
+    """Opens the state of a partition in a stage. Raises ``CheckpointError``."""
     had = partial(_read_part, context, stage, opener)
     if context.lies and (moved := _handover_sources(context, partition, had)) is not None:
         alike, parts = moved
@@ -41,7 +42,7 @@ def open_state(context: EpochContext, stage: int, partition: int, opener: Opener
 
 
 def _bounded_writer(context: EpochContext, stage: int, partition: int) -> Bounded | None:
-    """Where memory is bounded: how pieces are written at once."""
+    """Returns the writer of parts during a task, if memory is bounded; else None."""
     if not context.memory.bytes:
         return None
     stem = f"{context.epoch}-{stage}-{partition}"
@@ -51,8 +52,8 @@ def _bounded_writer(context: EpochContext, stage: int, partition: int) -> Bounde
 def _handover_sources(
     context: EpochContext, partition: int, had: Callable[[int], Part | None]
 ) -> tuple[Part | None, list[Part]] | None:
-    """From whom a partition takes what all have alike, and from whom groups; None: it has what it
-    had.
+    """Returns the part for state that all partitions share, and the parts for groups; None: the
+    partition keeps its own.
     """
     before, now = load_groups(context.lies), load_groups(context.groups)
     takes = list(_takes(before, now, partition))
@@ -67,7 +68,7 @@ def _handover_sources(
 
 
 class _Take(NamedTuple):
-    """What is taken from an old owner, as in ``Part``."""
+    """The state that is taken from an old owner, as in ``Part``."""
 
     owner: int
     taken: HandedOverGroups
@@ -75,12 +76,12 @@ class _Take(NamedTuple):
 
     @property
     def is_all(self) -> bool:
-        """Whether it is all that the owner had."""
+        """Whether it is the whole state of the owner."""
         return all(taken.groups is None for taken in (self.taken, *self.joins.values()))
 
 
 def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Take]:
-    """From whom a partition takes something."""
+    """Yields the owners from which a partition takes state."""
     mine = now.partition == partition
     ways = _ways(before.division, now.division)
     for owner in range(before.partitions):
@@ -97,7 +98,7 @@ def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Tak
 
 
 def _ways(before: Division, now: Division) -> list[int]:
-    """The joins in which groups are divided, or were."""
+    """Returns the joins in which groups are or were divided."""
     there = {join for by in (before, now) if by.heavy for join in by.joins}
     return sorted(there)
 
@@ -115,7 +116,7 @@ def _select_groups(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
 
 
 def _groups_passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
-    """What follows from divided joins."""
+    """Yields the groups that follow from divided joins."""
     old, new = _by_group(before), _by_group(now)
     for group in sorted({*old, *new}):
         had = owner in _parts(before, old, group)
@@ -128,7 +129,7 @@ def _groups_passed_on(before: GroupTable, now: GroupTable, owner: int, partition
 def _divided_join_groups(
     before: GroupTable, now: GroupTable, node: int, owner: int, partition: int
 ) -> Heavies:  # fmt: skip
-    """What a divided join keeps."""
+    """Yields the groups that a divided join keeps."""
     old = _by_group(before) if node in before.division.joins else {}
     new = _by_group(now) if node in now.division.joins else {}
     for group in sorted({h.group for t in (before, now) for h in t.division.heavy}):
@@ -142,11 +143,11 @@ def _by_group(table: GroupTable) -> dict[int, SplitKeyGroup]:
 
 
 def _parts(table: GroupTable, heavy: Mapping[int, SplitKeyGroup], group: int) -> tuple[int, ...]:
-    """The partitions that have rows of a group, its own one first."""
+    """Returns the partitions with rows of a group, its own one first."""
     return heavy[group].parts if group in heavy else (int(table.partition[group]),)
 
 
 def _read_part(context: EpochContext, stage: int, opener: Opener, partition: int) -> Part | None:
-    """All that a partition had; None: nothing."""
+    """Returns the whole state of a partition; None: it had none."""
     name = context.state.get(f"{stage}.{partition}")
     return None if name is None else Part(read_head(opener(name)[1]), name, HandedOverGroups(None))

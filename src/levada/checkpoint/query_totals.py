@@ -1,18 +1,18 @@
-"""Totals: how many solutions and reports each query has had since it came.
+"""Keeps totals: how many solutions and reports each query has had since it was added.
 
     manifest  totals    of the queries that have had some of late: ``FEW`` at most
               totalled  files, each with those of all that went before: columns of node, member,
                         solutions, reports, ascending by the first two
 
-What a query has had is the sum of all of these. When too many are in the manifest they become a
-file; two files become one where the newer is half as large, so there are few, and a row is
-rewritten as often. A query is told by its Emit: a node and a member, which are of no other ever
-(``plan/topology/members``); where another takes its place, it has what that had. Rows of those that
-are gone are left out when files become one. So an epoch writes what it has counted, however many
-queries there are.
+The total of a query is the sum of all of these. When too many are in the manifest they become a
+file. Two files are merged when the newer is half as large, so there are few, and a row is rewritten
+as often. A query is identified by its Emit: a node and a member, which no other query ever has
+(``plan/topology/catalog_members``). If another Emit takes its place, it inherits the totals. Rows
+of removed queries are dropped when files are merged. So the work of an epoch depends on its
+results, not on the number of queries.
 
-Files are durable before the manifest that names them, and one of an attempt that failed is named by
-none: they are ``files`` of the manifest, and deleted as state is.
+Files are durable before the manifest that names them, and no manifest names a file of a failed
+attempt: they are ``files`` of the manifest, and deleted like state.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Files = list[tuple[str, int]]
 def update_totals(
     root: str, plan: Plan, last: Manifest, epoch: int, counts: ResultCounts
 ) -> tuple[ResultCounts, Files]:
-    """The totals after an epoch, in which queries have reported so much: of late, and files."""
+    """Returns the totals after an epoch with these results: recent ones, and files."""
     recent, gone = last.totals, plan.version != last.plan
     if not len(counts) and not gone:
         return recent, last.totalled
@@ -66,8 +66,8 @@ def update_totals(
 
 
 def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]:
-    """The solutions and reports of a query of the manifest's plan, or of the next one. Raises
-    ``CheckpointError``.
+    """Returns the solutions and reports of a query of the manifest's plan, or of the next one.
+    Raises ``CheckpointError``.
     """
     parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
     sums = [_total(rows, one) for rows in parts for one in query.with_former_emits]
@@ -75,7 +75,7 @@ def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]
 
 
 def _total(rows: Frame, query: QueryPlan) -> tuple[int, int]:
-    """What rows that ascend say of an Emit."""
+    """Returns the totals of an Emit in ascending rows."""
     first, last = np.searchsorted(rows["node"], [query.node, query.node + 1])
     at = first + int(np.searchsorted(rows["op"][first:last], query.member))
     if at == last or rows["op"][at] != query.member:
@@ -84,7 +84,7 @@ def _total(rows: Frame, query: QueryPlan) -> tuple[int, int]:
 
 
 def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
-    """The solutions of each query of the manifest's plan that has had some. Raises
+    """Returns the number of solutions of each query of the manifest's plan with results. Raises
     ``CheckpointError``.
     """
     solutions = Counter[str]()
@@ -96,8 +96,8 @@ def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
 
 
 def read_by_last_manifest(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
-    """What ``read`` finds by the last manifest, of a run that goes on meanwhile and deletes what
-    the one before the last names alone. Raises ``CheckpointError``.
+    """Calls ``read`` with the last manifest of a run that continues meanwhile and deletes files
+    that only the manifest before the last names. Raises ``CheckpointError``.
     """
     while True:
         now = last()
@@ -109,8 +109,9 @@ def read_by_last_manifest(last: Callable[[], Manifest], read: Callable[[Manifest
 
 
 def _move_totals(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, Files]:
-    """Of late and files, where queries have other Emits than by the last manifest: what they had is
-    theirs. Files are read for that, and where one has such a query all are put together anew.
+    """Returns the recent totals and files after queries have got other Emits than by the last
+    manifest. Their totals move along. Reads the files for that, and merges all if one has such a
+    query.
     """
     if not any(
         until > last.plan for q in plan.switched_queries for until, _, _ in q.manner.formers
@@ -128,13 +129,13 @@ def _move_totals(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Fr
 
 
 def _totals(result_counts: ResultCounts) -> Frame:
-    """Of what is told what is added up; the reports that came first and last are not."""
+    """Returns the additive columns of results, without the first and last reports."""
     rows, none = result_counts.frame(), np.broadcast_to(np.int64(0), len(result_counts))
     return rows.with_(least=none, most=none)
 
 
 def _append_file(root: str, plan: Plan, files: Files, epoch: int, rows: Frame) -> Files:
-    """The files with one more, and with those that it is put together with."""
+    """Returns the files with one more, after merging it with others."""
     files = list(files)
     parts, size = [rows], rows.n
     while files and files[-1][1] <= 2 * size:

@@ -1,13 +1,13 @@
-"""Readers in other processes (``levada tail``), and what is kept for them.
+"""Keeps epochs for readers in other processes (``levada tail``).
 
     tails/ID    the next epoch that a reader needs, sealed; written anew as it goes on, and while it
                 waits
 
-A reader goes from manifest to manifest. So manifests, results and plans from the least such epoch
-on are kept (``RetainedEpochs``), as long as its reader gives signs of life, and up to
-``MOST_BYTES`` and ``MOST_EPOCHS`` in all: a reader that is slower misses epochs, and sees by their
-numbers that it does. A file is there before its reader looks for the newest manifest: so none after
-that one goes.
+A reader reads manifest after manifest. So manifests, results and plans are kept from the least
+needed epoch on (``RetainedEpochs``), as long as the reader renews its lease, and up to
+``MOST_BYTES`` and ``MOST_EPOCHS`` in all. A slower reader misses epochs, and sees it by their
+numbers. A reader writes its file before it looks for the newest manifest, so no later manifest is
+deleted.
 
 Without a reader this costs one call of ``stat`` an epoch (``watched_folder``).
 """
@@ -37,7 +37,7 @@ MOST_EPOCHS = 10_000
 
 
 class KeptEpoch(NamedTuple):
-    """An epoch that is kept for readers; ``size``: the bytes of its results."""
+    """An epoch that is kept for readers. ``size``: the bytes of its results."""
 
     epoch: int
     plan: int
@@ -60,9 +60,10 @@ class RetainedEpochs:
         self._folder = WatchedFolder(f"{self.root}/{FOLDER}")
 
     def follow(self, manifest: Manifest) -> KeptEpoch | None:
-        """The oldest epoch that is kept, now that this one is there; None: no reader needs any.
+        """Returns the oldest epoch that is kept after this one was committed; None: no reader needs
+        any.
 
-        Manifests of before that are not kept any more are deleted.
+        Deletes earlier manifests that are no longer kept.
         """
         least = self._first_needed_epoch()
         if least is None and not self._epochs and self._begun:
@@ -75,7 +76,7 @@ class RetainedEpochs:
         return self._epochs[0] if self._epochs else None
 
     def _begin(self, newest: int) -> None:
-        """What is there, of this run or of one before."""
+        """Collects the present epochs, of this run or of a previous one."""
         self._begun = True
         for epoch in sorted(e for e in epochs_there(self.root) if e < newest):
             with suppress(CheckpointError):
@@ -84,8 +85,8 @@ class RetainedEpochs:
                 )
 
     def _drop(self, least: int, older: int) -> None:
-        """Gives up what is not needed, or too much. Of the manifest ``older`` the engine still
-        looks up what went with it, and those behind it are its own.
+        """Drops epochs that are not needed, or exceed the limits. The engine still needs the
+        manifest ``older`` and those after it.
         """
         kept = self._epochs
         size = sum(k.size for k in kept)
@@ -96,7 +97,7 @@ class RetainedEpochs:
                 (self.root / "manifests" / str(gone.epoch)).unlink(missing_ok=True)
 
     def _first_needed_epoch(self) -> int | None:
-        """The first epoch that a living reader needs."""
+        """Returns the first epoch that a live reader needs."""
         now = self.clock()
         if not self._folder.may_have_changed(now) and not self._signs:
             return None
@@ -116,7 +117,9 @@ class RetainedEpochs:
 
 
 def read_leases(root: Path) -> dict[str, tuple[int, str]]:
-    """The readers of a checkpoint: when each last gave a sign, and the epoch that it needs."""
+    """Returns the readers of a checkpoint, with the time of the last renewal and the epoch that
+    each needs.
+    """
     signs = {}
     try:
         names = os.listdir(root / FOLDER)
@@ -132,25 +135,25 @@ def read_leases(root: Path) -> dict[str, tuple[int, str]]:
 
 
 def needed_from(root: Path) -> int | None:
-    """The first epoch that a reader says it needs, living or not; None without one."""
+    """Returns the first epoch in any lease, also of a dead reader; None without one."""
     texts = [text for _, text in read_leases(root).values()]
     return min((int(text) for text in texts if text.isdigit()), default=None)
 
 
 def epochs_there(root: Path) -> list[int]:
-    """The epochs whose manifests are there."""
+    """Returns the epochs with manifests."""
     return [int(name) for name in os.listdir(root / "manifests") if name.isdigit()]
 
 
 class ReaderLease:
-    """A reader's own file: which epoch it needs next. ``clock`` is in seconds."""
+    """The file of a reader, with the next epoch that it needs. ``clock`` is in seconds."""
 
     def __init__(self, root: Path, name: str, clock: Callable[[], float]) -> None:
         self._path, self._clock = root / FOLDER / name, clock
         self._said, self._when = -1, 0.0
 
     def require_epoch(self, epoch: int) -> None:
-        """Says so, where it is another one or the last sign was long ago. Raises
+        """Writes the epoch if it has changed or the last renewal was long ago. Raises
         ``CheckpointError``.
         """
         now = self._clock()
@@ -170,7 +173,7 @@ class ReaderLease:
         self._said, self._when = epoch, now
 
     def close(self) -> None:
-        """Nothing is to be kept for it any more."""
+        """Deletes the lease."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
-"""What a manifest says of balance: the loads of the last round, and what was decided of late, with
-its reason, what was expected of it and what came of it.
+"""Defines the rebalancing report in a manifest: the loads of the last round, and recent decisions
+with reason, expectation and effect.
 
-Bounded: the busiest partitions, the latest decisions.
+It is bounded: the busiest partitions, the latest decisions.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ DIVIDE, UNITE = "divide", "unite"
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """From ``epoch`` on so many ``groups`` are another partition's: those of a ``supplier`` that a
-    ``consumer`` took (a move), or those that follow from another number of ``partitions`` (grow,
-    shrink; ``supplier`` and ``consumer`` are -1); or one of the ``supplier`` is shared by several,
-    or no longer (divide, unite; ``consumer`` is -1). ``before``, ``expected``, ``seen``: the time
-    of the busiest partition by the mean one, in the round before, as it was to become, and in the
-    round after (None: that is not over).
+    """A decision: from ``epoch`` on, so many ``groups`` belong to another partition. A ``consumer``
+    took them from a ``supplier`` (a move), or they follow from another number of ``partitions``
+    (grow, shrink; ``supplier`` and ``consumer`` are -1), or one of the ``supplier`` is shared by
+    several, or no longer (divide, unite; ``consumer`` is -1). ``before``, ``expected``, ``seen``:
+    the time of the busiest partition by the mean, in the round before, as expected, and in the
+    round after (None: not over yet).
     """
 
     epoch: int
@@ -37,8 +37,8 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class PartitionLoad(msgspec.Struct, frozen=True):
-    """A partition in a round: its class, its mean occupancy (0 to 1), and what it took and was
-    given an epoch: seconds that passed, of which CPU, rows.
+    """A partition in a round: its class, its mean occupancy (0 to 1), and per epoch its elapsed
+    seconds, the CPU seconds of these, and its input rows.
     """
 
     partition: int
@@ -50,10 +50,10 @@ class PartitionLoad(msgspec.Struct, frozen=True):
 
 
 class RebalanceReport(msgspec.Struct, frozen=True):
-    """Balance after the round that ended before ``epoch``. ``ratio``: the time of the busiest
-    partition by the mean one. ``overloaded``: suppliers outnumber consumers, and there may be no
-    more partitions. ``remark``: why what is uneven stays so ("": it is not, or it does not).
-    ``loads``: of the busiest partitions; ``decided``: the latest decisions.
+    """The report after the round that ended before ``epoch``. ``ratio``: the time of the busiest
+    partition by the mean. ``overloaded``: suppliers outnumber consumers, and the number of
+    partitions is at its maximum. ``remark``: why the load stays uneven ("": it does not).
+    ``loads``: of the busiest partitions. ``decided``: the latest decisions.
     """
 
     epoch: int
@@ -70,7 +70,7 @@ STAYS_WHOLE = "and a group stays whole."
 
 
 def with_join_remark(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
-    """What is told, with why joins do not divide a group that no move helps with."""
+    """Returns the report with the reason why joins do not divide a group that no move relieves."""
     if not whole or not report.remark.endswith(STAYS_WHOLE):
         return report
     return msgspec.structs.replace(
@@ -79,9 +79,7 @@ def with_join_remark(report: RebalanceReport, whole: Sequence[str]) -> Rebalance
 
 
 def with_history(before: RebalanceReport | None, now: RebalanceReport) -> RebalanceReport:
-    """What is told after a round: the decisions before it, with what has come of them, and its
-    own.
-    """
+    """Returns the report after a round, with the previous decisions and their effects."""
     known = before.decided if before is not None else []
     old = [d if d.seen is not None else msgspec.structs.replace(d, seen=now.ratio) for d in known]
     return msgspec.structs.replace(now, decided=[*old, *now.decided][-MOST_DECIDED:])

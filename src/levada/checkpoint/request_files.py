@@ -1,4 +1,4 @@
-"""What other processes ask of an engine that runs, as files of its checkpoint
+"""Exchanges requests with a running engine, as files of its checkpoint
 (docs/decisions/0021-requests-are-files.md).
 
     requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
@@ -9,9 +9,10 @@
                          tokens of the server that added them, and what became of the requests whose
                          files may still be there
 
-The ledger is one file, replaced as a whole: a request's effect and its id become durable together,
-before its own file goes. So it is done once, or refused once, whoever dies when. Who holds the
-checkpoint's lock may write the ledger; without an engine, a request is withdrawn under that lock.
+The ledger is one file, replaced as a whole. The effect of a request and its id become durable
+together, before its own file is deleted. So a request is done once, or refused once, whichever
+process crashes. The owner of the checkpoint's lock may write the ledger. Without an engine, a
+request is withdrawn under that lock.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ MOST_ANSWERS = 1000  # that nobody has fetched
 
 
 class OutputSpec(msgspec.Struct, frozen=True):
-    """Where a query's reports are to go: a URL, and its options by their words."""
+    """The output of a query's reports: a URL, and its options by their words."""
 
     url: str
     said: dict[str, Any] = {}
 
 
 class QuerySpec(msgspec.Struct, frozen=True):
-    """A query that is to be added; ``said``: its options by their words; ``to``: its outputs;
-    ``limits``: what it may have, where that is less than others may. ``owner``: the token of the
-    server that adds it ("": none). ``tree``: that of a long text, if it has been parsed.
+    """A query to add. ``said``: its options by their words. ``to``: its outputs. ``limits``: its
+    limits, if they are lower than those of others. ``owner``: the token of the server that adds it
+    ("": none). ``tree``: the parse tree of a long text, if it has been parsed.
     """
 
     name: str
@@ -61,7 +62,7 @@ class QuerySpec(msgspec.Struct, frozen=True):
 
 
 class NewStream(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """A stream that is to be added: where it is, and its options by their words; its ``owner``."""
+    """A stream to add: its place, its options by their words, and its ``owner``."""
 
     name: str
     path: str
@@ -70,16 +71,16 @@ class NewStream(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Other content for a static graph (None: the default graph): what ``brought`` holds."""
+    """New content for a static graph (None: the default graph), at the path ``content_path``."""
 
     graph: str | None
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Queries to be added, all or none; or the name of one to be dropped; or both: one that others
-    take the place of; or other content for a static graph; or a stream that is to be added; or the
-    name of one that is to be taken away. ``only``: what goes is this owner's, or the request is
-    refused ("": whoever's it is).
+    """A request: queries to add, all or none; the name of a query to drop; both, to replace a
+    query; new content for a static graph; a stream to add; or the name of a stream to remove.
+    ``only``: the request is refused unless this owner has the dropped query or stream ("": any
+    owner).
     """
 
     id: str
@@ -92,8 +93,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of a request. ``told``: sentences if it was done; else ``refused`` says why, of
-    the query that ``notes`` names, and ``exit_code`` is that of such an error.
+    """The answer to a request. ``told``: the messages if it was done. Else ``refused`` gives the
+    reason, for the query that ``notes`` names, and ``exit_code`` is that of such an error.
     """
 
     told: list[str] = []
@@ -105,8 +106,8 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """A query that a request added, as it is registered. ``before``: the last plan version of which
-    a query of the name is another one.
+    """A query that a request added, as registered. ``before``: the last plan version with another
+    query of the name.
     """
 
     name: str
@@ -119,8 +120,8 @@ class Added(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """An output that a request gave to a query of this name: that of the epochs after ``begins``,
-    up to ``ends``, after which it was dropped.
+    """An output that a request gave to a query of this name, for the epochs after ``begins`` up to
+    ``ends``, after which it was dropped.
     """
 
     query: str
@@ -130,8 +131,8 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class StaticReplacement(msgspec.Struct, frozen=True):
-    """What a request gave a static graph: the name of the copy. ``before``: the names of what the
-    program gives it.
+    """The content that a request gave a static graph: the name of the copy. ``before``: the names
+    of the program's content.
     """
 
     graph: str | None
@@ -140,10 +141,9 @@ class StaticReplacement(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A stream that came while an engine ran. ``config``: it, as it was declared (base64 of a
-    setup's bytes); ``rows``: they come from Python, with these ``columns``. ``folder``: of its
-    spool ("": it has none). ``before``: the last plan version in which a stream of the name is
-    another one.
+    """A stream that was added while an engine ran. ``config``: its declaration (base64 of a setup's
+    bytes). ``rows``: its rows come from Python, with these ``columns``. ``folder``: of its spool
+    ("": none). ``before``: the last plan version with another stream of the name.
     """
 
     name: str
@@ -156,9 +156,9 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class RemovedStream(msgspec.Struct, frozen=True):
-    """Streams of a name that were taken away. ``declared``: what the program says of the one that
-    is not to come again ("": it may). ``folders``: of spools that no epoch will read again, once
-    one without the stream is committed.
+    """Removed streams of a name. ``declared``: the program's declaration of the one that must not
+    be added again ("": it may). ``folders``: of spools that no epoch will read again, once an epoch
+    without the stream is committed.
     """
 
     declared: str = ""
@@ -166,8 +166,8 @@ class RemovedStream(msgspec.Struct, frozen=True):
 
 
 class EndedQuery(msgspec.Struct, frozen=True):
-    """A query that has ended, as it said when it came: a hash of its ``identity``, and ``until``
-    when it reported (ms).
+    """A query that has ended at its own end: a hash of its ``identity``, and ``until`` when it
+    reported (ms).
     """
 
     identity: str
@@ -175,9 +175,9 @@ class EndedQuery(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct):
-    """What has changed while engines ran: ``dropped`` has the identities of queries by name,
-    ``left`` the streams that were taken away, ``outputs`` those that have not had all, ``over`` the
-    queries of the program that have ended by themselves.
+    """The changes while engines ran: ``dropped`` has the identities of queries by name, ``left``
+    the removed streams, ``outputs`` those with undelivered results, ``over`` the program's queries
+    that have ended by themselves.
     """
 
     added: list[Added] = []
@@ -196,14 +196,14 @@ class _Owned(msgspec.Struct, frozen=True):
 
 
 class Owners(msgspec.Struct, frozen=True):
-    """What the ledger says of owners: the queries that requests added, and the streams."""
+    """The owners in the ledger: of the queries that requests added, and of the streams."""
 
     added: list[_Owned] = []
     streams: list[_Owned] = []
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """Which process runs the engine of a checkpoint; ``began`` in ms."""
+    """The process that runs the engine of a checkpoint; ``began`` in ms."""
 
     pid: int
     host: str
@@ -211,20 +211,20 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 class ServerReport(msgspec.Struct, frozen=True):
-    """What the server of a checkpoint reports to others who look at it: how many lines of its file
-    of tokens are not taken.
+    """The report of a checkpoint's server to other processes: the number of invalid lines in its
+    token file.
     """
 
     token_faults: int = 0
 
 
 def read_ledger(root: Path) -> Ledger:
-    """The ledger of a checkpoint. Raises ``CheckpointError``."""
+    """Reads the ledger of a checkpoint. Raises ``CheckpointError``."""
     return _read(root, Ledger)
 
 
 def read_owners(root: Path) -> Owners:
-    """The owners in the ledger of a checkpoint. Raises ``CheckpointError``."""
+    """Reads the owners in the ledger of a checkpoint. Raises ``CheckpointError``."""
     return _read(root, Owners)
 
 
@@ -239,12 +239,12 @@ def _read(root: Path, kind: type[T]) -> T:
 
 
 def write_ledger(root: Path, ledger: Ledger) -> None:
-    """Makes the ledger durable. Raises ``CheckpointError``."""
+    """Writes the ledger durably. Raises ``CheckpointError``."""
     replace_file(root / LEDGER, seal(msgspec.json.encode(ledger)))
 
 
 def place(root: Path, request: Request) -> None:
-    """Puts a request where the engine finds it. Raises ``CheckpointError``."""
+    """Writes a request for the engine. Raises ``CheckpointError``."""
     _make_folder(root)
     write_once(root / FOLDER / f"{request.id}.json", seal(msgspec.json.encode(request)))
 
@@ -260,19 +260,19 @@ def _make_folder(root: Path) -> None:
 
 
 def content_path(root: Path, name: str) -> Path:
-    """Where the N-Triples of a request are."""
+    """Returns the path of the N-Triples of a request."""
     return root / FOLDER / f"{name}.nt"
 
 
 def place_content(root: Path, request: Request, lines: bytes) -> None:
-    """Puts a request and its N-Triples where the engine finds them. Raises ``CheckpointError``."""
+    """Writes a request and its N-Triples for the engine. Raises ``CheckpointError``."""
     _make_folder(root)
     write_once(content_path(root, request.id), seal(lines))
     place(root, request)
 
 
 def list_requests(root: Path) -> list[str]:
-    """The ids of the requests that are there, in their order."""
+    """Returns the ids of the present requests, in order."""
     try:
         names = (root / FOLDER).iterdir()
         return sorted(p.stem for p in names if p.suffix == ".json" and not p.name.startswith("."))
@@ -281,7 +281,7 @@ def list_requests(root: Path) -> list[str]:
 
 
 def read_request(root: Path, name: str) -> Request | None:
-    """A request; None if its file is none."""
+    """Reads a request; None if its file is not one."""
     with suppress(OSError, msgspec.MsgspecError):
         data = unseal((root / FOLDER / f"{name}.json").read_bytes())
         return None if data is None else msgspec.json.decode(data, type=Request)
@@ -289,7 +289,7 @@ def read_request(root: Path, name: str) -> Request | None:
 
 
 def put_answer(root: Path, name: str, answer: Answer) -> None:
-    """Answers a request, which is then no more."""
+    """Answers a request and deletes it."""
     folder = root / FOLDER
     replace_file(folder / f"{name}.answer", seal(msgspec.json.encode(answer)))
     (folder / f"{name}.json").unlink(missing_ok=True)
@@ -299,7 +299,7 @@ def put_answer(root: Path, name: str, answer: Answer) -> None:
 
 
 def take_answer(root: Path, name: str) -> Answer | None:
-    """The answer to a request, which is taken away; None if there is none yet."""
+    """Reads and deletes the answer to a request; None if there is none yet."""
     path = root / FOLDER / f"{name}.answer"
     if not path.exists():
         return None
@@ -309,7 +309,7 @@ def take_answer(root: Path, name: str) -> Answer | None:
 
 
 def withdraw(root: Path, name: str) -> Answer | None:
-    """Takes a request back, under the checkpoint's lock; its answer, if it has been done."""
+    """Withdraws a request, under the checkpoint's lock. Returns its answer if it has been done."""
     answer = take_answer(root, name) or read_ledger(root).done.get(name)
     if answer is None:
         (root / FOLDER / f"{name}.json").unlink(missing_ok=True)
@@ -319,7 +319,7 @@ def withdraw(root: Path, name: str) -> Answer | None:
 
 @contextmanager
 def without_engine(root: Path) -> Iterator[bool]:
-    """Holds the checkpoint's lock, so that no engine can start; False if one runs."""
+    """Holds the checkpoint's lock, so that no engine can start; yields False if one runs."""
     lock = filelock.FileLock(str(root / "lock"))
     try:
         lock.acquire(timeout=0)
@@ -342,24 +342,24 @@ def engine_runs(root: Path) -> bool:
 
 
 def mark_presence(root: Path, presence: Presence) -> None:
-    """Says which process runs the engine."""
+    """Writes the process that runs the engine."""
     replace_file(root / PRESENCE, seal(msgspec.json.encode(presence)))
 
 
 def read_presence(root: Path) -> Presence | None:
-    """Which process ran the last engine; None if that is not known."""
+    """Returns the process that ran the last engine; None if it is unknown."""
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / PRESENCE), type=Presence)
     return None
 
 
 def write_server_report(root: Path, report: ServerReport) -> None:
-    """Says how the server is. Raises ``CheckpointError``."""
+    """Writes the report of the server. Raises ``CheckpointError``."""
     replace_file(root / SERVER, seal(msgspec.json.encode(report)))
 
 
 def read_server_report(root: Path) -> ServerReport:
-    """How the last server was; as a sound one if that is not known."""
+    """Reads the report of the last server; one without problems if it is unknown."""
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / SERVER), type=ServerReport)
     return ServerReport()

@@ -1,12 +1,12 @@
-"""How much queries have reported, by columns: no object for a query, from the task that counts to
-the manifest.
+"""Counts the results of queries in columns, from the task to the manifest, without an object for
+each query.
 
-A query is told by its Emit: a node and a member, which are of no other ever
-(``plan/topology/members``). Rows ascend by both. So an epoch is counted, added up and written by
-columns, however many queries have results in it; who asks for one query looks it up, and who asks
-for names gets them from the plan (docs/decisions/0090-counts-are-columns.md).
+A query is identified by its Emit: a node and a member, which no other query ever has
+(``plan/topology/catalog_members``). Rows ascend by both. So an epoch is counted, added up and
+written by columns, however many queries have results in it. Counts of one query are looked up, and
+names come from the plan (docs/decisions/0090-counts-are-columns.md).
 
-In JSON a column is its bytes, as base64; where all values are the same, one value.
+In JSON a column is its bytes, as base64; a column of equal values is one value.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _COLUMNS = tuple(_FOLDS)
 
 
 class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of queries with results so many solutions (``n``), the ``least`` and the greatest report
-    (``most``), and how many ``reports``. Of totals the two in the middle are 0.
+    """The results of queries: solutions (``n``), the ``least`` and the greatest report (``most``),
+    and the number of ``reports``. In totals the two in the middle are 0.
 
     >>> rows = {"node": [3, 3], "op": [1, 4], "n": [5, 6], "least": [7, 7], "most": [7, 9],
     ...         "reports": [1, 2]}
@@ -49,7 +49,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @staticmethod
     def from_rows(rows: Frame) -> ResultCounts:
-        """These columns, one row for each member, ascending."""
+        """Makes counts from these columns, one row for each member, ascending."""
         if not rows.n:
             return NONE
         columns = {name: _pack(rows[name]) for name in _COLUMNS if name in rows.columns}
@@ -61,17 +61,17 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def solutions(self) -> int:
-        """Those of all queries."""
+        """The number of solutions of all queries."""
         return int(self._longs("n").sum()) if self.op else 0
 
     def frame(self) -> Frame:
-        """The columns ``node``, ``op`` and those of the counts."""
+        """Returns the columns ``node``, ``op`` and those of the counts."""
         op = self._ops()
         columns: dict[str, Column] = {"node": self._nodes(), "op": op}
         return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, op.size)
 
     def of_emit(self, node: int, member: int) -> Counts | None:
-        """What the query of this Emit has, if it has results."""
+        """Returns the counts of the query of this Emit, if it has results."""
         first, last = np.searchsorted(self._nodes(), [node, node + 1]).tolist()
         ops = self._ops()
         at = first + int(np.searchsorted(ops[first:last], member))
@@ -81,11 +81,11 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         return n, least, most, reports
 
     def of_query(self, query: QueryPlan | None) -> Counts | None:
-        """What a query has, if it has results."""
+        """Returns the counts of a query, if it has results."""
         return None if query is None or not self.op else self.of_emit(query.node, query.member)
 
     def by_name(self, plan: Plan) -> dict[str, Counts]:
-        """What each query has, by its name in the plan by which it was counted."""
+        """Returns the counts of each query, by its name in the plan of the counts."""
         lists = [self._longs(name).tolist() for name in _COLUMNS]
         return dict(zip(names_of(plan, self.frame()), zip(*lists, strict=True), strict=True))
 
@@ -107,14 +107,14 @@ NONE = ResultCounts()
 
 
 def names_of(plan: Plan, rows: Frame) -> Iterator[str]:
-    """The query of each row's member, which the plan has."""
+    """Returns the names of the queries of these rows, which the plan contains."""
     for node, part in by_node(rows):
         members = plan.nodes[node].members
         yield from map(members.query_at, part["op"].tolist())
 
 
 def by_node(rows: Frame) -> Iterator[tuple[int, Frame]]:
-    """The rows of each node."""
+    """Yields the rows of each node."""
     if not rows.n:
         return
     node = rows["node"]
@@ -124,8 +124,8 @@ def by_node(rows: Frame) -> Iterator[tuple[int, Frame]]:
 
 
 def merge_counts(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
-    """One row for each member of these, ascending: solutions and reports are added up. Which rows
-    are of several.
+    """Merges counts to one row for each member, ascending: solutions and reports are added up. Also
+    returns a mask of the rows that come from several parts.
     """
     whole = concat(parts)
     order = np.lexsort((whole["op"], whole["node"]))
@@ -141,7 +141,7 @@ def merge_counts(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
 
 
 def living_rows(plan: Plan, rows: Frame) -> Bools:
-    """Which rows are of queries of the plan."""
+    """Returns a mask of the rows of queries in the plan."""
     node, op = rows["node"], rows["op"]
     alive = np.zeros(rows.n, np.bool_)
     for number in np.unique(node).tolist():
@@ -152,8 +152,8 @@ def living_rows(plan: Plan, rows: Frame) -> Bools:
 
 
 def move_members(plan: Plan, since: int, rows: Frame) -> Frame:
-    """Rows of the Emits of former versions under those that took their places after the plan
-    version ``since``, ascending.
+    """Moves rows of Emits of former versions to those that replaced them after the plan version
+    ``since``; returns them ascending.
     """
     now = {
         (node, member): (query.node, query.member)
@@ -171,7 +171,7 @@ def move_members(plan: Plan, since: int, rows: Frame) -> Frame:
 
 
 class ResultTotals:
-    """What queries have had over several epochs, by node and member: 16 bytes for each number that
+    """The results of queries over several epochs, by node and member: 16 bytes for each number that
     a node has given to a member.
     """
 
@@ -180,7 +180,7 @@ class ResultTotals:
         self.solutions = self.reports = 0
 
     def add(self, result_counts: ResultCounts) -> None:
-        """Of one more epoch."""
+        """Adds the counts of an epoch."""
         if not result_counts.op:
             return
         for node, rows in by_node(result_counts.frame()):
@@ -191,7 +191,7 @@ class ResultTotals:
             self.reports += int(rows["reports"].sum())
 
     def of_query(self, query: QueryPlan | None) -> tuple[int, int]:
-        """The solutions and reports of a query, by all Emits that it has had."""
+        """Returns the solutions and reports of a query, by all Emits that it has had."""
         if query is None:
             return 0, 0
         sums = [self._of_emit(one) for one in query.with_former_emits]
@@ -205,7 +205,7 @@ class ResultTotals:
         return n, reports
 
     def members_above(self, reports: int) -> Frame:
-        """Those with more reports: ``node``, ``op`` and ``reports``."""
+        """Returns the members with more reports: ``node``, ``op`` and ``reports``."""
         busy_members = [
             (node, np.flatnonzero(sums[1] > reports)) for node, sums in sorted(self._of.items())
         ]
@@ -222,7 +222,7 @@ class ResultTotals:
         return Frame(columns, len(columns["op"]))
 
     def _sums_up_to(self, node: int, member: int) -> Longs:
-        """The sums of a node, as far as this member."""
+        """Returns the sums of a node, with space up to this member."""
         sums = self._of.get(node)
         if sums is None or member >= sums.shape[1]:
             size = 0 if sums is None else sums.shape[1]

@@ -1,21 +1,21 @@
-"""The index of published epochs: what readers in other processes, and of later runs, may still read
-(docs/decisions/0025-readers-are-cursors.md).
+"""Maintains the index of published epochs, which readers in other processes, and of later runs, may
+still read (docs/decisions/0025-readers-are-cursors.md).
 
     published.log    a line an epoch with results: JSON, a blank, the hash of that; only added to
 
-A line says where the results of its epoch are (plan, segments), the first and last report of each
-query in it, and from which epoch on everything is kept. So a reader is a cursor: a report time says
-where to go on, whoever reads. Reports of a query ascend, each in one epoch.
+A line contains the place of the results of its epoch (plan, segments), the first and last report of
+each query in it, and the epoch from which on everything is kept. So a reader is a cursor: the time
+of a report determines where any reader continues. Reports of a query ascend, each in one epoch.
 
-A line is written when the epoch's manifest is there, before the epoch's intention goes: a death in
-between has it published again, and what the index lacks of the manifests is added at a start. Lines
-of what is not kept any more go when they are more than the others: then the file is another one.
+A line is written after the epoch's manifest, and before the epoch's intention is deleted. A crash
+between the two publishes the epoch again, and a start adds missing manifests to the index. Lines of
+dropped epochs are deleted when they are the majority: then the file is written anew.
 
-A crash and a disk leave different things. A crash can cut short the last line alone, and only that
-of the newest manifest's epoch: each manifest names the epoch of the last line before it. So the
-next start cuts off a last line that is not whole if the manifest does not name it. All else is
-damage: a line that is not whole before one that is, a line that does not name the one before it,
-and a file without the line that the manifest names.
+A crash and a disk cause different damage. A crash can truncate only the last line, and only that of
+the newest manifest's epoch, since each manifest names the epoch of the last line before it. So the
+next start removes an incomplete last line that the manifest does not name. All else is damage: an
+incomplete line before a complete one, a line that does not name the previous one, and a file
+without the line that the manifest names.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ WAY = "run once without outputs and --keep: that gives up the results that were 
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """An epoch with results. ``wall``: when it was published (ms); ``size``: the bytes of its
-    segments; ``shown``: due reports of queries that show empty ones; ``queries``: the first and the
-    last report of each, and how many; ``first``: the oldest epoch that is kept with it; ``gone``:
-    the ids of the last reports that were given up with it. ``sizes``: the bytes of each query's
-    results, where these have a limit.
+    """An epoch with results. ``wall``: when it was published (ms). ``size``: the bytes of its
+    segments. ``shown``: due reports of queries that show empty ones. ``queries``: the first and the
+    last report of each, and their number. ``first``: the oldest epoch that is kept with it.
+    ``gone``: the ids of the last reports that were dropped with it. ``sizes``: the bytes of each
+    query's results, if these have a limit.
     """
 
     epoch: int
@@ -72,14 +72,16 @@ class Entry(msgspec.Struct, frozen=True):
     before: int = 0
 
     def last(self, query: str) -> int:
-        """The id of a query's last report: its time; of an answer, which has none, the epoch."""
+        """Returns the id of a query's last report: its time, or the epoch for an answer without a
+        time.
+        """
         report = self.queries[query][1]
         return self.epoch if report == TIMELESS else report
 
 
 @frozen
 class Keep:
-    """How much is kept: ``age`` in ms, ``size`` in bytes, ``reports``; None: without bound."""
+    """The limits of kept results: ``age`` in ms, ``size`` in bytes, ``reports``; None: no limit."""
 
     age: int | None = None
     size: int | None = None
@@ -87,7 +89,7 @@ class Keep:
 
     @staticmethod
     def parse(text: str) -> Keep:
-        """A duration, a size or a number of reports, or several of them.
+        """Parses a duration, a size or a number of reports, or several of them.
 
         >>> Keep.of("1h,256MB,5k")
         Keep(age=3600000, size=256000000, reports=5000)
@@ -119,9 +121,9 @@ def _age(word: str) -> int:
 
 @dataclass
 class Index:
-    """The index as the engine writes it. ``clock`` is the wall clock in ms. ``plans`` gives a
+    """The index as the engine writes it. ``clock`` is the wall clock in ms. ``plans`` returns a
     version of the plan, which has the names of queries. ``needed``: the first epoch that an output
-    still needs: it stays, and so do those behind it, beyond all bounds.
+    still needs. It stays beyond all limits, and so do those after it.
     """
 
     root: Path
@@ -157,8 +159,8 @@ class Index:
         return self.entries[0] if self.entries else None
 
     def add(self, manifest: Manifest) -> list[Entry]:
-        """One more epoch, durably, unless it is there or has no results; what is kept no more.
-        Raises ``CheckpointError``.
+        """Adds an epoch durably, unless it is present or has no results; returns the dropped
+        entries. Raises ``CheckpointError``.
         """
         if self.entries and manifest.epoch <= self.entries[-1].epoch:
             self._replace_last(manifest)
@@ -182,13 +184,13 @@ class Index:
         return gone
 
     def _replace(self) -> None:
-        """Writes the file anew, without the lines of what is not kept any more."""
+        """Writes the file anew, without the lines of dropped epochs."""
         self.entries[0] = msgspec.structs.replace(self.entries[0], gone=self.gone, before=0)
         replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
         self._gone = 0
 
     def _replace_last(self, manifest: Manifest) -> None:
-        """The last epoch was done again: its results are the same, in other files."""
+        """Replaces the last epoch, which was repeated: it has the same results in other files."""
         last = self.entries[-1]
         if manifest.epoch == last.epoch and manifest.segments != last.segments:
             self.entries[-1] = msgspec.structs.replace(last, segments=manifest.segments)
@@ -201,7 +203,7 @@ class Index:
         self.sizes.update(entry.sizes)
 
     def _drop_excess(self) -> list[Entry]:
-        """Gives up what is beyond the bounds, the newest epoch never."""
+        """Drops epochs beyond the limits, but never the newest."""
         least, needed, now = 0, self.needed(), self.clock()
         size, reports = self._size, self._reports
         for entry, following in pairwise(self.entries):
@@ -215,14 +217,14 @@ class Index:
         return gone
 
     def _exceeds(self, oldest: Entry, size: int, reports: int, now: int) -> bool:
-        """Whether entries from this one on, of so much in all, are beyond the bounds."""
+        """Whether entries from this one on, with these sums, exceed the limits."""
         keep = self.keep
         old = keep.age is not None and oldest.wall < now - keep.age
         large = keep.size is not None and size > keep.size
         return old or large or (keep.reports is not None and reports > keep.reports)
 
     def is_full(self) -> bool:
-        """Whether what outputs still need is beyond the bounds: then nothing more is to come."""
+        """Whether results that outputs still need exceed the limits. Then no epoch may follow."""
         now = self.clock()
         if not self.entries or not self._exceeds(self.entries[0], self._size, self._reports, now):
             return False
@@ -241,7 +243,7 @@ class Index:
 
 
 def _place(entries: list[Entry], epoch: int) -> int:
-    """How many of the entries are of epochs before this one."""
+    """Returns the number of entries of epochs before this one."""
     n = 0
     while n < len(entries) and entries[n].epoch < epoch:
         n += 1
@@ -249,7 +251,7 @@ def _place(entries: list[Entry], epoch: int) -> int:
 
 
 class Cursor:
-    """The index as another process reads it, as it grows."""
+    """The index as another process reads it while it grows."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._path = root, root / FILE
@@ -260,7 +262,7 @@ class Cursor:
         self.gone: dict[str, int] = {}  # by query: the id of the last report that is not
 
     def read_new(self) -> list[Entry]:
-        """What has come since the last look; before it ``first`` may have risen. Raises
+        """Returns the new entries since the last call; updates ``first``. Raises
         ``CheckpointError``.
         """
         least = 0 if self._begun else indexed_epoch(self._root)  # before it is read
@@ -279,7 +281,7 @@ class Cursor:
         return [entry for entry in new if entry.epoch >= self.first]
 
     def _read_more(self) -> list[Entry]:
-        """The whole lines behind those that were read."""
+        """Returns the complete lines after those that were read."""
         try:
             with self._path.open("rb") as file:
                 stat = os.fstat(file.fileno())
@@ -302,7 +304,9 @@ class Cursor:
 
     @property
     def has_index(self) -> bool:
-        """Whether the checkpoint has an index; also if its file is missing, which ``more`` says."""
+        """Whether the checkpoint has an index; also if its file is missing, which ``read_new``
+        reports.
+        """
         if self._path.exists():
             return True
         if not self._begun and not self._absent:
@@ -311,7 +315,7 @@ class Cursor:
 
 
 def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], Plan]) -> Entry:
-    """What the index says of an epoch. Raises ``CheckpointError`` if its plan is gone."""
+    """Makes the index entry of an epoch. Raises ``CheckpointError`` if its plan is deleted."""
     counts = manifest.counts.by_name(plans(manifest.plan)) if len(manifest.counts) else {}
     queries = {name: (least, most, reports) for name, (_, least, most, reports) in counts.items()}
     for query, times in manifest.shown_reports.items():
@@ -337,7 +341,7 @@ def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], P
 
 
 def forget_index(root: Path) -> None:
-    """A run that keeps nothing for others: what was kept goes."""
+    """Deletes the index, in a run that keeps nothing for readers."""
     forget_deliveries(root)
     if (root / FILE).exists():
         (root / FILE).unlink()
@@ -349,7 +353,7 @@ def _reports(entry: Entry) -> int:
 
 
 def _manifests_behind(root: Path, epoch: int) -> Iterable[Manifest]:
-    """The manifests of later epochs that are there, in their order."""
+    """Yields the present manifests of later epochs, in order."""
     names = (p.name for p in (root / "manifests").iterdir() if p.name.isdigit())
     for number in sorted(int(name) for name in names):
         if number > epoch:
@@ -364,27 +368,27 @@ def _line(entry: Entry) -> bytes:
 
 
 def indexed_epoch(root: Path) -> int:
-    """The epoch of the last line that the newest manifest names; 0: it names none."""
+    """Returns the epoch of the last line that the newest manifest names; 0: it names none."""
     numbers = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
     return read_manifest(root / "manifests" / str(max(numbers))).indexed if numbers else 0
 
 
 def check_index(root: Path) -> None:
-    """Reads the index to its end. Raises ``CheckpointError`` for a damaged one; a last line that a
-    crash can have cut short is none.
+    """Reads the index to its end. Raises ``CheckpointError`` if it is damaged, except for a last
+    line that a crash can have truncated.
     """
     least = indexed_epoch(root)
     _check_reaches(root, _read_whole(root)[0], least)
 
 
 def kept_entries(root: Path) -> list[Entry]:
-    """What the index keeps. Raises ``CheckpointError`` for a damaged one."""
+    """Returns the entries of the index. Raises ``CheckpointError`` if it is damaged."""
     entries = _read_whole(root)[0]
     return [entry for entry in entries if entry.epoch >= entries[-1].first]
 
 
 def _read_whole(root: Path) -> tuple[list[Entry], int, int]:
-    """The entries of the file, the bytes of their lines, and the bytes of the file."""
+    """Returns the entries of the file, the bytes of their lines, and the bytes of the file."""
     try:
         data = (root / FILE).read_bytes()
     except FileNotFoundError:
@@ -399,15 +403,15 @@ def _damage_error(root: Path, reason: str) -> CheckpointError:
 
 
 def _check_reaches(root: Path, entries: list[Entry], epoch: int) -> None:
-    """Raises ``CheckpointError`` if the line of an epoch that a manifest names is not there."""
+    """Raises ``CheckpointError`` if the line of an epoch that a manifest names is missing."""
     if epoch > (entries[-1].epoch if entries else 0):
         raise _damage_error(root, f"it lacks what was published in epoch {epoch}")
 
 
 def _parse_lines(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
-    """The entries of the lines at the beginning that are whole, and the bytes of these. ``line``:
-    the epoch of the line before them. Raises ``CheckpointError`` if a whole line follows one that
-    is not, or a line names another one than that before it.
+    """Parses the complete lines at the beginning; returns their entries and bytes. ``line``: the
+    epoch of the previous line. Raises ``CheckpointError`` if a complete line follows an incomplete
+    one, or a line does not name the one before it.
     """
     entries: list[Entry] = []
     at = 0
@@ -425,7 +429,7 @@ def _parse_lines(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
 
 
 def _text(line: bytes) -> bytes | None:
-    """The JSON of a line; None if the line is not whole."""
+    """Returns the JSON of a line; None if the line is incomplete."""
     text = line[: -_HASH - 1]
     return text if line == text + b" " + xxhash.xxh3_64_hexdigest(text).encode() else None
 

@@ -1,11 +1,11 @@
-"""What ``--slice`` asks for: slices of event time of this length, and by how many groups of keys
+"""Parses ``--slice``: slices of event time of this length, and the number of key groups by which
 rows are counted in them.
 
     1d    1mo    1d,groups=65536
 
 Few groups cost little: 4,096 are a few KB a node and task, 65,536 are sixteen times as much, which
 is packed, written and read once an epoch (docs/decisions/0075-counts-of-4096-groups.md). A run that
-learns its placement counts the finest ones: what a step has gained is measured by the group table.
+learns its placement counts the finest groups: the group table measures the gain of a step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ LEARNED = f"{LENGTHS[0]},groups={FINEST}"
 
 
 class Slicing(NamedTuple):
-    """``length``: of a slice ("": nothing is counted); ``groups``: by so many rows are counted."""
+    """The options of the send graph. ``length``: of a slice ("": nothing is counted). ``groups``:
+    the number of groups.
+    """
 
     length: str
     groups: int
@@ -32,7 +34,7 @@ class Slicing(NamedTuple):
 
 @lru_cache(maxsize=4)
 def slicing_of(said: str) -> Slicing:
-    """What is asked for; raises UsageError if that cannot be.
+    """Parses the option. Raises UsageError if it is invalid.
 
     >>> slicing_of("1mo").groups, slicing_of("1d,groups=64").groups, slicing_of("").groups
     (4096, 64, 0)
@@ -51,7 +53,7 @@ def slicing_of(said: str) -> Slicing:
 
 
 def groups_said(number: str) -> int:
-    """A number of groups that 65,536 are a multiple of; raises UsageError if it is none.
+    """Parses a number of groups, a divisor of 65,536. Raises UsageError if it is not one.
 
     >>> groups_said("4096")
     4096
@@ -66,8 +68,8 @@ def groups_said(number: str) -> int:
 
 
 def check_slices(said: str, *, learned: bool = False) -> str:
-    """What is asked for, as it is kept; ``learned``: of a run that learns its placement, which
-    counts the finest groups. Raises UsageError.
+    """Checks the option and returns its stored form. ``learned``: of a run that learns its
+    placement, which counts the finest groups. Raises UsageError.
 
     >>> check_slices("1d"), check_slices("1mo", learned=True)
     ('1d', '1mo,groups=65536')

@@ -1,12 +1,12 @@
-"""State files: written under names unique to the attempt, read by memory map.
+"""Writes state files under names unique to the attempt, and reads them by memory map.
 
-A map holds no descriptor, so there may be as many as there are files. What is read is checked
-where it is first asked for (``operators.state.checksummed_frames``).
+A map holds no file descriptor, so there may be as many as there are files. Data are checked when
+they are first read (``operators.state.checksummed_frames``).
 
-A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at
-the next start. The maps of a partition's state stay open from epoch to epoch, those that it names
-no more are dropped: an open map holds a deleted file's memory. Partitions of one process share
-them: what one of them has read and checked, another one to which groups go need not.
+A file that no manifest names has no meaning: a failed attempt leaves orphans, which the next start
+deletes. The maps of a partition's state stay open from epoch to epoch, while it names them: an open
+map holds a deleted file's memory. Partitions of one process share maps, so a partition that
+receives groups need not read and check again.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
 
 
 def size_of(root: str, name: str | None) -> int:
-    """The bytes of a file that has just been written; 0: there is none."""
+    """Returns the bytes of a file that has just been written; 0: there is none."""
     return 0 if name is None else os.stat(os.path.join(root, name)).st_size
 
 
 def delete(root: str, names: Collection[str]) -> None:
-    """Deletes files that nobody names, or will name."""
+    """Deletes files that no manifest names, or will name."""
     for name in names:
         with suppress(OSError):  # else it is an orphan, as those of an attempt that died
             os.unlink(os.path.join(root, name))
 
 
 def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:
-    """The same for bytes that ``read_sealed`` reads."""
+    """Writes bytes that ``read_sealed`` reads, durably as a new file."""
     return write(root, folder, stem, [seal(data)])
 
 
 def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
-    """All bytes of some buffers, however many a call takes."""
+    """Writes all bytes of some buffers, in as many calls as necessary."""
     written = os.writev(fd, buffers)
     for buffer in buffers:
         if written >= len(buffer):
@@ -88,7 +88,7 @@ def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
 
 
 class File:
-    """An open file: its frames and its meta. It is closed when no partition holds it."""
+    """An open file: its frames and its metadata. It is closed when no partition holds it."""
 
     __slots__ = ("__weakref__", "frames", "meta")
 
@@ -101,7 +101,7 @@ _files: WeakValueDictionary[tuple[str, str], File] = WeakValueDictionary()
 
 
 def file_of(root: str, name: str) -> File:
-    """A file, as another partition has it open, if one has. Raises ``DamagedError``."""
+    """Returns a file, shared if another partition has it open. Raises ``DamagedError``."""
     file = _files.get((root, name))
     if file is None:
         file = _files[root, name] = File(root, name)
@@ -116,14 +116,14 @@ class Opened:
         self._files: dict[str, File] = {}
 
     def __call__(self, name: str) -> tuple[Mapping[str, Frame], Any]:
-        """The frames and meta of a file."""
+        """Returns the frames and metadata of a file."""
         if name not in self._files:
             self._files[name] = file_of(self._root, name)
         file = self._files[name]
         return file.frames, file.meta
 
     def keep(self, names: Collection[str]) -> None:
-        """Closes all others."""
+        """Closes all other files."""
         for name in [n for n in self._files if n not in names]:
             del self._files[name]
 
@@ -133,8 +133,8 @@ _opened: dict[_Place, tuple[int, Opened]] = {}  # with the epoch in which they w
 
 
 def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
-    """The open files of a partition's state. What this process has not used for some epochs is
-    closed: another one has that partition by now, and its files may be deleted.
+    """Returns the open files of a partition's state. Closes those that this process has not used
+    for some epochs: another process has that partition by now, and its files may be deleted.
     """
     key, known = (root, stage, partition), list(_opened.items())
     unused = [k for k, (last, _) in known if k[0] == root and last < epoch - UNUSED]
@@ -147,7 +147,7 @@ def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
 
 
 def _map_copy(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
-    """The same by a copy on this host, if those are kept."""
+    """Maps a copy of the file on this host, if copies are kept."""
     copies = host_copies()
     if copies is None:
         return map_(root, name)
@@ -159,8 +159,8 @@ def _map_copy(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
 
 
 def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any]:
-    """The frames and meta of a file, as views of a memory map, of a ``copy`` if one is named.
-    Raises ``DamagedError``, also for a sound file under another's name.
+    """Returns the frames and metadata of a file, as views of a memory map, of a ``copy`` if one is
+    named. Raises ``DamagedError``, also for an intact file under the name of another.
     """
     path = os.path.join(root, name)
     try:

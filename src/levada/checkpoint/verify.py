@@ -1,12 +1,12 @@
-"""Whether a checkpoint is sound: every file that the last two manifests, the index of what was
-published and the open intention name, and all that wait or are there for others (spools, requests,
-readers), read to their end and checked against their hashes.
+"""Verifies a checkpoint: reads every file to its end and checks its hash. It checks the files that
+the last two manifests, the result index and the open intention name, and those that wait or serve
+other processes (spools, requests, readers).
 
-Not looked at is what nobody names: what attempts have left that died, the lock, unpacked copies,
-letters for people, and what Spark keeps of a DataFrame.
+It does not check files that nothing names: those of crashed attempts, the lock, unpacked copies,
+dead letters, and Spark's files of a DataFrame.
 
-While an engine runs, files come and go: a file that is missed is none that is missing if a newer
-manifest names it no more. Cost: reading all of the checkpoint once.
+While an engine runs, files appear and disappear. A file that a newer manifest no longer names is
+not missing. Cost: reading all of the checkpoint once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Tell = Callable[[int], None]
 
 
 class Item(NamedTuple):
-    """A file, by its name in the folder, and what it is."""
+    """A file, by its name in the folder, and its kind."""
 
     kind: str
     name: str
@@ -90,7 +90,7 @@ OF_NO_MANIFEST = frozenset(("index", "results", "spool", "keys", "request", "rea
 
 @frozen
 class Found:
-    """What a look at a file gave: its bytes, and what is wrong with it ("": nothing)."""
+    """The result for a file: its bytes, and its fault ("": none)."""
 
     item: Item
     size: int
@@ -99,7 +99,7 @@ class Found:
 
 @frozen
 class Report:
-    """What a look at a checkpoint gave. ``running``: an engine was at work on it."""
+    """The result for a checkpoint. ``running``: an engine was running on it."""
 
     epoch: int
     found: tuple[Found, ...]
@@ -107,13 +107,13 @@ class Report:
 
     @property
     def damaged(self) -> list[Found]:
-        """The files with which something is wrong."""
+        """The files with a fault."""
         return [f for f in self.found if f.wrong]
 
 
 def verify(root: Path, tell: Tell = lambda size: None) -> Report:
-    """Looks at all files of the checkpoint in a folder; ``tell`` is called with the bytes that have
-    been read since. Raises ``CheckpointError`` if it is none, or of another format.
+    """Verifies the checkpoint in a folder. Calls ``tell`` with the bytes that have been read since.
+    Raises ``CheckpointError`` if it is not a checkpoint, or has another format.
     """
     facts = facts_of(root)
     lock = filelock.FileLock(str(root / "lock"))
@@ -142,7 +142,7 @@ def _verify(root: Path, facts: Facts, tell: Tell, *, running: bool) -> Report:
 
 
 def _items(root: Path, facts: Facts) -> Iterator[Item]:
-    """The files that are named, each once."""
+    """Yields the named files, each once."""
     yield Item("facts", "levada.json")
     for pattern, kind in FILES.items():
         paths = (path for path in root.glob(pattern) if path.is_file())
@@ -169,7 +169,7 @@ def _names_index(root: Path) -> bool:
 
 
 def _of_before(root: Path, facts: Facts) -> Iterator[Item]:
-    """The files that the manifest before the last one names, and may still be gone back to."""
+    """Yields the files that the manifest before the last one names, if a rollback may need them."""
     with suppress(CheckpointError):  # told where the files are looked at
         last = newest_manifest(root)
         path = root / "manifests" / str(last.epoch - 1 if last is not None else 0)
@@ -179,7 +179,7 @@ def _of_before(root: Path, facts: Facts) -> Iterator[Item]:
 
 
 def named_files(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
-    """The files that a manifest names."""
+    """Yields the files that a manifest names."""
     for version in sorted({manifest.plan, *(h.plan for h in (*manifest.held, *manifest.rolled))}):
         yield from _of_plan(facts, version)
     yield Item("groups", name_of(facts.id, manifest.groups))
@@ -213,7 +213,7 @@ def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
 
 
 def intention_files(root: Path, facts: Facts, intention: EpochIntent) -> Iterator[Item]:
-    """The files that an intention names."""
+    """Yields the files that an intention names."""
     yield from (Item("positions", name) for name in logs_of(intention.positions))
     if intention.plan:
         yield from _of_plan(facts, intention.plan)
@@ -230,7 +230,7 @@ def _of_plan(facts: Facts, version: int) -> Iterator[Item]:
 
 
 def _of_setup(root: Path, name: str) -> Iterator[Item]:
-    """A setup, and the copies of static files that it names."""
+    """Yields a setup, and the copies of static files that it names."""
     if not name:
         return
     yield Item("setup", name)
@@ -297,7 +297,7 @@ def _intention(path: Path) -> EpochIntent:
 
 
 def _check_log(root: Path, name: str) -> None:
-    """Checks a log of what is read, as far as the newest manifest and the open intention say."""
+    """Checks a read log, up to the marks of the newest manifest and the open intention."""
     newest, ahead = newest_manifest(root), root / "intentions/open"
     said = [newest.positions] if newest is not None else []
     said += [_intention(ahead).positions] if ahead.exists() else []
@@ -312,7 +312,7 @@ def _frames(root: Path, name: str, tell: Tell) -> None:
 
 
 def pieces_are_there(root: Path, manifest: Manifest) -> None:
-    """Whether each piece of state lies in the file that its partition's list says."""
+    """Checks that each part of state is in the file that its partition's list names."""
     there: dict[str, set[str]] = {}
     for name in names_of(root, manifest).state.values():
         for pieces in read_head(map_(str(root), name)[1]).pieces.values():

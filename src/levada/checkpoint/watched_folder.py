@@ -1,8 +1,9 @@
-"""A folder that other processes write into, and that is listed only when it may have changed.
+"""Watches a folder that other processes write into. The caller lists it only when it may have
+changed.
 
-A folder's time changes with each name that comes or goes. File systems keep it in steps of up to
-``STEP`` s, so a second change within a step does not show: a list counts only if it was made that
-long after the time was seen first. Cost: one call of ``stat``.
+A folder's time changes with each name that is added or removed. File systems store it in steps of
+up to ``STEP`` s, so a second change within a step is invisible. So a list counts only if it was
+made that long after the time was seen first. Cost: one call of ``stat``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _UNKNOWN, _ABSENT = -2, -1
 
 @dataclass
 class WatchedFolder:
-    """The folder at ``path``; the caller lists it whenever ``may_have_changed`` says so."""
+    """The folder at ``path``; the caller lists it whenever ``may_have_changed`` is true."""
 
     path: str
     _time: int = _UNKNOWN
@@ -25,8 +26,8 @@ class WatchedFolder:
     _listed: bool = False
 
     def may_have_changed(self, now: float) -> bool:
-        """Whether names may have come or gone since the last list; ``now``: seconds of a clock that
-        only goes forward.
+        """Whether names may have been added or removed since the last list. ``now``: seconds of a
+        monotonic clock.
         """
         try:
             time = os.stat(self.path).st_mtime_ns

@@ -1,20 +1,21 @@
-"""The commits of a checkpoint: one sequence of files, each created only if it is absent
-(docs/decisions/0038-takeover-is-a-commit.md).
+"""Commits epochs and takeovers to a checkpoint: one sequence of files, each created only if it is
+absent (docs/decisions/0038-takeover-is-a-commit.md).
 
     commits/N    a manifest (an epoch is done), or a takeover (another driver begins its *reign*)
 
-A driver knows the last number of the sequence, and its next commit is the number behind that. Who
-takes over takes that number first: so the driver before it can commit nothing more, wherever it
-stands, and the last manifest is the one that the taker has found. No lock and no clock is asked.
+A driver knows the last number of the sequence, and its next commit takes the next number. A driver
+that takes over takes that number first. So the previous driver can commit nothing more, in any
+phase, and the last manifest is the one that the new leader has read. The protocol needs no lock and
+no clock.
 
-Numbers of long ago are deleted, and a driver that slept meanwhile may create one anew. So a driver
-that has created a number looks whether it was overtaken: then its number means nothing, or is the
-one from which the other driver goes on. The newest number, the last manifest and the last takeover
-are never deleted; nobody looks at others.
+Old numbers are deleted, and a driver that slept meanwhile may create one again. So a driver that
+has created a number checks whether it was overtaken: then its number has no meaning, or is the one
+from which the other driver continues. The newest number, the last manifest and the last takeover
+are never deleted; nothing reads the others.
 
-Each driver keeps its own takeover open. The next driver deletes that file before any later number,
-so a driver whose takeover still has its name has not been overtaken by one that has deleted a
-number. Cost: one call of ``stat``, where a list of the folder took one for each number.
+Each driver keeps its own takeover open. The next driver deletes that file before any later number.
+So if a driver's takeover still has its name, no later driver has deleted a number. Cost: one call
+of ``stat``; a list of the folder would take one for each number.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _OF_TAKEOVER = b'{"kind":"takeover"'
 
 
 class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
-    """A driver begins its reign, the so many-th of the checkpoint. ``epoch``: the last that was
-    committed (0: none), by the commit ``at``. ``wall``: when, by its own clock (ms). ``drawn``:
-    since processes may have equal numbers.
+    """The beginning of a leadership, the so many-th of the checkpoint. ``epoch``: the last
+    committed one (0: none), by the commit ``at``. ``wall``: when, by the driver's clock (ms).
+    ``drawn``: a random text, since processes may have equal numbers.
     """
 
     reign: int
@@ -60,7 +61,7 @@ class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
 
 @frozen
 class Driver:
-    """Who takes over; ``wall`` in ms."""
+    """The driver that takes over; ``wall`` in ms."""
 
     host: str
     pid: int
@@ -72,14 +73,14 @@ class Driver:
 
 
 class ElectionLostError(CheckpointError):
-    """Who waited for its turn has not got it: somebody has committed since."""
+    """The standby lost the election: another driver has committed."""
 
 
 class Leadership:
-    """The reign of one driver over the checkpoint in ``root``, from its takeover on. ``last``: the
-    last manifest, its own or one of before. ``mirror``: where the folder is kept, if that is an
-    object store: then its numbers count. ``behind``: of one that has waited, the newest number
-    when it was its turn; of several that have, one gets it. Raises ``ElectionLostError``.
+    """The leadership of one driver over the checkpoint in ``root``, from its takeover on. ``last``:
+    the last manifest, its own or an earlier one. ``mirror``: the object store of the folder, if
+    there is one: then its numbers count. ``behind``: the newest number when a standby's turn came;
+    one of several gets it. Raises ``ElectionLostError``.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Leadership:
         self._forget()
 
     def _take_over(self, driver: Driver) -> bool:
-        """Takes the next number; False if another one has it by now."""
+        """Takes the next number. Returns False if another driver has it by now."""
         if self._mirror is not None:
             self._mirror.restore()
         at, entry = newest(self._root) or (0, None)
@@ -132,7 +133,7 @@ class Leadership:
         return True
 
     def _read_last(self) -> Manifest | None:
-        """The last manifest, where a takeover says that it is."""
+        """Reads the last manifest that a takeover names."""
         if not self._of_last:
             return None
         try:
@@ -143,8 +144,8 @@ class Leadership:
         return commit
 
     def commit(self, manifest: Manifest, needed: Needed = frozenset) -> None:
-        """The commit of an epoch, to which the files that are ``needed`` belong. Raises
-        ``OvertakenError``: nothing of it counts.
+        """Commits an epoch, with the files that are ``needed``. Raises ``OvertakenError``; then
+        nothing of it counts.
         """
         manifest.reign = self.number
         created = self._create(self._at + 1, encode_manifest(manifest), needed)
@@ -161,7 +162,7 @@ class Leadership:
         self._forget()
 
     def _create(self, number: int, data: bytes, needed: Needed = frozenset) -> bool:
-        """Creates a number; False if it is there already."""
+        """Creates a number. Returns False if it exists."""
         if self._mirror is not None and not self._mirror.create(number, data, needed()):
             return False
         path = f"{self._folder}/{number}"
@@ -175,8 +176,8 @@ class Leadership:
             return True
 
     def expose_manifest(self) -> None:
-        """Has the last manifest stand under its epoch for readers. It need not be durable: the
-        commit is, and a start does this again.
+        """Links the last manifest under its epoch for readers. The link need not be durable: the
+        commit is, and a start makes it again.
         """
         if self.last is None:
             return
@@ -188,8 +189,8 @@ class Leadership:
             raise self.takeover_error() or unwritable_error(self._root, error) from error
 
     def takeover_error(self) -> OvertakenError | None:
-        """The sentence, if another driver has taken over; costs the list of a small folder. On an
-        object store only a commit finds out: until then nothing that is shared has changed.
+        """Returns the error if another driver has taken over; costs a list of a small folder. On an
+        object store only a commit detects it: until then nothing shared has changed.
         """
         if self._by:
             return self._overtaken_error(self._by)
@@ -212,7 +213,7 @@ class Leadership:
             raise error
 
     def _forget(self) -> None:
-        """Deletes the numbers that nobody looks at any more."""
+        """Deletes the numbers that nothing reads any more."""
         kept = sorted({self._began, self._of_last, self._at} - {0})
         for number in self._there:  # ascending: the takeover of the driver before goes first
             if number < self._at and number not in kept:
@@ -221,7 +222,7 @@ class Leadership:
 
 
 def newest(root: Path) -> tuple[int, Manifest | Takeover] | None:
-    """The newest commit and its number; None: there is none. Raises ``CheckpointError``."""
+    """Returns the newest commit and its number; None: there is none. Raises ``CheckpointError``."""
     while numbers := _numbers(root):
         number = max(numbers)
         try:
@@ -233,7 +234,7 @@ def newest(root: Path) -> tuple[int, Manifest | Takeover] | None:
 
 
 def last_takeover(root: Path) -> Takeover | None:
-    """The last takeover; None if no driver has begun, or it cannot be read."""
+    """Returns the last takeover; None if no driver has begun, or it cannot be read."""
     for number in sorted(_numbers(root), reverse=True):
         with suppress(CheckpointError):
             if isinstance(commit := read_commit(root, number), Takeover):
@@ -242,7 +243,7 @@ def last_takeover(root: Path) -> Takeover | None:
 
 
 def read_commit(root: Path, number: int) -> Manifest | Takeover:
-    """A commit. Raises ``CheckpointError``."""
+    """Reads a commit. Raises ``CheckpointError``."""
     path = root / FOLDER / str(number)
     data = read_sealed(path)
     try:
@@ -254,13 +255,13 @@ def read_commit(root: Path, number: int) -> Manifest | Takeover:
 
 
 def newest_number(root: Path) -> int:
-    """The number of the newest commit; 0: there is none."""
+    """Returns the number of the newest commit; 0: there is none."""
     return max(_numbers(root), default=0)
 
 
 def check_newest(root: Path, epoch: int) -> None:
-    """Raises ``CheckpointError`` if there is a manifest of a later epoch than the newest commit
-    says: then that is not the newest one.
+    """Raises ``CheckpointError`` if there is a manifest of a later epoch than that of the newest
+    commit: then it is not the newest.
     """
     with suppress(OSError):
         shown = max((int(n) for n in os.listdir(root / "manifests") if n.isdigit()), default=0)
@@ -276,8 +277,8 @@ def _numbers(root: Path) -> list[int]:
 
 
 def _is_our_file(path: str, data: bytes) -> bool:
-    """Whether the file is ours: a server may say that it is there already, of what it has just
-    created for us.
+    """Whether this driver has created the file. A server may report that a file exists when it has
+    just created it for this request.
     """
     try:
         return Path(path).read_bytes() == data

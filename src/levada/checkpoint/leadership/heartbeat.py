@@ -1,14 +1,14 @@
-"""The pulse of the engine at work on a checkpoint, and those that wait to take its place
+"""Reads and writes the heartbeat of a checkpoint's leader, and the signs of its standbys
 (docs/decisions/0038-takeover-is-a-commit.md).
 
     pulse          the engine's: another content every ``INTERVAL``; at a clean end: it has left;
                    and which streams' sources do not answer it
     standby/ID     of each that waits: who it is; another content every ``INTERVAL``
 
-Nobody compares clocks: who waits measures by its own how long a content has stayed the same, and so
-does the engine with those that wait. A pulse says only when to try: that two engines commit is
-hindered by the takeover (``checkpoint.leadership.commit_log``), however late a clock or slow a disk
-is.
+No process compares clocks. A standby measures by its own clock how long a content has stayed the
+same, and the engine does so with its standbys. A heartbeat determines only when to try. The
+takeover prevents that two engines commit (``checkpoint.leadership.commit_log``), however wrong a
+clock or slow a disk is.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 
 class Away(msgspec.Struct, frozen=True):
-    """A stream whose source does not answer: ``since`` the instant at which the engine found that
-    (ms, its own clock), and ``why``, in a sentence.
+    """A stream with an unavailable source. ``since``: the instant at which the engine found that
+    (ms, its own clock). ``why``: the reason, as a sentence.
     """
 
     stream: str
@@ -45,8 +45,8 @@ class Away(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """The ``count``-th of a reign; ``left``: the last one; ``away``: what it waits for; ``clock``:
-    the last step of the engine's clock, in a sentence.
+    """The ``count``-th heartbeat of a leader. ``left``: it is the last one. ``away``: the
+    unavailable streams. ``clock``: the last step of the engine's clock, as a sentence.
     """
 
     reign: int
@@ -57,7 +57,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """One that waits, since the instant ``since`` of its own clock (ms)."""
+    """A standby, since the instant ``since`` of its own clock (ms)."""
 
     host: str
     pid: int
@@ -66,13 +66,13 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class StabilityTimer:
-    """How long a content has stayed the same, by one's own clock (s)."""
+    """Measures how long a content has stayed the same, by the reader's own clock (s)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._last, self._since = clock, b"", clock()
 
     def look(self, content: bytes) -> float:
-        """For how long, now that it is this."""
+        """Returns how long the content has stayed the same, given the present one."""
         now = self._clock()
         if content != self._last:
             self._last, self._since = content, now
@@ -80,8 +80,8 @@ class StabilityTimer:
 
 
 class LeaderWatch:
-    """Watches an engine's pulse, to take over when it has been silent for ``lease`` seconds, or
-    has left; from one that has taken over since, a pulse is awaited for as long.
+    """Watches an engine's heartbeat, to take over when it has been silent for ``lease`` seconds, or
+    has left. A new leader gets as much time for its first heartbeat.
     """
 
     def __init__(self, root: Path, lease: float, clock: Clock) -> None:
@@ -101,36 +101,36 @@ class LeaderWatch:
 
 
 class Sign:
-    """The sign of one that waits."""
+    """The file of a standby."""
 
     def __init__(self, root: Path, who: Driver) -> None:
         self._path = root / FOLDER / secrets.token_hex(8)
         self._who = Waiting(who.host, who.pid, who.wall)
 
     def renew(self) -> None:
-        """It still waits. Raises ``OSError``."""
+        """Renews the sign of a waiting standby. Raises ``OSError``."""
         make_folder(self._path.parent, parents=True)
         self._who = msgspec.structs.replace(self._who, count=self._who.count + 1)
         write_at_once(self._path, seal(msgspec.json.encode(self._who)))
 
     def close(self) -> None:
-        """It waits no more."""
+        """Deletes the sign."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
 
 def read_pulse(root: Path) -> Heartbeat | None:
-    """The last pulse; None: no engine has run yet."""
+    """Returns the last heartbeat; None: no engine has run yet."""
     return _decode(read_or_empty(root / FILE), Heartbeat)
 
 
 def write_pulse(root: Path, pulse: Heartbeat) -> None:
-    """The next pulse. Raises ``OSError``."""
+    """Writes the next heartbeat. Raises ``OSError``."""
     write_at_once(root / FILE, seal(msgspec.json.encode(pulse)))
 
 
 def read_standbys(root: Path) -> dict[Path, Waiting]:
-    """Those that have given a sign, by their files."""
+    """Returns the standbys, by their files."""
     standbys = {}
     with suppress(OSError):
         for path in sorted((root / FOLDER).iterdir()):
@@ -141,7 +141,7 @@ def read_standbys(root: Path) -> dict[Path, Waiting]:
 
 
 def write_at_once(path: Path, data: bytes) -> None:
-    """Gives a file this content at once; a power cut may take it. Raises ``OSError``."""
+    """Replaces the content of a file at once, without durability. Raises ``OSError``."""
     temporary = Path(hidden_name(str(path)))
     try:
         with create(temporary) as file:
@@ -153,7 +153,7 @@ def write_at_once(path: Path, data: bytes) -> None:
 
 
 def read_or_empty(path: Path) -> bytes:
-    """What a file holds; nothing, if it is not there or does not answer."""
+    """Returns the content of a file; empty if the file is missing or does not respond."""
     try:
         return path.read_bytes()
     except OSError:

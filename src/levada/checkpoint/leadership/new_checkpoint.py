@@ -1,5 +1,5 @@
-"""Where a checkpoint may be made: in a folder that holds nothing, but what those have written that
-look for one there, or wait for one.
+"""Checks where a checkpoint may be created: in a folder that is empty, except for files of
+processes that look for a checkpoint there, or wait for one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OURS = ("lock", ".levada.json.", MARK, f".{MARK}.")
 
 
 def check_free(root: Path) -> None:
-    """Raises ``CheckpointError`` if something else is there, where there is no checkpoint yet."""
+    """Raises ``CheckpointError`` if a folder without a checkpoint contains anything else."""
     names = (path.name for path in root.iterdir())
     strange = min((n for n in names if n != FOLDER and not n.startswith(OURS)), default="")
     if strange:

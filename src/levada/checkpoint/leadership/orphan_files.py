@@ -1,9 +1,9 @@
-"""What attempts have left in a checkpoint that did not come to an end, and nobody names.
+"""Finds the files of incomplete attempts in a checkpoint, which nothing names.
 
-A driver that was overtaken may stand anywhere in what it does. So what is to be deleted is listed
-first, then the driver looks whether it still reigns, and only then deletes what it has listed: that
-was there before anybody could take over, and a later driver names none of it. Files of epochs that
-are committed need no such look: what the last two manifests do not name, no later one does.
+An overtaken driver may be in any phase of its work. So a driver first lists the files to delete,
+then checks that it still leads, and only then deletes the listed files. They existed before any
+takeover, and no later driver names them. Files of committed epochs need no such check: if the last
+two manifests do not name a file, no later one does.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _WRITTEN = ("", "standby", "commits", "manifests", "plans", "intentions", "posit
 def find_leftovers(
     root: Path, last: Manifest | None, before: Manifest | None, named: Set[str]
 ) -> list[Path]:
-    """What a driver finds that begins its reign after this manifest; but for old manifests.
-    ``named``: the files that it and the one before name (``checkpoint``).
+    """Returns the leftovers that a driver finds when its leadership begins after this manifest,
+    except old manifests. ``named``: the files that it and the previous manifest name
+    (``checkpoint``).
     """
     kept = named | _letters(last) | _letters(before)
     orphans = [path for path in _task_files(root) if f"{path.parent.name}/{path.name}" not in kept]
@@ -46,7 +47,7 @@ def find_leftovers(
 
 
 def orphans(root: Path, last: Manifest, named: Set[str]) -> list[Path]:
-    """What failed attempts at committed epochs have left."""
+    """Returns the files of failed attempts at committed epochs."""
     kept = named | _letters(last) | _letters(previous(root, last))
     return [
         path
@@ -56,7 +57,7 @@ def orphans(root: Path, last: Manifest, named: Set[str]) -> list[Path]:
 
 
 def previous(root: Path, last: Manifest | None) -> Manifest | None:
-    """The manifest before, if it is there and whole."""
+    """Returns the previous manifest, if it is present and intact."""
     if last is not None:
         with suppress(CheckpointError):
             return read_manifest(root / "manifests" / str(last.epoch - 1))
@@ -78,7 +79,7 @@ def _epoch(name: str) -> int:
 
 
 def _open_intention(root: Path) -> EpochIntent | None:
-    """The open intention, if it is there and whole."""
+    """Returns the open intention, if it is present and intact."""
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / "intentions" / "open"), type=EpochIntent)
     return None

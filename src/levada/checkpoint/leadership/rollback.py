@@ -1,17 +1,17 @@
-"""Going back to the manifest before the last one, where the last one's state is damaged
+"""Returns to the manifest before the last one, if the state of the last one is damaged
 (docs/decisions/0050-state-that-moves.md).
 
-Commits are one sequence, so going back is a commit, too: the manifest of epoch E - 1 takes the next
-number. The intention of E, which is kept as ``intentions/done`` until the next one is (until E is
-published: as ``intentions/publishing-E``), becomes the open one again, with references that must be
-what they were (``FileSplit.sure``). So the next start does E again, from the same references on the
-same state, and what it publishes is what it has published, under the same names and report times;
-only then something new is read.
+Commits are one sequence, so a rollback is a commit, too: the manifest of epoch E - 1 takes the next
+number. The intention of E is kept as ``intentions/done`` until the next one is (until E is
+published: as ``intentions/publishing-E``). It becomes the open one again, with references whose
+files must be unchanged (``FileSplit.sure``). So the next start repeats E, from the same references
+on the same state. It publishes the same results, under the same names and report times, before it
+reads new input.
 
-An engine that dies between the two steps here finds E committed and its intention open: it
-publishes E again, as after any crash. Older manifests cannot be gone back to: what they name is
-deleted as soon as two later ones are there. Cost: the state of E - 1 is read once, to see that it
-is whole, and what E reads.
+An engine that crashes between the two steps finds E committed and its intention open. It publishes
+E again, as after any crash. A rollback to older manifests is impossible: their files are deleted as
+soon as two later ones exist. Cost: reading the state of E - 1 once, to check it, and the input of
+E.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ DONE, OPEN, TOLD = "intentions/done", "intentions/open", "intentions/told"
 
 
 def rollback(root: Path, to: int | None, *, wall: int) -> int:
-    """Makes the manifest before the last one the last; gives its epoch. ``to``: the one that is
-    meant. Raises ``CheckpointError``, and then nothing has changed.
+    """Makes the manifest before the last one the last; returns its epoch. ``to``: the expected
+    epoch. Raises ``CheckpointError``, and then nothing has changed.
     """
     facts_of(root)
     checkpoint = Checkpoint(root, partitions=1, wall=wall, mends=True)
@@ -72,8 +72,8 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
 
 
 def rollback_hint(root: Path) -> str:
-    """What to do where a file of the last manifest is damaged: "" if the one before is not whole
-    either, or what was done since is not known.
+    """Returns a hint for a damaged file of the last manifest; "" if the previous manifest is
+    damaged too, or the intention since is unknown.
     """
     with suppress(LevadaError, OSError, ValueError):
         if there := kept_at(root):
@@ -91,13 +91,13 @@ def rollback_hint(root: Path) -> str:
 
 
 def with_rollback_hint(root: Path, error: DamagedError) -> DamagedError:
-    """The error, with what to do about it if something can be done."""
+    """Returns the error, with a hint if a rollback is possible."""
     hint = rollback_hint(root)
     return DamagedError(error.message, hint=hint) if hint else error
 
 
 def _read_previous(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
-    """The manifest before the last one, and what was done since."""
+    """Returns the manifest before the last one, and the intention since."""
     try:
         before = read_manifest(root / "manifests" / str(last.epoch - 1))
     except CheckpointError as error:
@@ -118,7 +118,7 @@ def _read_previous(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
 
 
 def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:
-    """An intention with the hashes of what tasks have read of its references."""
+    """Returns an intention with the hashes of the data that tasks have read of its references."""
     read = {
         (stream, m.name, m.start): m.digest
         for stream, measured in last.pieces.items()
@@ -133,7 +133,7 @@ def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:
 
 
 def _check(root: Path, before: Manifest, intention: EpochIntent) -> None:
-    """Raises ``CheckpointError`` unless the epoch can be done again."""
+    """Raises ``CheckpointError`` unless the epoch can be repeated."""
     facts = facts_of(root)
     items = dict.fromkeys(
         [*verify.named_files(root, facts, before), *verify.intention_files(root, facts, intention)]
@@ -158,7 +158,7 @@ def _check(root: Path, before: Manifest, intention: EpochIntent) -> None:
 
 
 def _read_again(before: Manifest, intention: EpochIntent) -> Iterator[str]:
-    """Results that are still to be published, or that queries have made for others."""
+    """Yields results that are not published yet, or that queries have produced for others."""
     for held in before.held:
         yield from held.segments
     for reference in intention.references:
@@ -167,7 +167,7 @@ def _read_again(before: Manifest, intention: EpochIntent) -> Iterator[str]:
 
 
 def _check_reference(reference: AnyReference) -> None:
-    """Raises ``SourceError`` if a file is not what was read of it; brokers are not asked."""
+    """Raises ``SourceError`` if the read part of a file has changed; does not ask brokers."""
     if isinstance(reference, FileSplit):
         text = reference.format != "parquet"
         stop = reference.stop if text else 0

@@ -1,5 +1,5 @@
-"""A checkpoint on an object store: a local folder, and what a commit of it names, epoch by epoch
-(docs/decisions/0064-checkpoints-on-object-stores.md).
+"""Mirrors a checkpoint to an object store: a local folder, and the files that its commits name,
+epoch by epoch (docs/decisions/0064-checkpoints-on-object-stores.md).
 
     commits/N    created only if it is absent: the commit N of the folder
                  (``checkpoint.leadership``), and in which object each file of the folder is:
@@ -8,16 +8,16 @@
 
 The store's commit is the commit and the fence; that of the folder follows it. Tasks read and write
 the folder alone, whose files are immutable or replaced as a whole. So an epoch is one object with
-what is new, one conditional put, and one list that says whether a later driver is there: numbers
-are forgotten, so one that slept could create an old one anew.
+the new files, one conditional put, and one list that detects a later driver. The list is necessary
+since numbers are forgotten, and a driver that slept could create an old one again.
 
-A start brings the folder to what the newest commit names, to the letter. If that is the folder's
-own newest commit it is left as it is: what came after it is what a crash leaves on a disk. But what
-is never written over is brought again if it is not as it was; else the next commit would say that
-it is gone, or what it has become.
+A start makes the folder exactly equal to the newest commit. If that is the folder's own newest
+commit, the folder stays unchanged: later files are those that a crash leaves on a disk. But a
+changed immutable file is fetched again; otherwise the next commit would record it as deleted or
+changed.
 
-Deleted is what the commit before named and the new one does not: nobody names it again. What died
-attempts have left goes at a start: listed, then looked at who reigns, then deleted.
+A commit deletes the objects that only the previous commit named, since nothing names them again. A
+start deletes those of crashed attempts: it lists them, checks the leadership, then deletes.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Needed = Callable[[], Set[str]]
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """A commit: its number and bytes in the folder; ``who`` reigns; the files, and how large each
-    object is.
+    """A commit: its number and bytes in the folder; ``who`` leads; the files, and the size of each
+    object.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 class Mirror:
-    """Keeps the folder ``root`` on an object store. ``who``: this driver, in words."""
+    """Mirrors the folder ``root`` to an object store. ``who``: this driver, in words."""
 
     def __init__(self, root: Path, objects: Objects, who: str) -> None:
         self._root, self._objects, self._who = root.absolute(), objects, who
@@ -71,7 +71,7 @@ class Mirror:
         objects.probe()
 
     def restore(self) -> None:
-        """Brings the folder to the newest commit. Raises ``CheckpointError``."""
+        """Makes the folder equal to the newest commit. Raises ``CheckpointError``."""
         while True:
             saved = self._newest()
             if saved is None:
@@ -91,9 +91,9 @@ class Mirror:
                     raise
 
     def create(self, number: int, data: bytes, needed: Set[str] = frozenset()) -> bool:
-        """The commit of this number, with all that the folder holds; False if another driver has
-        one as late. What is ``needed`` and was deleted by others is brought again. Raises
-        ``CheckpointError``, also if that was not committed yet.
+        """Creates the commit of this number, with all files of the folder. Returns False if another
+        driver has an equal or later one. Fetches ``needed`` files again that others have deleted.
+        Raises ``CheckpointError``, also if such a file was never committed.
         """
         before = self._packs.objects()
         pieces, sizes = self._packs.save(number, self._files())
@@ -115,12 +115,12 @@ class Mirror:
         return True
 
     def newer(self) -> str:
-        """Who has committed after this driver; "" if nobody."""
+        """Returns the driver that has committed after this one; "" if there is none."""
         saved = self._newest()
         return saved.who if saved is not None and saved.number > self._at else ""
 
     def sweep(self) -> None:
-        """Deletes what attempts have left that did not come to an end."""
+        """Deletes the objects of incomplete attempts."""
         named = {_name(self._at), *self._packs.objects()}
         names = [*self._objects.names(DATA), *self._objects.names(COMMITS)]
         if self._newest_number() == self._at:
@@ -131,7 +131,7 @@ class Mirror:
         return int(names[-1].rpartition("/")[2]) if names else 0
 
     def _newest(self) -> Saved | None:
-        """The newest commit. Raises ``CheckpointError``."""
+        """Returns the newest commit. Raises ``CheckpointError``."""
         while number := self._newest_number():
             try:
                 return self._decode(_name(number), self._objects.get(_name(number)))
@@ -155,7 +155,7 @@ class Mirror:
         )
 
     def _check_new(self) -> None:
-        """Raises ``CheckpointError`` for a folder with epochs of which the store knows nothing."""
+        """Raises ``CheckpointError`` for a folder with epochs that the store does not have."""
         if any((self._root / COMMITS).glob("[0-9]*")):
             raise CheckpointError(
                 f"There is nothing at {self._objects.address}, but {self._root} is a checkpoint "
@@ -174,7 +174,9 @@ class Mirror:
             raise unwritable_error(self._root, error) from error
 
     def _bring(self, saved: Saved) -> None:
-        """The commit of the folder is written last: before that it is brought again."""
+        """Fetches the files of a commit. The commit file of the folder is last, so an interrupted
+        fetch is repeated.
+        """
         wanted = {piece.path: piece for piece in saved.pieces}
         for path in [*self._files(hidden=True)]:
             name = path.relative_to(self._root).as_posix()
@@ -191,7 +193,7 @@ class Mirror:
             self._packs.bring([*pieces])
 
     def _files(self, *, hidden: bool = False) -> Iterator[Path]:
-        """What of the folder is kept; also what was being written, if ``hidden``."""
+        """Yields the files of the folder to mirror; with ``hidden`` also incomplete files."""
         for path in sorted(self._root.rglob("*")):
             parts = path.relative_to(self._root).parts
             if parts[0] in (APART if len(parts) == 1 else _APART):
@@ -201,8 +203,8 @@ class Mirror:
 
 
 def mirror_of(root: Path, objects: Objects | None, who: str) -> Mirror | None:
-    """What keeps a folder on an object store, from where it has been brought; None: it is kept
-    nowhere else. Raises ``CheckpointError``, also if it should be and no ``objects`` are named.
+    """Returns the mirror of a folder with an object store; None: the folder has none. Raises
+    ``CheckpointError``, also if the folder has one and ``objects`` is None.
     """
     there = kept_at(root)
     if objects is None and there:
@@ -219,7 +221,7 @@ def mirror_of(root: Path, objects: Objects | None, who: str) -> Mirror | None:
 
 
 def kept_at(root: Path) -> str:
-    """The address where a folder is kept; "" if it is kept nowhere else."""
+    """Returns the address of a folder's object store; "" if it has none."""
     try:
         return (root / MARK).read_text().strip()
     except OSError:

@@ -1,14 +1,14 @@
-"""Copies of state files on the host's own disk, where a checkpoint is on storage that hosts share.
+"""Caches state files on the host's own disk, for a checkpoint on storage that hosts share.
 
-A state file never changes once a manifest names it, and what takes its name says so (its name tells
-a part of its content), so a copy is as good. A host copies a file when a task first reads it there:
-a partition that stays at home has its bytes sent once, and one that moves those that moved. What
-was used longest ago goes when copies have more than ``LEVADA_HOST_CACHE`` bytes; without that there
-are none, since the system's pages are such a cache for what fits into memory.
+A state file never changes once a manifest names it, and its name contains a part of its hash, so a
+copy is as good. A host copies a file when a task first reads it there. So the state of a partition
+that stays is transferred once, and a moved partition transfers its moved bytes. The least recently
+used copies are deleted when copies exceed ``LEVADA_HOST_CACHE`` bytes. Without that variable there
+are no copies, since the system's page cache serves data that fit into memory.
 
-A copy is written beside and renamed, so workers of a host share them without a lock. What cannot be
-copied, or read back, is read from where it is: a cache is never the reason why something fails. A
-full disk is told once a process.
+A copy is written to a temporary name and renamed, so workers of a host share copies without a lock.
+A file that cannot be copied, or read back, is read from its original place: the cache is never the
+reason of a failure. A full disk is reported once a process.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ LOOKS = 16  # a process looks at all copies whenever it has added such a part of
 
 @dataclass(slots=True)
 class HostCopies:
-    """Copies below ``folder``, which have ``most`` bytes at most, give or take what each process of
-    the host has added since it last looked.
+    """The copies below ``folder``, of at most ``most`` bytes, plus those that each process of the
+    host has added since its last check.
     """
 
     folder: Path
@@ -45,8 +45,8 @@ class HostCopies:
     _off: bool = field(default=False, init=False)
 
     def copy(self, root: str, name: str) -> str:
-        """The copy of a state file of the checkpoint in ``root``, which may be made now; "": there
-        is none.
+        """Returns the copy of a state file of the checkpoint in ``root``, and makes it if possible;
+        "": there is none.
         """
         path = os.path.join(root, name)
         copy = self._copy_of(path)
@@ -57,7 +57,7 @@ class HostCopies:
             return copy if not self._off and self._make_copy(path, copy) else ""
 
     def forget(self, root: str, name: str) -> None:
-        """A copy is not what it should be."""
+        """Deletes a wrong copy."""
         with suppress(OSError):
             os.unlink(self._copy_of(os.path.join(root, name)))
 
@@ -89,7 +89,7 @@ class HostCopies:
             return False
 
     def _make_room(self, size: int) -> None:
-        """Deletes what was used longest ago, now and then."""
+        """Deletes the least recently used copies, now and then."""
         if 0 <= self._added < self.most // LOOKS:
             self._added += size
             return
@@ -111,13 +111,13 @@ class HostCopies:
 
 @cache
 def host_copies() -> HostCopies | None:
-    """This host's copies, if there are to be any. Raises ``UsageError``."""
+    """Returns this host's copies, if they are enabled. Raises ``UsageError``."""
     most = bytes_of(os.environ)
     return HostCopies(cache_folder() / "state", most) if most else None
 
 
 def bytes_of(environ: Mapping[str, str]) -> int:
-    """How much copies may have; 0: there are none.
+    """Returns the limit of copies in bytes; 0: there are none.
 
     >>> bytes_of({"LEVADA_HOST_CACHE": "10GB"}), bytes_of({})
     (10000000000, 0)

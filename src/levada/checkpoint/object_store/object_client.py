@@ -1,5 +1,4 @@
-"""The objects of a checkpoint on an object store: what Levada asks of one, and each refusal as a
-sentence.
+"""Accesses the objects of a checkpoint on an object store, and turns each refusal into a sentence.
 
     create    only if it is absent (a conditional put): commits
     put       under a drawn name: what commits name
@@ -7,12 +6,12 @@ sentence.
     names     of a folder, in order
     delete    many at once
 
-A request that meets no answer, a cut one, or one that says "later" is sent again for a minute:
-all are safe to repeat. obstore does so for some of these faults only.
+A request without a complete answer, or with one that says "later", is repeated for a minute: all
+requests are safe to repeat. obstore repeats some of these only.
 
-Endpoint, region and credentials are what obstore finds in the environment (``AWS_*``, a web
-identity, the instance's role). They are never read here, and no text of the store's answer but its
-code gets into a sentence: an answer may repeat a key.
+obstore finds endpoint, region and credentials in the environment (``AWS_*``, a web identity, the
+instance's role). Levada never reads them. A message contains only the code of the store's answer:
+the text of an answer may repeat a key.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _STATUS = re.compile(r"status code: (\d{3}|\d{3} [A-Za-z ]{1,40})|with status (\
 
 
 class AbsentError(DamagedError):
-    """An object that is not there."""
+    """An object that does not exist."""
 
 
 class Objects:
@@ -87,8 +86,8 @@ class Objects:
             raise self._refusal(error, "opened") from None
 
     def create(self, name: str, data: bytes) -> bool:
-        """Creates an object; False if there is one. A request that is tried again may find what it
-        has made itself: so ask who holds what.
+        """Creates an object. Returns False if it exists. A repeated request may find the object
+        that it has created itself, so check who owns it.
         """
 
         def put_new() -> bool:
@@ -102,8 +101,8 @@ class Objects:
         return self._call_until_answer(put_new, "written")
 
     def _check_exists(self, name: str) -> None:
-        """Raises ``OSError`` if an object that is said to exist does not: two requests for it met
-        (409), which obstore reports as it does one that comes too late (412).
+        """Raises ``OSError`` if an object that allegedly exists does not: two requests for it
+        collided (409), which obstore reports like one that comes too late (412).
         """
         try:
             self._do.head(self._store, name)
@@ -111,25 +110,25 @@ class Objects:
             raise OSError("ConditionalRequestConflict") from None
 
     def put(self, name: str, data: bytes | Path) -> None:
-        """An object of this content."""
+        """Writes an object."""
         self._call_until_answer(lambda: self._do.put(self._store, name, data), "written")
 
     def get(self, name: str) -> bytes:
-        """All of an object. Raises ``AbsentError``."""
+        """Reads a whole object. Raises ``AbsentError``."""
         content = self._call_until_answer(
             lambda: self._do.get(self._store, name).bytes(), "read", name
         )
         return bytes(content)
 
     def part(self, name: str, start: int, end: int) -> bytes:
-        """Bytes of an object, fewer if it is shorter. Raises ``AbsentError``, and ``DamagedError``
-        if it ends before them.
+        """Reads bytes of an object. Raises ``AbsentError``, and ``DamagedError`` if the object ends
+        before them.
         """
         call = partial(self._do.get_range, self._store, name, start=start, end=end)
         return bytes(self._call_until_answer(call, "read", name))
 
     def names(self, folder: str, after: str = "") -> list[str]:
-        """The names of the objects in a folder, in order, from behind one on."""
+        """Returns the names of the objects in a folder, in order, after a given one."""
 
         def list_names() -> list[str]:
             chunks = self._do.list(self._store, folder, offset=after or None, chunk_size=1000)
@@ -138,13 +137,13 @@ class Objects:
         return self._call_until_answer(list_names, "listed")
 
     def delete(self, names: Sequence[str]) -> None:
-        """Deletes objects, whether they are there or not."""
+        """Deletes objects, whether they exist or not."""
         if names:
             self._call_until_answer(lambda: self._do.delete(self._store, list(names)), "cleared")
 
     def probe(self) -> None:
-        """Raises ``CheckpointError`` for a store that creates what is there already: on it two
-        drivers could commit the same epoch. Costs three small requests.
+        """Raises ``CheckpointError`` for a store that creates objects which exist already: on it
+        two drivers could commit the same epoch. Costs three small requests.
         """
         name = f"probe/{secrets.token_hex(8)}"
         # a create that is sent again finds what it has made itself
@@ -193,7 +192,7 @@ class Objects:
         return AbsentError(f"The checkpoint {self.address} lacks the object {name}.")
 
     def _refusal(self, error: BaseException, what: str, name: str = "") -> CheckpointError:
-        """Why a request has failed. Nothing of the answer is repeated but its code."""
+        """Returns the error of a failed request. It contains only the code of the answer."""
         errors = self._errors
         absent = isinstance(error, errors.NotFoundError | FileNotFoundError)
         if absent or _NO_BUCKET in str(error):
@@ -216,7 +215,7 @@ class Objects:
 
 
 def _asks_again(text: str) -> bool:
-    """Whether a failed request may do better later.
+    """Whether a failed request may succeed later.
 
     >>> [_asks_again(t) for t in ("connection reset", "with status 503", "with status 400")]
     [True, True, False]

@@ -1,14 +1,14 @@
-"""Files of a folder as parts of objects.
+"""Packs files of a folder into objects.
 
-Small files that are new go into one object together, in the order of their names; a large one is
-an object of its own. An object of which less than half is named is written anew with the others:
-so what lies in the store is at most twice what is named, and a byte is written twice on average.
+New small files go into one object, in the order of their names; a large file is an object of its
+own. An object of which less than half is named is rewritten with the others. So the store contains
+at most twice the named bytes, and a byte is written twice on average.
 
-An object is brought in one piece: with ``LARGE`` of small files, or one large file, which is in
-memory meanwhile.
+An object is fetched in one piece, with ``LARGE`` bytes of small files, or one large file, which is
+in memory meanwhile.
 
-A file is known by its place, size and time: checkpoints replace files and append to them, and never
-write within one. One that is not known so is read, and known by its hash.
+A file is identified by its path, size and time: checkpoints replace files and append to them, and
+never write within one. A file that cannot be identified so is read and identified by its hash.
 """
 
 from __future__ import annotations
@@ -54,16 +54,18 @@ class Packs:
         self._signs: dict[str, Sign] = {}
 
     def know(self, pieces: Iterable[Piece], sizes: dict[str, int]) -> None:
-        """What is committed is this."""
+        """Sets the committed files."""
         self._pieces, self._sizes = {piece.path: piece for piece in pieces}, dict(sizes)
         self._signs = {path: sign for path, sign in self._signs.items() if path in self._pieces}
 
     def objects(self) -> set[str]:
-        """The objects that the last commit names."""
+        """Returns the objects that the last commit names."""
         return {*self._sizes}
 
     def save(self, number: int, files: Iterable[Path]) -> tuple[list[Piece], dict[str, int]]:
-        """Writes what is new of these files; where all of them are, and the objects' sizes."""
+        """Writes the new ones of these files; returns the places of all, and the sizes of the
+        objects.
+        """
         kept: list[Piece] = []
         new: list[tuple[str, Sign]] = []
         for path in files:
@@ -100,14 +102,16 @@ class Packs:
         return piece
 
     def committed_pieces(self, names: Iterable[str]) -> list[Piece]:
-        """Where these files are in the last commit. Raises ``DamagedError`` if one is not."""
+        """Returns the places of these files in the last commit. Raises ``DamagedError`` if one is
+        missing.
+        """
         for name in names:
             if name not in self._pieces:
                 raise unreadable(self._root / name, "it was deleted before it was committed")
         return [self._pieces[name] for name in names]
 
     def is_whole(self, piece: Piece) -> bool:
-        """Whether the file is there as it was committed. It is read."""
+        """Whether the file is present as committed. Reads the file."""
         path = self._root / piece.path
         try:
             return self._known_piece(piece.path, path, _sign(path)) is not None
@@ -115,7 +119,7 @@ class Packs:
             return False
 
     def _thin(self, kept: Sequence[Piece]) -> tuple[list[Piece], list[str]]:
-        """What stays where it is, and the files to be written anew."""
+        """Returns the files that keep their places, and those to be rewritten."""
         named: Counter[str] = Counter()
         for piece in kept:
             named[piece.object] += piece.size
@@ -124,8 +128,8 @@ class Packs:
         return [piece for piece in kept if piece.object not in thin], again
 
     def bring(self, pieces: Sequence[Piece]) -> None:
-        """Writes files from an object, in the order in which they are there. Raises
-        ``AbsentError``, ``DamagedError``.
+        """Writes files from an object, in their order in it. Raises ``AbsentError``,
+        ``DamagedError``.
         """
         first, last = pieces[0].offset, pieces[-1].offset + pieces[-1].size
         data = self._objects.part(pieces[0].object, first, last) if first < last else b""
@@ -159,7 +163,7 @@ class _Writing:
         self.signs: dict[str, Sign] = {}
 
     def add(self, name: str, sign: Sign) -> None:
-        """A file, unless it is gone."""
+        """Adds a file, unless it is deleted."""
         path = self._root / name
         if sign[1] >= LARGE:
             self._add_large(name, sign)
@@ -185,7 +189,7 @@ class _Writing:
         self.signs[name], self.sizes[drawn] = sign, sign[1]
 
     def flush(self) -> None:
-        """Puts the object that is being filled."""
+        """Writes the object that is being filled."""
         if self._name:
             self._objects.put(self._name, bytes(self._data))
             self.sizes[self._name] = len(self._data)
@@ -196,7 +200,7 @@ class _Writing:
 
 
 def digest_of(path: Path) -> str:
-    """The hash of a file."""
+    """Returns the hash of a file."""
     hashed = xxhash.xxh3_128()
     with path.open("rb") as file:
         while block := file.read(BLOCK):

@@ -1,9 +1,9 @@
-"""Where a checkpoint is: in a folder, or on an object store (``s3://BUCKET/PREFIX``) and worked on
-in a folder of this machine.
+"""Locates a checkpoint: in a folder, or on an object store (``s3://BUCKET/PREFIX``) with a working
+folder on this machine.
 
-That folder is below ``LEVADA_CHECKPOINTS``, else below the cache folder; its name follows from the
-address and the endpoint. What is in it may be deleted while no engine runs: a start brings it back.
-Credentials are no part of an address, so that nothing that prints one can print them.
+The working folder is below ``LEVADA_CHECKPOINTS``, else below the cache folder; its name depends on
+the address and the endpoint. Its content may be deleted while no engine runs: a start restores it.
+Credentials are not a part of an address, so code that prints one cannot print them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HINT = "Say --checkpoint DIR, or --checkpoint s3://BUCKET/PREFIX."
 
 @frozen
 class Address:
-    """A checkpoint on an object store.
+    """The address of a checkpoint on an object store.
 
     >>> str(Address.of("s3://data/engines/one/"))
     's3://data/engines/one'
@@ -37,8 +37,8 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address | None:
-        """The address that a text is; None: it is a folder's path. Raises ``UsageError`` for what
-        is neither.
+        """Parses an address; None: the text is the path of a folder. Raises ``UsageError`` if it is
+        neither.
         """
         match = _SCHEME.match(text)
         if match is None or match[1] == "file":
@@ -63,7 +63,7 @@ class Address:
         return f"s3://{self.bucket}/{self.prefix}"
 
     def folder(self, environ: Mapping[str, str] | None = None) -> Path:
-        """Where it is worked on.
+        """Returns the working folder.
 
         >>> Address("b", "a/one").folder({"LEVADA_CHECKPOINTS": "/work"}).parent.as_posix()
         '/work'
@@ -76,13 +76,15 @@ class Address:
 
 
 def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
-    """The folder of a checkpoint, wherever that is. Raises ``UsageError``."""
+    """Returns the folder of a checkpoint, local or on an object store. Raises ``UsageError``."""
     address = Address.parse(os.fspath(checkpoint))
     return Path(checkpoint) if address is None else address.folder()
 
 
 def locate_checkpoint(checkpoint: str | os.PathLike[str] | None) -> tuple[Address | None, Path]:
-    """Its address if it is on an object store, and its folder; None: a new temporary one."""
+    """Returns the address of a checkpoint on an object store, if it is one, and its folder; None: a
+    new temporary folder.
+    """
     if checkpoint is None:
         return None, Path(tempfile.mkdtemp(prefix="levada-"))
     return Address.parse(os.fspath(checkpoint)), folder_of(checkpoint)

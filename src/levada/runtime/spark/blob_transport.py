@@ -1,33 +1,34 @@
-"""How a blob travels from the task that makes it to the task that reads it
+"""Transports blobs from the tasks that make them to the tasks that read them
 (docs/architecture.md#a-triples-way).
 
-By value through Spark's shuffle (about 5 CPU-ms a MB), or, where the reader shares a host and the
-blob is not small, by reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a
-MB; BriskStream, section 5.2: tuples stay where they were written). On a cluster that is known of
-tasks whose executor is wanted (``runtime.spark.preferred_locations``): a blob goes by reference if
-the one that is to read it is on the sender's host, or is the sender's own where executors of one
-host may not read each other's files. What crosses the shuffle is
+A blob travels by value through Spark's shuffle (about 5 CPU-ms a MB). If the reader shares a host
+and the blob is not small, it travels by reference to a place in a file in Spark's local scratch
+(about 0.6 CPU-ms a MB; BriskStream, section 5.2: tuples stay where they were written). On a cluster
+the reader's host is known for tasks with a preferred executor
+(``runtime.spark.preferred_locations``). A blob goes by reference if its reader is on the sender's
+host, or is the sender's own executor where executors of one host may not read each other's files.
+The shuffle carries
 
     body, tail      tail = kind (1 byte), source (4), place (4)
                     body = the blob; for a reference: offset (8), length (8), path of the file;
                     for an error: what the sender raised (``runtime.spark.task_errors``)
 
 An error goes to every partition, by value. Its readers do no work and pass it on, so the driver
-gets it as a record of the last stage. The kind is a byte that the task writes: no blob, whatever it
-holds, is taken for an error.
+receives it as a record of the last stage. The task writes the kind byte, so no blob is taken for an
+error, whatever it contains.
 
-The tail stands last, so that a blob by value keeps the alignment of its buffer and is never copied
-to strip it. Blobs are read in the order (source, place): source is the partition that sent them,
-place the blob's number in it. So the order is that of a run in one process, however the shuffle
-delivers.
+The tail is last, so that a blob by value keeps the alignment of its buffer and is never copied to
+strip it. Blobs are read in the order (source, place): source is the partition that sent them, place
+the blob's number in it. So the order is that of a run in one process, in whichever order the
+shuffle delivers.
 
 One task attempt writes at most one file, under a name of its own; offsets are multiples of 64.
-Readers map it. A file that is gone or short raises ``BlobLostError``: the task fails, the epoch is
-not committed and is run again. The driver removes the folder of a job when the job is over (maps
-that are still open stay valid). On a cluster it can't: there the folder is in the scratch of the
-sender's executor, which goes with that one, and the first file of a later job removes it. A reader
-that came to run on another host does not find the file: then the whole job is run again, all by
-value, and so are the next ones (``HostLocality``).
+Readers map it. A missing or short file raises ``BlobLostError``: the task fails, and the epoch is
+not committed and runs again. The driver removes the folder of a job when the job is over (open maps
+stay valid). On a cluster it cannot. There the folder is in the scratch of the sender's executor,
+which disappears with that one, and the first file of a later job removes it. A reader that runs on
+another host does not find the file: then the whole job runs again, all by value, and so do the next
+ones (``HostLocality``).
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not th
 
 
 class BlobLostError(LostTaskError):
-    """A blob's file is gone or short; running the epoch again makes it anew."""
+    """A blob's file is missing or short; running the epoch again makes it anew."""
 
 
 class SenderFailedError(Exception):
-    """A task before this one failed; ``document`` is its error."""
+    """A previous task failed; ``document`` is its error."""
 
     def __init__(self, document: bytes) -> None:
         super().__init__("a task before this one failed")
@@ -69,9 +70,10 @@ class SenderFailedError(Exception):
 
 @frozen
 class BlobTransport:
-    """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
-    (None: all by value). ``hosts``: on a cluster, where each target's reader is to run ("": not
-    known), a host or one executor; then the folder is one in the scratch of the sender's executor.
+    """The transport of the blobs of one job: by reference into ``folder`` from ``threshold`` bytes
+    on (None: all by value). ``hosts``: on a cluster, the preferred location of each target's reader
+    ("": unknown), a host or one executor; then the folder is in the scratch of the sender's
+    executor.
     """
 
     folder: str | None = None
@@ -80,7 +82,7 @@ class BlobTransport:
 
 
 class Sender:
-    """Wraps the blobs of one task attempt; ``name`` is its own. A context manager."""
+    """Wraps the blobs of one task attempt with a unique ``name``. A context manager."""
 
     def __init__(self, carrier: BlobTransport, source: int, name: str) -> None:
         self._threshold = max(carrier.threshold, 1)  # nothing cannot be mapped
@@ -93,14 +95,14 @@ class Sender:
         self._file: BinaryIO | None = None
 
     def wrap(self, blob: Blob, target: int) -> tuple[Blob, bytes]:
-        """The two parts that go through the shuffle, one after the other: body and tail."""
+        """Returns the two parts that go through the shuffle, one after the other: body and tail."""
         size = memoryview(blob).nbytes
         if self._folder is None or size < self._threshold or not self._is_near(target):
             return blob, self._tail(_BY_VALUE)
         return self._write(self._folder, blob, size), self._tail(_BY_REFERENCE)
 
     def _is_near(self, target: int) -> bool:
-        """Whether the reader is to run on this host, or by this executor."""
+        """Whether the reader's preferred location is this host, or this executor."""
         return self._hosts is None or (
             self._hosts[target] != "" and self._hosts[target] in self._here
         )
@@ -132,14 +134,14 @@ class Sender:
 
 
 def scratch_here(name: str | None) -> str | None:
-    """A folder in the scratch of this worker's executor; None if that has none."""
+    """Returns a folder in the scratch of this worker's executor; None if the executor has none."""
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark says so to its workers
     return os.path.join(scratch, "levada-xfer", name) if scratch and name else None
 
 
 def _leave(folder: str) -> None:
-    """Removes what jobs before that of a folder have left beside it, and what others have that
-    began no job for long: they have ended, or need it no more.
+    """Removes the folders of earlier jobs beside a folder, and those of others without a recent
+    job: these have ended, or need theirs no more.
     """
     beside, number = os.path.dirname(folder), int(os.path.basename(folder))
     gone = [os.path.join(beside, name) for name in os.listdir(beside) if int(name) < number]
@@ -153,9 +155,9 @@ def _leave(folder: str) -> None:
 
 
 class HostLocality:
-    """Where readers are wanted that may read a sender's files, and whether blobs go there by
-    reference: not in so many jobs after one that did not find a file, and twice as many each time.
-    ``by_host``: whether executors of one host read each other's; else each reads its own.
+    """Decides whether blobs go by reference to readers that may read a sender's files. After a job
+    that did not find a file, a number of jobs goes by value, twice as many each time. ``by_host``:
+    whether executors of one host may read each other's files; otherwise each reads its own.
     """
 
     def __init__(self, *, by_host: bool) -> None:
@@ -163,8 +165,8 @@ class HostLocality:
         self._missed = 0
 
     def hosts(self, stages: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...] | None:
-        """The executors that tasks prefer, or their hosts, by stage, for the next job; None: all
-        its blobs go by value.
+        """Returns the preferred executors of tasks, or their hosts, by stage, for the next job;
+        None: all its blobs go by value.
         """
         if self._rest:
             self._rest -= 1
@@ -174,18 +176,20 @@ class HostLocality:
         return tuple(tuple(map(_host_of, stage)) for stage in stages)
 
     def record_miss(self) -> None:
-        """A file was not there."""
+        """Notes that a file was not found."""
         self._missed += 1
         self._rest, self._pause = self._pause, min(2 * self._pause, MOST_PAUSE)
 
     def miss_counts(self) -> tuple[int, int]:
-        """How many jobs have missed a file since this was asked last; how many go by value now."""
+        """Returns the number of jobs that did not find a file since the last call, and of those
+        that now go by value.
+        """
         missed, self._missed = self._missed, 0
         return missed, self._rest
 
 
 def location(host: str, executor: str) -> str:
-    """An executor as Spark names it in a location; "" of none.
+    """Returns an executor as Spark names it in a location; "" for none.
 
     >>> location("10.0.0.7", "3"), location("", "")
     ('executor_10.0.0.7_3', '')
@@ -194,7 +198,7 @@ def location(host: str, executor: str) -> str:
 
 
 def _host_of(at: str) -> str:
-    """The host of an executor in a location.
+    """Returns the host of an executor in a location.
 
     >>> _host_of("executor_10.0.0.7_3"), _host_of("")
     ('10.0.0.7', '')
@@ -203,12 +207,12 @@ def _host_of(at: str) -> str:
 
 
 def error_parts(document: bytes, source: int) -> tuple[Blob, bytes]:
-    """The two parts of an error that go through the shuffle: body and tail."""
+    """Returns the two parts of an error that go through the shuffle: body and tail."""
     return document, _TAIL.pack(_ERROR, source, 0)
 
 
 def receive(refs: Iterable[bytes]) -> list[Blob]:
-    """The blobs of one partition, as read-only views, in the order (source, place).
+    """Returns the blobs of one partition, as read-only views, in the order (source, place).
 
     Raises ``SenderFailedError`` with the error of the first source that sent one.
     """
@@ -230,7 +234,7 @@ def receive(refs: Iterable[bytes]) -> list[Blob]:
 
 
 def _follow(reference: memoryview, maps: dict[str, memoryview]) -> memoryview:
-    """The place in a file to which a reference points."""
+    """Returns the place in a file to which a reference points."""
     offset, size = _PLACE_IN_FILE.unpack_from(reference)
     path = os.fsdecode(bytes(reference[_PLACE_IN_FILE.size :]))
     if path not in maps:

@@ -1,9 +1,9 @@
-"""Tasks bound to processors, where all workers are on this host.
+"""Binds tasks to processors, if all workers are on this host.
 
-What runs where is Spark's choice, and workers serve whoever comes next; so it is the task that
-binds its worker's thread, each time: a task of split s to the processors of place s modulo the
-places. A partition's tasks thus always run in one place, where what they wrote last is near. It
-changes no result. BriskStream binds each replica to a core (Zhang et al., SIGMOD 2019, 5).
+Spark chooses where tasks run, and workers serve any task. So each task binds the thread of its
+worker: a task of split s to the processors of place s modulo the places. The tasks of a partition
+thus always run in one place, near the data that they wrote last. Binding changes no result.
+BriskStream binds each replica to a core (Zhang et al., SIGMOD 2019, 5).
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ Processors = tuple[tuple[int, ...], ...]
 
 
 class Task(Protocol):
-    """A task as ``runtime.spark.spark_tasks`` has them."""
+    """A task as ``runtime.spark.spark_tasks`` defines them."""
 
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterable[Any]:
-        """The records that the task sends."""
+        """Yields the records that the task sends."""
         ...
 
     def error_records(self, document: bytes, split: int) -> Iterable[Any]:
-        """The records that it sends in place of its own if it fails."""
+        """Yields the records that it sends in place of its own if it fails."""
         ...
 
 
 @frozen
 class BoundTask:
-    """A task, bound."""
+    """A task that runs bound to processors."""
 
     task: Task
     places: Processors
 
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Any]:
-        """Call the task on this thread, bound as long as that takes: Spark's worker may be given
-        tasks of somebody else's.
+        """Call the task on this thread, bound only meanwhile: Spark's worker may run tasks of
+        others later.
         """
         processors, before = self.places[split % len(self.places)], os.sched_getaffinity(0)
         try:

@@ -1,14 +1,14 @@
-"""A user's streaming DataFrame as a stream: a Structured Streaming query of its own writes batches
+"""Reads a user's streaming DataFrame as a stream: a Structured Streaming query writes its batches
 to the spool, a folder of files.
 
     DataFrame --foreachBatch--> spool/<stream>/data/000000000007.x..nt --source of files--> epochs
 
-Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that
-Spark runs again after a crash finds its file and leaves it. Spark's own checkpoint lies beside the
-data. RDF batches are N-Triples or N-Quads lines with their times (``connectors.spool.row_lines``),
-each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
-when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes
-to bring a batch to the driver, then a few string operations of Polars a row.
+Delivery is exactly once: a batch is one file, named by its number and written completely or not at
+all. If Spark runs a batch again after a crash, its file exists and stays. Spark's own checkpoint is
+beside the data. RDF batches are N-Triples or N-Quads lines with their times
+(``connectors.spool.row_lines``), each file a document (a blank node is one node within its batch);
+tuples are Parquet. A file is deleted when the manifest of an epoch has a later position. Cost:
+Spark's time to bring a batch to the driver, then a few string operations of Polars a row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OWN = ("columns", "text", "tuples")
 
 @dataclass
 class Spool:
-    """One DataFrame and its folder; ``config`` is the stream of the files that it writes."""
+    """The spool of one DataFrame. ``config`` is the stream of the files that it writes."""
 
     frame: DataFrame
     folder: Path
@@ -53,13 +53,13 @@ class Spool:
         self._batches = Batches(self.folder / "data")
 
     def open_in(self, folder: Path) -> None:
-        """Says where its batches are, before the start."""
+        """Sets the folder of the batches, before the start."""
         self.folder = folder
         self.config = replace(self.config, path=str(folder / "data"))
         self._batches = Batches(folder / "data")
 
     def start(self, *, once: bool) -> None:
-        """Starts the query; with ``once`` what is there now is written before this returns."""
+        """Starts the query; with ``once`` all present input is written before this returns."""
         self._batches.make()
         writer = self.frame.writeStream.foreachBatch(self.write).option(
             "checkpointLocation", str(self.folder / "spark")
@@ -75,11 +75,11 @@ class Spool:
 
     @property
     def data(self) -> Path:
-        """Where the batches lie."""
+        """The folder of the batches."""
         return self.folder / "data"
 
     def write(self, batch: DataFrame, number: int) -> None:
-        """A batch as a file, unless it is there already, or has been: then a later one is."""
+        """Writes a batch as a file, unless it or a later one exists."""
         form = self.config.format
         stem, last = f"{number:012d}", self._batches.last
         if stem <= last.partition(".")[0]:
@@ -98,8 +98,8 @@ class Spool:
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before that of a committed position: no epoch reads them again.
 
-        That one stays. Spark runs no batch again but its last, which is none before a batch that
-        has been written; so a batch that lies below the newest file has been here.
+        The batch of the position stays. Spark repeats only its last batch, which is not before a
+        written one; so a batch below the newest file has been written.
         """
         self._batches.forget(position)
 
@@ -112,7 +112,7 @@ class Spool:
             ) from error
 
     def stop(self) -> None:
-        """Ends the query after its current batch."""
+        """Stops the query after its current batch."""
         if self.query is not None:
             self.query.stop()
 
@@ -122,8 +122,8 @@ def _first_line(error: Exception) -> str:
 
 
 def spool_of(name: str, frame: DataFrame, root: Path, settings: Mapping[str, Any]) -> Spool:
-    """The spool of ``engine.stream(name, frame, columns= | text= | tuples=True, ...)``. Raises
-    ``UsageError``.
+    """Makes the spool of ``engine.stream(name, frame, columns= | text= | tuples=True, ...)``.
+    Raises ``UsageError``.
     """
     if not frame.isStreaming:
         raise UsageError(
@@ -174,7 +174,9 @@ def spool_of(name: str, frame: DataFrame, root: Path, settings: Mapping[str, Any
 def _typed_columns(
     columns: Sequence[str], text: str | None
 ) -> Iterator[tuple[str, tuple[type[t.DataType], ...], str]]:
-    """Columns whose type matters: the types that each may have, in a word."""
+    """Yields the columns whose type matters, with the types that each may have, and a word for
+    them.
+    """
     for column in [*columns[:-1], *([text] if text else [])]:
         yield column, (t.StringType,), "a string"
     if columns:
@@ -182,7 +184,7 @@ def _typed_columns(
 
 
 def _schema(fields: Sequence[t.StructField]) -> dict[str, str]:
-    """The columns of the four types; the time's may have another."""
+    """Returns the columns of the four types; the time's may have another."""
     schema = {}
     for one in fields:
         for kinds, word in _TYPES:

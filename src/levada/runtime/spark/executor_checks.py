@@ -1,14 +1,14 @@
-"""Whether executors see what they will read and write, and run this version of Levada: asked when
-a session on a cluster is there, before anything is read, and of those that come later before they
-are given work (docs/deployment.md#a-cluster-of-spark).
+"""Checks that executors see the files that they will read and write, and run this version of
+Levada. Executors are checked when a session on a cluster is ready, before anything is read; later
+ones are checked before they receive work (docs/deployment.md#a-cluster-of-spark).
 
-The driver leaves a sign in the checkpoint; each executor looks for it, writes beside it, and looks
-at the files of streams and static data that the driver sees. Paths alone would not do: another
-host may have a folder of its own under the same one. Files may go while executors look: who misses
-one that the driver does not see any more, either, is asked again.
+The driver leaves a sign in the checkpoint. Each executor looks for it, writes beside it, and looks
+at the files of streams and static data that the driver sees. Equal paths are not enough: another
+host may have its own folder under the same path. Files may be deleted meanwhile: an executor that
+misses a file which the driver does not see any more, either, is asked again.
 
-What is wrong is an answer and no failure: Spark would run a task that fails at another executor,
-which sees all. One that gives no answer, and at which tasks have failed, cannot run them.
+A problem is an answer, not a failure: Spark would run a failed task at another executor, which sees
+all. An executor without an answer, at which tasks have failed, cannot run them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ROUNDS = 5  # as long as executors come
 
 
 class Seen(msgspec.Struct):
-    """What the driver sees: the checkpoint with its ``sign``, and of each path its size (-1: a
+    """The driver's view: the checkpoint with its ``sign``, and for each path its size (-1: a
     folder) and the first name in it.
     """
 
@@ -59,7 +59,7 @@ class Seen(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """What an executor says: what is wrong ("": nothing)."""
+    """The answer of an executor: its problem ("": none)."""
 
     executor: str
     kind: str = ""  # of error
@@ -73,11 +73,12 @@ KINDS: dict[str, type[LevadaError]] = {
 
 
 class ExecutorChecks:
-    """Who of the executors of a session has been asked; ``read``: the paths that are read by now.
-    Called with those that are there before each epoch. Raises as ``probe``.
+    """Tracks which executors of a session are checked. ``read``: the paths that are read by now.
+    Call it with the present executors before each epoch. Raises like ``probe``.
 
-    Who comes while others are there is asked beside the epochs: its Python takes as long as a start
-    of Levada to answer. Meanwhile its processors have that to do, so Spark runs nothing else there.
+    Executors that join others are checked beside the epochs: their Python takes as long to answer
+    as Levada takes to start. Meanwhile their processors are busy with it, so Spark runs nothing
+    else there.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class ExecutorChecks:
         self._answer: Future[frozenset[str]] | None = None
 
     def __call__(self, there: Collection[str], *, wait: bool = False) -> frozenset[str]:
-        """Those of whom it is known that they see everything; ``wait``: all of them."""
+        """Returns the executors that are known to see everything; ``wait``: after checking all of
+        them.
+        """
         answer = self._answer
         if answer is not None and (wait or answer.done() or self._asked.isdisjoint(there)):
             self._answer = None
@@ -101,11 +104,13 @@ class ExecutorChecks:
         return self._asked.intersection(there)
 
     def ask(self) -> None:
-        """Asks those that there are."""
+        """Checks the present executors."""
         self._asked = probe(self._session, self._executor, self._root, self._read())
 
     def _begin(self) -> Future[frozenset[str]]:
-        """Asks them in a thread of its own, for which the process does not wait when it ends."""
+        """Checks executors in a thread of its own, for which the process does not wait when it
+        ends.
+        """
         answer, paths = Future[frozenset[str]](), self._read()
 
         def ask() -> None:
@@ -119,7 +124,7 @@ class ExecutorChecks:
 
 
 def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) -> frozenset[str]:
-    """Asks every executor that is there; which these are. Raises ``LevadaError`` with host and
+    """Checks every present executor and returns their names. Raises ``LevadaError`` with host and
     path.
     """
     spark, sign = session.sparkContext, f".sign.{secrets.token_hex(8)}"
@@ -145,7 +150,9 @@ def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) ->
 
 
 def _check_heard(spark: Any, silent: Collection[str], failed: Mapping[str, int]) -> None:
-    """Raises ``EngineError`` if tasks have failed at one of these executors: others are busy."""
+    """Raises ``EngineError`` if tasks have failed at one of these executors; others are only
+    busy.
+    """
     for name in sorted(silent):
         host, now = _summary(spark, name)
         if now > failed.get(name, 0):
@@ -156,13 +163,15 @@ def _check_heard(spark: Any, silent: Collection[str], failed: Mapping[str, int])
 
 
 def _executors(spark: Any) -> frozenset[str]:
-    """The executors of a session."""
+    """Returns the executors of a session."""
     ids = str(spark._jsc.sc().getExecutorIds().mkString(","))
     return frozenset(filter(None, ids.split(",")))
 
 
 def _summary(spark: Any, name: str) -> tuple[str, int]:
-    """The host of an executor, and how many tasks have failed there; ("", 0): not known yet."""
+    """Returns the host of an executor, and the number of failed tasks there; ("", 0): unknown
+    yet.
+    """
     try:
         summary = spark._jsc.sc().statusStore().executorSummary(name)
         return str(summary.hostPort()).rpartition(":")[0], int(summary.failedTasks())
@@ -192,7 +201,7 @@ def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
 
 
 def look(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
-    """Looks, on an executor: its answer."""
+    """Checks this executor; returns its answer."""
     answer = Answer(executor_here())
     try:
         _look(msgspec.json.decode(context, type=Seen), platform.node())
@@ -205,13 +214,13 @@ def look(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
 def collect_answers(
     context: bytes, stage: int, partition: int, blobs: list[Blob]
 ) -> list[tuple[int, Blob]]:
-    """All answers."""
+    """Returns all answers."""
     answers = [msgspec.json.decode(blob, type=Answer) for blob in blobs]
     return [(OUTCOME, msgspec.json.encode(answers))]
 
 
 def _look(seen: Seen, host: str) -> None:
-    """Raises ``LevadaError``."""
+    """Checks this executor. Raises ``LevadaError``."""
     if version() != seen.version:
         raise EngineError(
             f"The executor on {host} runs Levada {version()}, and the driver {seen.version}.",
@@ -230,7 +239,7 @@ def _look(seen: Seen, host: str) -> None:
 
 
 def version() -> str:
-    """This version of Levada, with that of the checkpoint's format."""
+    """Returns this version of Levada, with that of the checkpoint's format."""
     # not imported: the package knows all that stands above this room
     levada: Any = sys.modules["levada"]
     return f"{levada.__version__} (format {FORMAT})"
@@ -249,7 +258,7 @@ def _write(seen: Seen, host: str) -> None:
 
 
 def _stamps(paths: Sequence[str]) -> list[tuple[str, int, str]]:
-    """What is there of these paths."""
+    """Returns the stamps of the paths that exist."""
     stamps = []
     for path in sorted({os.path.abspath(p) for p in paths}):
         with suppress(OSError):  # it has just gone
@@ -264,7 +273,7 @@ def _stamp(path: str) -> tuple[str, int, str]:
 
 
 def _is_there(path: str, size: int, first: str) -> bool:
-    """Whether a path is what the driver sees; files may have grown."""
+    """Whether a path is as the driver sees it; files may have grown."""
     try:
         if size < 0:
             return os.path.isdir(path) and (not first or os.path.lexists(os.path.join(path, first)))

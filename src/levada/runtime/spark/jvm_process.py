@@ -1,10 +1,11 @@
-"""Spark's JVM as a process: on its way before pyspark is loaded, and ended at any moment.
+"""Runs Spark's JVM as a process that starts before pyspark is loaded, and can be ended at any
+moment.
 
-As pyspark's ``launch_gateway``, with three differences: the environment of this process stays as it
-is (it may be starting pools of threads meanwhile, which read it); the JVM has a session of its own,
-so that Ctrl-C reaches this process only; and it can be ended before it has told its port. It ends
-when this process does, since Spark reads the pipe to it, but only once it has come so far: so until
-then it is ended at this process's exit.
+It works like pyspark's ``launch_gateway``, with three differences. The environment of this process
+stays unchanged, since starting thread pools may read it meanwhile. The JVM has a session of its
+own, so that Ctrl-C reaches this process only. And it can be ended before it has reported its port.
+A running JVM ends with this process, since Spark reads the pipe to it. Before that point, this
+process ends the JVM at its exit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _PATIENCE = 5  # seconds for a JVM to end when it is told to
 
 
 class EndedError(EngineError):
-    """The start was ended before Spark was there."""
+    """The start was ended before Spark was ready."""
 
 
 class Jvm:
@@ -47,7 +48,7 @@ class Jvm:
         self.ended = False
 
     def launch(self, settings: Mapping[str, str], variables: Mapping[str, str], log: Path) -> None:
-        """Starts it, with its output in ``log``; does not wait for it."""
+        """Starts the JVM, with its output in ``log``; does not wait for it."""
         self._log, self._log_from = log, log.stat().st_size if log.exists() else 0
         command = [str(spark_home() / "bin" / "spark-submit")]
         for name, value in settings.items():
@@ -75,8 +76,8 @@ class Jvm:
         return os.path.join(self._port_folder, "port")
 
     def await_port(self) -> dict[str, str]:
-        """The variables by which pyspark finds it, once it listens. Raises ``JavaError`` if it does
-        not come to that, ``EndedError`` if it has been ended.
+        """Waits until the JVM listens; returns the variables by which pyspark finds it. Raises
+        ``JavaError`` if it fails to start, ``EndedError`` if it has been ended.
         """
         process = self.process
         assert process is not None, "it has been launched"
@@ -93,11 +94,11 @@ class Jvm:
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
 
     def mark_started(self) -> None:
-        """It has started: from now on it sees the end of this process itself."""
+        """Notes that the JVM has started: from now on it detects the end of this process itself."""
         atexit.unregister(self.end)
 
     def end(self) -> None:
-        """Ends it and all below it, however far it has come; a launch after this fails."""
+        """Ends the JVM and its child processes, in any phase; a later launch fails."""
         with self._guard:
             self.ended = True
         atexit.unregister(self.end)
@@ -121,7 +122,9 @@ class Jvm:
             raise EndedError("Spark was ended while it started.")
 
     def _failure(self, why: str) -> JavaError:
-        """What the JVM says first, warnings apart, or else ``why``."""
+        """Returns the error of a failed start: the first output of the JVM except warnings, or else
+        ``why``.
+        """
         lines = self._log.read_bytes()[self._log_from :].decode(errors="replace").splitlines()
         said = (line.strip(" .") for line in lines if line.strip())
         complaint = next((line for line in said if not line.startswith("WARNING")), why)

@@ -1,18 +1,19 @@
-"""What a blob takes from each executor to each other, by Spark's shuffle: a latency and a width.
+"""Measures the transport of a blob from each executor to each other, by Spark's shuffle: latency
+and bandwidth.
 
 One executor reads at a time. Every executor sends it the same blobs, small and large, each as the
-one row of a partition of a shuffle; one task reads all these partitions in turn (``coalesce``), and
-Spark fetches the blocks of a partition only when it is come to. So blobs come one by one, each by a
-request to the executor that has it, or from the reader's own disk; the reader's Python notes when.
+one row of a partition of a shuffle. One task reads all these partitions in turn (``coalesce``), and
+Spark fetches the blocks of a partition only when the task reaches it. So blobs arrive one by one,
+each by a request to the executor that has it, or from the reader's own disk. The reader's Python
+records the times.
 
     bandwidth of a pair = bytes of a large blob / its time
     latency of a pair   = (time of n small blobs and a large one - time of a large one) / n
 
-The median of a few turns counts: a reader that stands still makes one blob slow, and the next,
-which has come meanwhile, quick. All is done once before it counts: connections are made then, and
-classes loaded. What is measured is all that a blob of an epoch passes: the sender's block, the
-network, the reader's JVM, the pipe to its Python. Cost: two jobs for each executor, of 11 MB for
-each that sends.
+The median of a few turns counts: if a reader pauses, one blob is slow, and the next, which has
+arrived meanwhile, fast. A first turn does not count: it makes connections and loads classes. The
+measurement covers the path of a blob in an epoch: the sender's block, the network, the reader's
+JVM, the pipe to its Python. Cost: two jobs for each executor, of 11 MB for each sender.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ WAIT = {"spark.locality.wait.process": "30s"}
 
 @frozen
 class Member:
-    """An executor; ``location`` is its name as Spark has it there."""
+    """An executor; ``location`` is its name in Spark's locations."""
 
     name: str
     location: str
@@ -56,14 +57,15 @@ class Member:
 
     @property
     def host(self) -> str:
-        """Where it runs."""
+        """The host of the executor."""
         return self.location.removeprefix("executor_").rpartition("_")[0]
 
 
 @frozen
 class NetworkMeasurement:
-    """``latency`` in ns a small blob and ``bandwidth`` in bytes/s, from row to column, as the
-    members stand; an executor's latency to itself is 0. ``clock`` in GHz, of the slowest.
+    """The measurements: ``latency`` in ns a small blob and ``bandwidth`` in bytes/s, from row to
+    column, in the order of the members; an executor's latency to itself is 0. ``clock`` in GHz, of
+    the slowest.
     """
 
     members: tuple[Member, ...]
@@ -74,7 +76,7 @@ class NetworkMeasurement:
 
 
 def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
-    """Measures. ``expected``: how many executors there will be, if the master says so. Raises
+    """Measures all pairs. ``expected``: the number of executors in the master's URL. Raises
     ``UsageError`` for one executor or too many, ``EngineError`` if executors cannot run Levada or
     have no room.
     """
@@ -100,7 +102,9 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
 
 
 def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Doubles]:
-    """Latencies in ns and bandwidths in bytes/s, from row to column, of what readers have seen."""
+    """Returns latencies in ns and bandwidths in bytes/s, from row to column, from the readers'
+    times.
+    """
     n = len(names)
     latency, bandwidth = np.zeros((n, n)), np.zeros((n, n))
     for j, reader in enumerate(names):
@@ -111,8 +115,8 @@ def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Dou
 
 
 def _figures(came: Sequence[float]) -> tuple[float, float]:
-    """ns a small blob and bytes/s, of the moments at which large blobs had come: the first, and
-    two in each turn, of which the first has the small ones before it.
+    """Returns the ns of a small blob and the bytes/s, from the arrival times of large blobs: the
+    first, and two in each turn, of which the first follows the small ones.
     """
     steps = np.diff(came)
     mixed, large = float(np.median(steps[0::2])), max(float(np.median(steps[1::2])), 1e-9)
@@ -120,11 +124,11 @@ def _figures(came: Sequence[float]) -> tuple[float, float]:
 
 
 class _Pings(SparkExecutor):
-    """A session's jobs of pings."""
+    """The measuring jobs of a session."""
 
     def await_executors(self, expected: int) -> tuple[Member, ...]:
-        """The executors, when all that will come have come: by their number, else for some time
-        none has.
+        """Waits until all executors have joined, by the expected number, or until none has joined
+        for some time; returns them.
         """
         began = changed = time.monotonic()
         cores = self._members.cores()
@@ -146,7 +150,7 @@ class _Pings(SparkExecutor):
         return many >= expected > 0 or (many > 0 and still > STILL)
 
     def measure(self, members: Sequence[Member]) -> dict[str, Timed]:
-        """What each has seen as the reader."""
+        """Returns the measurements of each executor as the reader."""
         seen: dict[str, Timed] = {}
         names = {member.name for member in members}
         for member in members:
@@ -167,7 +171,7 @@ class _Pings(SparkExecutor):
         )
 
     def _time_blobs(self, members: Sequence[Member], reader: Member) -> Timed:
-        """What one executor sees of the blobs of all."""
+        """Returns the arrival times at one executor of the blobs of all."""
         blobs = len(members) * len(SIZES)
         payloads = [b""] * len(members)
         senders = self._sources.placed_records(payloads, [member.location for member in members])

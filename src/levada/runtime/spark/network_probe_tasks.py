@@ -1,7 +1,8 @@
-"""The two tasks of a ping: one sends blobs from an executor, one times their coming at another.
+"""Defines the two tasks of a network probe: one sends blobs from an executor, one times their
+arrival at another.
 
-Blobs of one sender come one at a time, since each is a partition of its own which the reader's
-split asks for when the one before has been read (``runtime.spark.network_probe``). Spark hands
+Blobs of one sender arrive one at a time, since each is a partition of its own, which the reader's
+split requests when it has read the previous one (``runtime.spark.network_probe``). Spark passes
 small blobs on together, so these are timed between two large ones.
 """
 
@@ -29,8 +30,9 @@ _HEAD = 64
 
 
 class Timed(msgspec.Struct):
-    """What a reader has seen: its executor, its processors' clock in GHz, what of that is assumed,
-    and the moments in seconds, on a clock of its own, when the large blobs of each sender had come.
+    """The measurements of a reader: its executor, its processors' clock in GHz, which part of that
+    is assumed, and the arrival times of the large blobs of each sender, in seconds on its own
+    clock.
     """
 
     executor: str
@@ -44,7 +46,7 @@ class SendTask:
     """Sends one blob to each partition of its split."""
 
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
-        """Blobs that begin with who sends them."""
+        """Yields blobs that begin with their sender."""
         _drain(records)
         head, first = executor_here().encode().ljust(_HEAD), split * len(SIZES)
         for number, size in enumerate(SIZES):
@@ -53,10 +55,10 @@ class SendTask:
 
 @frozen
 class TimeTask:
-    """Reads all blobs, and tells when they came."""
+    """Reads all blobs, and reports their arrival times."""
 
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Result]:
-        """One outcome: what was seen."""
+        """Yields one outcome with the measurements."""
         came: dict[str, list[float]] = {}
         for record in records:
             if len(record) == LARGE:

@@ -1,15 +1,15 @@
-"""Tasks on the executors where they would best run, and what became of it.
+"""Runs tasks on their preferred executors.
 
-Spark's own API in Python has no preferred locations; its classes have. A source whose splits each
-prefer an executor is a ``ParallelCollectionRDD`` (payloads of the intake). What comes out of a
-shuffle prefers nothing: it is zipped with such a source of *marks*, one byte for each blob, since
-each sender has exactly one blob for each target; readers skip marks (``carrier.receive``). Spark
-keeps preferences while the executor has room soon (``settings.PLACED``), and else runs a task
-elsewhere; one that is gone is not waited for, so executors may come and go.
+Spark's Python API has no preferred locations; its classes have. A source whose splits each prefer
+an executor is a ``ParallelCollectionRDD`` (payloads of the intake). The output of a shuffle has no
+preference. It is zipped with such a source of *marks*, one byte for each blob, since each sender
+has exactly one blob for each target; readers skip marks (``blob_transport.receive``). Spark follows
+a preference if the executor has room soon (``spark_settings.PLACED``), and otherwise runs the task
+elsewhere. It does not wait for a lost executor, so executors may join and leave.
 
-Which executor stands for which machine is settled when it is first needed and stays so while the
-executor lives; then another one takes the place. What became of a job is not asked of Spark: where
-they ran tasks tell themselves (``runtime.placement.task_placement``).
+An executor is assigned to a machine when it is first needed, and stays assigned while it lives;
+then another one replaces it. Spark is not asked where tasks ran: they report it themselves
+(``runtime.placement.task_placement``).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MOST_MADE = register(f"{__name__}.MOST_MADE", 64)  # sources of marks that are k
 
 @frozen
 class PreferredExecutors:
-    """The executors that a job's tasks prefer ("": none): as Spark names them in a location."""
+    """The preferred executors of a job's tasks ("": none), as Spark names them in a location."""
 
     payloads: tuple[str, ...]
     stages: tuple[tuple[str, ...], ...]
 
 
 class ExecutorAssignment:
-    """Which executor stands for which machine."""
+    """Assigns executors to machines."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -49,7 +49,9 @@ class ExecutorAssignment:
         self._location: dict[str, str] = {}  # of each living executor
 
     def resolve(self, places: PreferredLocations) -> PreferredExecutors:
-        """Where tasks go now; the tally learns which executors there are."""
+        """Returns the preferred executors of tasks now; writes the present executors into the
+        tally.
+        """
         self._look(places.machines)
         at = [self._location.get(self._of.get(m, ""), "") for m in range(places.machines)]
         places.tally.executors = tuple(at)
@@ -75,7 +77,9 @@ class ExecutorAssignment:
                 self._of[machine] = new
 
     def _location_of(self, executor: str) -> str:
-        """Its name in a location; "" as long as Spark does not know where it is."""
+        """Returns the executor's name in a location; "" as long as Spark does not know where it
+        is.
+        """
         if executor in self._location:
             return self._location[executor]
         try:
@@ -97,7 +101,9 @@ class Members:
         self._known: dict[str, tuple[str, int]] = {}  # name in a location, cores
 
     def cores(self) -> dict[str, int]:
-        """Of each executor that is there now. Two calls into the JVM, some more for a new one."""
+        """Returns the cores of each present executor. Two calls into the JVM, some more for a new
+        executor.
+        """
         ids = str(self._spark.getExecutorIds().mkString(","))
         if ids != self._ids:
             living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
@@ -107,11 +113,13 @@ class Members:
         return {executor: cores for executor, (_, cores) in self._known.items()}
 
     def location_of(self, executor: str) -> str:
-        """The name of one of these in a location; "" of none."""
+        """Returns the name of an executor in a location; "" for none."""
         return self._known[executor][0] if executor else ""
 
     def _read_member(self, executor: str) -> tuple[str, int] | None:
-        """What Spark knows of an executor; None as long as it does not."""
+        """Reads an executor's location and cores from Spark; None as long as Spark does not know
+        them.
+        """
         try:
             summary = self._spark.statusStore().executorSummary(executor)
             host = str(summary.hostPort()).rpartition(":")[0]
@@ -121,9 +129,9 @@ class Members:
 
 
 class Sources:
-    """RDDs whose splits prefer executors. ``tag``: the class of their elements. What has no records
-    of its own, or marks alone, is made once: jobs may share it, and each split of a new one takes
-    a call into the JVM.
+    """Makes RDDs whose splits prefer executors. ``tag``: the class of their elements. An RDD
+    without records, or of marks alone, is made once: jobs may share it, and each split of a new one
+    takes a call into the JVM.
     """
 
     def __init__(self, context: SparkContext, tag: JavaObject) -> None:
@@ -136,8 +144,8 @@ class Sources:
         self._made: dict[tuple[int, tuple[str, ...]], JavaObject] = {}
 
     def placed_records(self, records: Sequence[bytes], where: Sequence[str]) -> JavaObject:
-        """A record a split, or splits without records; each split prefers an executor. All records
-        in one, if there is one split.
+        """Returns an RDD with a record for each split, or with empty splits; each split prefers an
+        executor. If there is one split, it has all records.
         """
         if not records:
             return self._marks(0, tuple(where))
@@ -147,7 +155,7 @@ class Sources:
         return self._rdd(data, where)
 
     def placed_splits(self, values: JavaObject, each: int, where: Sequence[str]) -> JavaObject:
-        """Splits of so many blobs, each of which prefers an executor."""
+        """Returns an RDD with splits of so many blobs, each of which prefers an executor."""
         return self._marks(each, tuple(where)).zip(values, self._tag)
 
     def _marks(self, each: int, where: tuple[str, ...]) -> JavaObject:

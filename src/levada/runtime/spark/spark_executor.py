@@ -1,4 +1,4 @@
-"""One epoch's job as one Spark job on RDDs of bytes (docs/architecture.md#an-epoch).
+"""Runs an epoch's job as one Spark job on RDDs of bytes (docs/architecture.md#an-epoch).
 
     payloads (one split each) -> intake -> shuffle by target -> stage 1 -> shuffle -> ... -> last
     stage -> outcomes
@@ -7,7 +7,7 @@ Spark moves blobs and nothing else. Without payloads the job starts at stage 1, 
 on every partition; a fused job is one task. The order of blobs and outcomes is that of
 ``LocalExecutor``.
 
-The RDDs are built on Spark's JVM classes, as pyspark's own ``RDD`` does, because the small jobs of
+The RDDs are built on Spark's JVM classes, like pyspark's own ``RDD``, because the small jobs of
 quiet epochs are all overhead. Measured against ``RDD.partitionBy`` and ``collect`` (2 cores, 2
 partitions, empty blobs; JVM CPU-ms a job):
 
@@ -67,8 +67,8 @@ JavaObject = Any  # what py4j gives; pyspark has no types for it
 
 
 class SparkExecutor:
-    """Runs jobs on Spark. ``threshold``: from how many bytes on a blob goes by reference, where
-    executors share a host. ``bound``: the processors of each place, if tasks are bound to them.
+    """Runs jobs on Spark. ``threshold``: the bytes from which on a blob goes by reference between
+    executors of a host. ``bound``: the processors of each place, if tasks are bound to them.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class SparkExecutor:
             self._sources = Sources(self._context, self._object_tag)
 
     def run(self, job: Job) -> list[bytes]:
-        """The outcomes, by partition and place; what a function raised in a task is raised here.
-        ``EngineError`` if Spark has failed, or its JVM is gone.
+        """Returns the outcomes, by partition and place. Raises an exception that a function raised
+        in a task, and ``EngineError`` if Spark has failed, or its JVM has ended.
         """
         try:
             return self._run(job)
@@ -146,20 +146,20 @@ class SparkExecutor:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def jvm_seconds(self) -> float | None:
-        """The CPU time of the JVM so far, s; None where executors have others."""
+        """Returns the CPU time of the JVM so far, in s; None if executors have other JVMs."""
         try:
             return None if self._clock is None else time.clock_gettime(self._clock)
         except OSError:  # this system has no such clocks, or the JVM is gone
             return None
 
     def miss_counts(self) -> tuple[int, int]:
-        """How many jobs since this was asked last have not found a file of another executor of the
-        host, and how many of the next ones go by value for that.
+        """Returns the number of jobs that did not find a file of another executor of the host since
+        the last call, and of the next ones that go by value because of it.
         """
         return self._near.miss_counts()
 
     def _stages_rdd(self, job: Job, carrier: BlobTransport) -> JavaObject:
-        """The RDD of outcomes of a job, stage after stage."""
+        """Returns the RDD of outcomes of a job, stage after stage."""
         intake, stage = job.functions
         if job.payloads:
             rdd = self._source(job.payloads, len(job.payloads))
@@ -176,12 +176,12 @@ class SparkExecutor:
         return self._map(rdd, spark_tasks.LastStageTask(job.context, stage, job.stages))
 
     def _run_placed(self, job: Job, places: PreferredLocations) -> list[bytes]:
-        """The outcomes of a job whose tasks are placed."""
+        """Returns the outcomes of a job with placed tasks."""
         return self._run_near(job, self._roster.resolve(places))
 
     def _homes_of(self, job: Job) -> tuple[tuple[str, ...], bool]:
-        """Where the tasks of each partition are to run, (): there is nothing to choose from; and
-        whether there are executors that are not to get any.
+        """Returns the preferred executors of each partition's tasks, (): there is no choice; and
+        whether there are executors that must not receive any.
         """
         if self.homes is None or job.functions != EPOCH:
             return (), False
@@ -197,8 +197,8 @@ class SparkExecutor:
         )
 
     def _run_near(self, job: Job, where: PreferredExecutors) -> list[bytes]:
-        """Run a job whose tasks prefer executors: the outcomes. What a task sends to one that is to
-        run near it goes by file; all by value if such a file was not there.
+        """Run a job whose tasks prefer executors, and return its outcomes. Blobs to a near task go
+        by file; all blobs go by value if such a file was not found.
         """
         if (hosts := self._near.hosts(where.stages)) is not None:
             folder = os.path.join(self._name, str(next(self._serials)))
@@ -214,7 +214,9 @@ class SparkExecutor:
     def _placed_rdd(
         self, job: Job, where: PreferredExecutors, carriers: Sequence[BlobTransport]
     ) -> JavaObject:
-        """The RDD of outcomes of a job whose tasks prefer executors; a carrier to each stage."""
+        """Returns the RDD of outcomes of a job whose tasks prefer executors, with a transport for
+        each stage.
+        """
         intake, stage = job.functions
         senders = len(job.payloads)
         task: object = spark_tasks.IntakeTask(job.context, intake, carriers[0], job.partitions)
@@ -232,7 +234,7 @@ class SparkExecutor:
         return self._map(rdd, spark_tasks.LastStageTask(job.context, stage, job.stages))
 
     def _source(self, records: list[bytes], splits: int) -> JavaObject:
-        """An RDD of these records, spread evenly over splits."""
+        """Returns an RDD of these records, spread evenly over splits."""
         context = self._context
         return context._serialize_to_jvm(
             records,
@@ -242,7 +244,7 @@ class SparkExecutor:
         ).rdd()
 
     def _map(self, rdd: JavaObject, task: Any, writer: object = spark_tasks.MARKED) -> JavaObject:
-        """The RDD that a task makes of each split of bytes."""
+        """Returns the RDD that a task makes of each split of bytes."""
         context = self._context
         task = BoundTask(task, self._bound) if self._bound else task
         command = write_command((task, None, spark_tasks.PLAIN, writer))
@@ -258,7 +260,7 @@ class SparkExecutor:
         return self._python_rdd(rdd, function, False, False)
 
     def _exchange(self, rdd: JavaObject, task: object, partitions: int) -> JavaObject:
-        """What a task sends, as an RDD of the blobs of each target partition."""
+        """Returns the output of a task, as an RDD of the blobs of each target partition."""
         sent = self._java_pairs(
             self._pairs(self._map(rdd, task, spark_tasks.ADDRESSED)),
             self._object_tag,
@@ -278,7 +280,9 @@ class SparkExecutor:
         return [self._outcome(record) for record in records]
 
     def _outcome(self, record: bytes) -> bytes:
-        """The outcome in a record of the last stage; raises the error that it may hold instead."""
+        """Returns the outcome in a record of the last stage; raises the error that it may contain
+        instead.
+        """
         body = record[:-1]
         if record[-1:] == spark_tasks.OUTCOME:
             return body
@@ -290,7 +294,7 @@ class SparkExecutor:
 
 
 def cpu_clock(pid: int) -> int:
-    """The clock of a process's CPU time, as Linux numbers it (``clock_getcpuclockid``).
+    """Returns the clock of a process's CPU time, as Linux numbers it (``clock_getcpuclockid``).
 
     >>> time.clock_gettime(cpu_clock(os.getpid())) > 0
     True
@@ -299,13 +303,16 @@ def cpu_clock(pid: int) -> int:
 
 
 def spark_error(error: Exception) -> EngineError:
-    """A ``LostTaskError`` with the cause that Spark gives; ``EngineError`` if Spark is gone."""
+    """Returns a ``LostTaskError`` with the cause that Spark gives; ``EngineError`` if Spark has
+    ended.
+    """
     kind = EngineError if isinstance(error, Py4JNetworkError) else LostTaskError
     return kind(f"Spark could not run the epoch: {cause(error)}")
 
 
 def cause(error: Exception) -> str:
-    """One line of what Spark's JVM raised: the first cause, without Java's names and traces.
+    """Returns one line about an exception of Spark's JVM: the first cause, without Java's names and
+    traces.
 
     >>> text = "An error occurred while calling o1.get.\\n: a.BException: x\\n at y\\n"
     >>> cause(Exception(text + "Caused by: c.DException: z"))

@@ -1,8 +1,8 @@
-"""A Spark session for Levada: quiet, with the settings of its path (``settings``), on a JVM of its
-own (``jvm``).
+"""Starts a Spark session for Levada: quiet, with the settings of its path (``spark_settings``), on
+a JVM of its own (``jvm_process``).
 
 The output of the JVM and of the Python workers goes to ``spark.log`` in the scratch folder. The
-environment of this process is left as it was, and so is its handler of SIGINT, which pyspark
+environment of this process stays unchanged, and so does its handler of SIGINT, which pyspark
 replaces.
 """
 
@@ -48,13 +48,12 @@ def start_session(
     scratch: Path,
     jvm: Jvm | None = None,
 ) -> SparkSession:
-    """A Spark session for Levada; ``config`` is added to our settings and wins. ``jvm``: one that
-    is on its way already.
+    """Starts a Spark session for Levada; ``config`` overrides our settings. ``jvm``: a JVM that is
+    already starting.
 
-    ``scratch`` is a local folder for Spark's files and its log. If this process has a session
-    already, that is used as it is, with a warning for each setting that it lacks. Each call is to
-    be matched by one of ``stop_session``. Errors: ``JavaError`` if there is no Java or its JVM does
-    not start.
+    ``scratch`` is a local folder for Spark's files and its log. If this process already has a
+    session, it is used unchanged, with a warning for each missing setting. Match each call by one
+    of ``stop_session``. Raises ``JavaError`` if there is no Java or its JVM does not start.
     """
     if SparkContext._active_spark_context is not None:
         return _running_session()
@@ -87,7 +86,7 @@ def _launch(master: str, settings: Mapping[str, str], scratch: Path) -> Jvm:
 
 
 def _connect(jvm: Jvm) -> None:
-    """Makes a JVM pyspark's, once it listens; one that fails on the way is ended."""
+    """Connects pyspark to a JVM when it listens; ends a JVM that fails during its start."""
     try:
         with _environment(jvm.await_port()):
             gateway = launch_gateway()
@@ -100,7 +99,7 @@ def _connect(jvm: Jvm) -> None:
 
 
 def forget_session() -> None:
-    """After the JVM has been ended under a session: what pyspark keeps of it."""
+    """Removes pyspark's part of a session whose JVM has been ended."""
     _users.clear()
     SparkContext._gateway = SparkContext._jvm = None
     SparkContext._active_spark_context = None
@@ -142,9 +141,9 @@ def stop_session(session: SparkSession) -> None:
 
 
 def missing_settings(session: SparkSession) -> list[str]:
-    """A sentence for each setting that a session of the user's lacks and that matters.
+    """Returns a sentence for each important setting that a user's session lacks.
 
-    The session is used as it is: results are the same, epochs are slower.
+    The session is used unchanged: results are the same, epochs are slower.
     """
     conf = session.sparkContext.getConf()
     return [
@@ -157,8 +156,8 @@ def missing_settings(session: SparkSession) -> list[str]:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a block; what starts in it inherits them. What pyspark sets
-    itself goes, too: without them it goes by the same numbers.
+    """Set environment variables for a block and the processes that start in it. Removes pyspark's
+    own variables, without which it uses the same numbers.
     """
     before = {name: os.environ.get(name) for name in (*variables, *OF_PYSPARK)}
     os.environ.update(variables)

@@ -1,7 +1,7 @@
-"""What Spark is started with: settings and variables of its path. Imports no pyspark: the JVM is on
-its way before that is loaded.
+"""Defines the settings and variables with which Spark starts. Imports no pyspark: the JVM starts
+before that is loaded.
 
-What is set and why (measured on 2 cores; docs/decisions/0006-our-own-loop.md):
+The settings and their reasons (measured on 2 cores; docs/decisions/0006-our-own-loop.md):
 
 - Python: sockets in the file system (loopback TCP costs 40 ms a stage), our daemon, workers used
   again, one thread each for Polars, BLAS, Arrow and numba (Spark's cores are the parallelism);
@@ -64,7 +64,7 @@ QUIET = {
 
 
 def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """All settings of a session, the user's on top; JVM options are joined.
+    """Returns all settings of a session, with the user's on top; JVM options are joined.
 
     >>> settings = session_settings("local[2]", {"spark.ui.enabled": "true"}, Path("/tmp/s"))
     >>> settings["spark.ui.enabled"]
@@ -91,7 +91,7 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
 
 
 def session_environment(master: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that Spark's launcher and JVM need beside what is there."""
+    """Returns the variables that Spark's launcher and JVM need in addition to the environment."""
     wanted = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -104,7 +104,9 @@ def session_environment(master: str, environ: Mapping[str, str]) -> dict[str, st
 
 
 def spark_home() -> Path:
-    """Where Spark is: ``SPARK_HOME``, else the package pyspark, which is not imported for it."""
+    """Returns Spark's folder: ``SPARK_HOME``, else the package pyspark, which is not imported for
+    it.
+    """
     if home := os.environ.get("SPARK_HOME"):
         return Path(home)
     spec = find_spec("pyspark")
@@ -122,14 +124,14 @@ def shares_host(master: str) -> bool:
 
 
 def running_context() -> Any:
-    """The context of Spark that this process has already; None: it has none."""
+    """Returns the Spark context that this process already has; None: it has none."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return None if context is None else context._active_spark_context
 
 
 def _worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What Python workers must see: one thread each, the kernels' cache that this process uses, if
-    one is named, and how much state a host may keep. Raises ``UsageError``.
+    """Returns the variables of Python workers: one thread each, the kernels' cache of this process,
+    if one is named, and the size of the host's state cache. Raises ``UsageError``.
     """
     bytes_of(environ)
     names = ("NUMBA_CACHE_DIR", "LEVADA_CACHE", VARIABLE, cpu_guard.VARIABLE)

@@ -1,9 +1,8 @@
-"""Spark as an executor that is on its way: the JVM first, then pyspark beside it, then a job that
-does nothing.
+"""Starts Spark as an executor: the JVM first, pyspark beside it, then a job that does nothing.
 
-With that job the daemon has been forked, has loaded its modules and kernels, and the JVM its
-classes: the first epoch on Spark costs what the next ones do. Imports no pyspark before the JVM is
-on its way.
+After that job the daemon has been forked and has loaded its modules and kernels, and the JVM its
+classes. So the first epoch on Spark costs as much as the next ones. Imports no pyspark before the
+JVM is starting.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _FUNCTIONS = (
 
 
 def warm(executor: Executor) -> None:
-    """Runs a job that does nothing; again where its tasks are lost, as an epoch is: a worker that
-    was killed while Spark started ends no engine. Raises ``LostTaskError``.
+    """Runs a job that does nothing; repeats it if its tasks are lost, like an epoch: a worker that
+    was killed while Spark started does not end the engine. Raises ``LostTaskError``.
     """
     for left in reversed(range(ATTEMPTS)):
         try:
@@ -48,11 +47,11 @@ def warm(executor: Executor) -> None:
 
 
 class SparkStart:
-    """The start of a session of our own (``runtime.warmup_executor.Start``).
+    """The start of a session of our own (``runtime.warmup_executor.ExecutorStartup``).
 
-    ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary
-    checkpoint. ``read``: the paths that will be read.
-    ``bound``: the processors of each place, if tasks are bound to them.
+    ``scratch`` is a local folder for Spark's files and its log. ``kept``: it is not in a temporary
+    checkpoint. ``read``: the paths that will be read. ``bound``: the processors of each place, if
+    tasks are bound to them.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class SparkStart:
             self._environment = session_environment(self._master, os.environ)
 
     def start(self) -> Executor:
-        """The executor, on a session that has run a job."""
+        """Returns the executor, on a session that has run a job."""
         with STARTING:
             try:
                 return self._start_executor()
@@ -111,7 +110,7 @@ class SparkStart:
         return executor
 
     def _forget(self) -> None:
-        """Ends a JVM of ours, and what pyspark keeps of it."""
+        """Ends a JVM of ours, and removes pyspark's part of it."""
         if self._jvm.process is None:
             return
         self._jvm.end()
@@ -121,7 +120,7 @@ class SparkStart:
             forget_session()
 
     def _settle(self, session: Any) -> None:
-        """The session is there, unless nobody wants it any more."""
+        """Registers the started session, unless the start was ended meanwhile."""
         from levada.runtime.spark.spark_session import stop_session
 
         with self._guard:
@@ -140,7 +139,7 @@ class SparkStart:
             check(session.sparkContext)
 
     def end(self) -> None:
-        """Stops the session if nobody else uses it; a start on its way is ended."""
+        """Stops the session if nobody else uses it; ends a start in progress."""
         with self._guard:
             session, self._session = self._session, None
             if session is None:
@@ -161,8 +160,8 @@ def start_late(
     read: Callable[[], Sequence[str]],
     bound: Processors = (),
 ) -> WarmupExecutor:
-    """An executor on a session of our own that is on its way; on one that is there already, there
-    (as ``SparkStart``).
+    """Returns an executor on a session of our own that starts in the background, or on the present
+    session (see ``SparkStart``).
     """
     late = WarmupExecutor(
         SparkStart(master, scratch, kept=kept, read=read, bound=bound), here=shares_host(master)
@@ -173,7 +172,7 @@ def start_late(
 
 
 def has_session() -> bool:
-    """Whether this process has a session already."""
+    """Whether this process already has a session."""
     return running_context() is not None
 
 

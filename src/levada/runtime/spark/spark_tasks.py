@@ -1,4 +1,4 @@
-"""Spark tasks around the functions of a job. Runs in the Python workers.
+"""Wraps the functions of a job in Spark tasks. Runs in the Python workers.
 
 A task is an object that Spark calls with (split, records) and whose results it writes with the
 given serializer. The objects are pickled by class and fields: a few dozen bytes and the job's
@@ -7,9 +7,9 @@ worker). An exception of a function is a result, too: the task sends it to all p
 next stage, whose tasks do no work and pass it on, and the driver raises it (``task_errors``).
 Spark's own text of an exception is never searched, since data can write into it.
 
-Spark may begin a task again whose first answer others have, and a whole stage of which it does not
-tell Python. An answer is the same each time, but for a file that was written into meanwhile; which
-the driver finds out (``runtime.driver.stream_progress.told_in``).
+Spark may repeat a task whose first output others have used, and a whole stage without notice to
+Python. The output is the same each time, unless a file was modified meanwhile, which the driver
+detects (``runtime.driver.stream_progress.decode_outcomes``).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PairSerializer(FramedSerializer):  # type: ignore[misc]
 
 
 class Marked(FramedSerializer):  # type: ignore[misc]
-    """Writes (body, mark) as one framed record: the body and behind it the mark, one byte."""
+    """Writes (body, mark) as one framed record: the body followed by the mark, one byte."""
 
     def dump_stream(self, iterator: Iterator[tuple[Blob, bytes]], stream: BinaryIO) -> None:
         """Write all records; bodies are not copied."""
@@ -76,7 +76,7 @@ OUTCOME, ERROR = b"\0", b"\1"
 def with_errors(
     run: Callable[[Any, int, Iterable[bytes]], Iterable[Any]],
 ) -> Callable[..., Iterable[Any]]:
-    """A task's call that returns an exception as the task's error records."""
+    """Wraps a task's call: an exception becomes the task's error records."""
 
     @functools.wraps(run)
     def call(task: Any, split: int, records: Iterable[bytes]) -> Iterable[Any]:
@@ -97,8 +97,8 @@ _plans = 0  # how many plans this process has loaded
 
 
 def _settle() -> None:
-    """Takes a newly loaded plan out of the garbage collector's sight: Spark collects after every
-    task, 20 ms with 500 shapes.
+    """Hides a newly loaded plan from the garbage collector: Spark collects after every task, 20 ms
+    with 500 shapes.
     """
     global _plans
     loaded = cached_plan.cache_info().misses
@@ -126,13 +126,13 @@ class IntakeTask:
         return _address(sent, self.carrier, self.partitions, split, "intake")
 
     def error_records(self, document: bytes, split: int) -> list[Parts]:
-        """The records that tell each partition of an error."""
+        """Yields the records that report an error to each partition."""
         return _to_all(document, self.partitions, split)
 
 
 @frozen
 class StageTask:
-    """One stage of one partition, but the last."""
+    """One stage of one partition, except the last stage."""
 
     context: bytes
     function: str
@@ -147,7 +147,7 @@ class StageTask:
         return _address(sent, self.carrier, self.partitions, split, str(self.stage))
 
     def error_records(self, document: bytes, split: int) -> list[Parts]:
-        """The records that tell each partition of an error."""
+        """Yields the records that report an error to each partition."""
         return _to_all(document, self.partitions, split)
 
 
@@ -168,7 +168,7 @@ class LastStageTask:
             yield outcome(target, blob), OUTCOME
 
     def error_records(self, document: bytes, split: int) -> list[Result]:
-        """The record that tells the driver of an error."""
+        """Yields the record that reports an error to the driver."""
         return [(document, ERROR)]
 
 
@@ -185,19 +185,19 @@ class FusedTask:
             yield blob, OUTCOME
 
     def error_records(self, document: bytes, split: int) -> list[Result]:
-        """The record that tells the driver of an error."""
+        """Yields the record that reports an error to the driver."""
         return [(document, ERROR)]
 
 
 def idle_intake(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
-    """The intake of a job that does nothing."""
+    """Returns the intake of a job that does nothing."""
     return [(0, b""), (1, b"")]
 
 
 def idle_stage(
     context: bytes, stage: int, partition: int, blobs: list[Blob]
 ) -> list[tuple[int, Blob]]:
-    """The stage of a job that does nothing."""
+    """Returns the output of a stage of a job that does nothing."""
     return []
 
 
@@ -208,8 +208,8 @@ def _address(
     split: int,
     stage: str,
 ) -> Iterator[Parts]:
-    """What a task sends, wrapped; its file has a name that no other task attempt of this Spark
-    application uses.
+    """Wraps and addresses the output of a task; its file has a name that no other task attempt of
+    this Spark application uses.
     """
     context = TaskContext.get()
     assert context is not None, "tasks run in Spark's workers"

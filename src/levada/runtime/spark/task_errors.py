@@ -1,4 +1,4 @@
-"""Errors of tasks as JSON: a failed task tells the driver what it raised.
+"""Encodes errors of tasks as JSON, with which a failed task reports its exception to the driver.
 
 A document names a kind of a closed list and has its texts and numbers. Nothing of it is imported,
 evaluated or unpickled. It travels as a record that the task marks as an error
@@ -61,7 +61,7 @@ _KINDS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (*_FIELDS,
 
 
 def encode_error(error: Exception) -> bytes:
-    """JSON of an error: the nearest listed kind, texts, fields and the traceback as a note.
+    """Encodes an error: the nearest listed kind, texts, fields and the traceback as a note.
 
     >>> decode_error(encode_error(errors.SourceError("No file.", hint="Make it.")))
     SourceError('No file.')
@@ -82,7 +82,7 @@ def encode_error(error: Exception) -> bytes:
 
 
 def decode_error(data: bytes) -> Exception:
-    """The error of such a document; an ``EngineError`` if it is not one."""
+    """Decodes the error of a document; returns an ``EngineError`` if it is not one."""
     try:
         document = json.loads(data)
         kind = _KINDS[document["kind"]]

@@ -1,13 +1,13 @@
-"""The process from which Spark's Python workers are forked (``spark.python.daemon.module``).
+"""Runs the process from which Spark's Python workers are forked (``spark.python.daemon.module``).
 
-A worker's first task otherwise pays for its imports and for loading the compiled kernels, and every
-task ends with a full garbage collection over all that was imported. So everything is imported and
-loaded here, once, and frozen out of the collector's sight, before the first fork (a worker's first
-task: 200 ms of imports became 10).
+Otherwise a worker's first task would pay for its imports and for loading the compiled kernels, and
+every task would end with a full garbage collection over all imported objects. So everything is
+imported and loaded here, once, and frozen out of the collector's sight, before the first fork (a
+worker's first task: 200 ms of imports became 10).
 
-Only imports and kernels: workers are forked from here, so nothing calls Polars or starts a pool
-(the session sets one thread for BLAS; the allocators' own background threads know about forks).
-Nothing may be printed on standard output: Spark reads the daemon's address there.
+The process only imports modules and kernels: workers are forked from it, so nothing calls Polars or
+starts a pool (the session sets one thread for BLAS; the allocators' own background threads know
+about forks). Nothing may be printed on standard output: Spark reads the daemon's address there.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PRELOADED = (
 
 
 def preload() -> None:
-    """Import what tasks use and load the kernels that are compiled. A failure is printed only: the
-    task that needs it says it to the user.
+    """Import the modules of tasks and load the compiled kernels. A failure is only printed: the
+    task that needs the module reports it to the user.
     """
     for name in PRELOADED:
         try:
@@ -50,7 +50,7 @@ def preload() -> None:
 
 @contextlib.contextmanager
 def stdout_on_stderr() -> Iterator[None]:
-    """Send what is printed in the block to standard error, also by native code."""
+    """Redirect output in the block to standard error, also that of native code."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

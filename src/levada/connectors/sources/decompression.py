@@ -1,10 +1,10 @@
-"""Packed files: gzip (``.gz``) and Zstandard (``.zst``), read as they are or unpacked once.
+"""Reads packed files: gzip (``.gz``) and Zstandard (``.zst``), directly or unpacked once.
 
 A stream's packed files become plain files in scratch, so that ranges of them can be referenced and
-read by many tasks. The plain file's name follows from the stream, the file's name, its size and its
-time of change, and it appears whole or not at all (written beside, then renamed): a restart finds
-it again, a file that has grown gets another. Offsets everywhere are those of the unpacked text.
-Several gzip members or Zstandard frames in one file are one text.
+read by many tasks. The plain file's name depends on the stream, the file's name, its size and its
+time of change. It is written under another name, then renamed: a restart finds it again, and a file
+that has grown gets another. All offsets are those of the unpacked text. Several gzip members or
+Zstandard frames in one file are one text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def is_packed(name: str) -> bool:
-    """Whether a file's name says that it is packed.
+    """Whether a file's name has the extension of a packed file.
 
     >>> is_packed("a.nt.gz"), is_packed("a.NQ.ZST"), is_packed("a.nt")
     (True, True, False)
@@ -40,9 +40,9 @@ def is_packed(name: str) -> bool:
 
 
 def open_(path: str | os.PathLike[str]) -> IO[bytes]:
-    """The bytes of a file, unpacked by its ending.
+    """Opens a file and unpacks it by its extension.
 
-    What is damaged raises one of ``DAMAGED`` or an ``OSError`` without a number when it is read.
+    Reading damaged data raises one of ``DAMAGED`` or an ``OSError`` without a number.
     """
     name = os.fspath(path).lower()
     if name.endswith(".gz"):
@@ -53,7 +53,7 @@ def open_(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 class _Unpacked(io.BufferedReader):
-    """A Zstandard file, unpacked as it is read."""
+    """A Zstandard file that is unpacked while it is read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._stream = pa.CompressedInputStream(pa.OSFile(os.fspath(path)), "zstd")
@@ -61,8 +61,8 @@ class _Unpacked(io.BufferedReader):
 
 
 def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool) -> Path | None:
-    """The plain file of the packed file at ``path``; None if it is not whole yet (an error once it
-    is ``finished``).
+    """Returns the plain file of the packed file at ``path``; None if it is not complete yet (an
+    error if it is ``finished``).
     """
     try:
         status = os.stat(path)

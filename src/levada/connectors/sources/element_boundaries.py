@@ -1,7 +1,7 @@
-"""Where elements begin in the middle of a file, which is cut by size: only the bytes at the cut are
-read.
+"""Finds where elements begin in the middle of a file, which is cut by size: only the bytes at the
+cut are read.
 
-A cut is sure from a few lines alone, whatever stands before them:
+A few lines alone determine a cut, whatever precedes them:
 
 * a *line* begins behind a line end;
 * a *block* begins behind a blank line;
@@ -10,9 +10,9 @@ A cut is sure from a few lines alone, whatever stands before them:
   than that of the line before (``kernels.text.subject_descriptions``: blank nodes may belong to
   what is before them, or behind).
 
-Not cut by size are formats in which no few bytes say where an element begins, or where the driver
-has to know how many elements it gives out: see ``cuts_by_size``. Cost: ``LOOKS`` bytes at most a
-cut, nearly always the first of them.
+Files are not cut by size if no few bytes show where an element begins, or if the driver must know
+how many elements it assigns: see ``cuts_by_size``. Cost: at most ``LOOKS`` bytes a cut, nearly
+always the first of them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _NEWLINE = re.compile(rb"\n|\r(?!\n)")
 def cuts_by_size(config: StreamConfig) -> bool:
     """Whether the driver cuts the files of a stream by size, and leaves reading to tasks.
 
-    It reads them itself where records may have line ends within quotes (CSV), where elements are
-    counted before they are read (``limit``, a mapping that numbers rows), and where a file's name
-    has the hash of its bytes (a spool).
+    The driver reads files itself if records may have line ends within quotes (CSV), if elements are
+    counted before they are read (``limit``, a mapping that numbers rows), and if a file's name has
+    the hash of its bytes (a spool).
     """
     return (
         config.format in (*LINES, "ndjson")
@@ -54,8 +54,8 @@ def cuts_by_size(config: StreamConfig) -> bool:
 
 
 def boundary(path: str, at: int, stop: int, element: str) -> tuple[int, Piece] | None:
-    """The first place from ``at`` on, before ``stop``, at which an element surely begins, and what
-    was seen up to there. None if there is none nearby. Raises ``SourceError``.
+    """Returns the first place from ``at`` on, before ``stop``, at which an element certainly
+    begins, and the bytes read up to there. None if there is none nearby. Raises ``SourceError``.
     """
     for size in LOOKS:
         data = read_range(path, at, min(at + size, stop))
@@ -68,7 +68,9 @@ def boundary(path: str, at: int, stop: int, element: str) -> tuple[int, Piece] |
 
 
 def _begin(data: Bytes, element: str) -> int:
-    """Where an element surely begins in bytes from the middle of a file; 0 if that is not seen."""
+    """Returns where an element certainly begins in bytes from the middle of a file; 0 if that is
+    unknown.
+    """
     raw = data.tobytes()
     if raw.endswith(b"\r"):  # of which it is not seen whether a newline follows
         raw = raw[:-1]

@@ -1,10 +1,10 @@
-"""Messages that were logged before anybody answered for them (``connectors.spool.message_log``): a
-Parquet file has a row for each, with its bytes, when it came, its topic, its headers (as JSON, if
-any), and why it could not be received, if so.
+"""Reads and writes logs of messages, which are logged before they are acknowledged
+(``connectors.spool.message_log``). A Parquet file has a row for each message, with its bytes, its
+arrival time, its topic, its headers (as JSON, if any), and the reason if it could not be received.
 
-The driver sees files of rows; a task makes the rows what Kafka's reader makes of a range of
-offsets, so that what is behind it knows no difference. A message's offset is its number in the
-stream, which its file's name says. Cost: two copies of the bytes, no object a message.
+The driver handles files of rows. A task turns the rows into the result of Kafka's reader for a
+range of offsets, so that later code is the same. A message's offset is its number in the stream,
+which the name of its file contains. Cost: two copies of the bytes, no object a message.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def log_file(
     *,
     note: str,
 ) -> bytes:
-    """Messages as a file; ``note``: what who sends them wants to be told when it goes on."""
+    """Encodes messages as a file; ``note``: the text that the sender needs to continue."""
     table = pa.table(
         [
             pa.array(payloads, pa.large_binary()),
@@ -70,14 +70,15 @@ def log_file(
 
 
 def note_of(path: Path) -> str:
-    """The note of a file. Raises ``CheckpointError`` for a damaged one."""
+    """Returns the note of a file. Raises ``CheckpointError`` for a damaged one."""
     source = parquet_of(str(path), read_spooled(str(path)))
     said: dict[bytes, bytes] = pq.read_schema(source).metadata or {}
     return said.get(NOTE, b"").decode()
 
 
 def stem_of(first: int, count: int) -> str:
-    """The stem of the name of a file whose first message is the stream's number ``first``, from 0.
+    """Returns the stem of a file name, from the stream's number ``first`` of its first message
+    (from 0).
 
     >>> numbers_of(stem_of(12, 3))
     (12, 3)
@@ -86,13 +87,13 @@ def stem_of(first: int, count: int) -> str:
 
 
 def numbers_of(name: str) -> tuple[int, int]:
-    """The number of a file's first message, and how many it has."""
+    """Returns the number of a file's first message, and the number of its messages."""
     first, _, rest = name.partition("-")
     return int(first), int(rest.partition(".")[0])
 
 
 def files_of(config: StreamConfig) -> StreamConfig:
-    """The stream of the log's files, for the driver: rows of which nothing is known."""
+    """Returns the stream of the log's files, for the driver: rows of unknown content."""
     return replace(
         config, format="parquet", element="line", schema=(), mapping=None, time=f"field:{TIME}",
         unit="ms", time_format="", sign="", separator=",", closed=False,
@@ -100,8 +101,8 @@ def files_of(config: StreamConfig) -> StreamConfig:
 
 
 def read_log(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, Messages]:
-    """The messages of a range of rows, a newline behind each. Raises ``FileFault``, and
-    ``CheckpointError`` for a damaged file.
+    """Returns the messages of a range of rows, each followed by a newline. Raises ``FileFault``,
+    and ``CheckpointError`` for a damaged file.
     """
     source = parquet_of(reference.path, read_spooled(reference.path))
     try:
@@ -138,7 +139,7 @@ def read_log(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, Message
 
 
 def _headers(table: pa.Table) -> list[list[Header]]:
-    """The headers of each message; a log of before they were kept has none."""
+    """Returns the headers of each message; an old log without headers has none."""
     if HEADERS not in table.column_names or table[HEADERS].null_count == table.num_rows:
         return [[]] * table.num_rows
     return [
@@ -148,14 +149,14 @@ def _headers(table: pa.Table) -> list[list[Header]]:
 
 
 def _faults(table: pa.Table) -> list[tuple[int, str]]:
-    """The messages that were not received, and why; a log of before this was kept has none."""
+    """Returns the messages that were not received, with the reasons; an old log has none."""
     if FAULT not in table.column_names or table[FAULT].null_count == table.num_rows:
         return []
     return [(k, fault) for k, fault in enumerate(table[FAULT].to_pylist()) if fault]
 
 
 def _join(payloads: pa.ChunkedArray, starts: Longs) -> Bytes:
-    """All bytes, with room for what parsing adds."""
+    """Concatenates all bytes, with padding for the parser."""
     size = int(starts[-1])
     out: Bytes = np.empty(size + parsing_room(size), np.uint8)[:size]
     out[:] = 10

@@ -1,9 +1,9 @@
-"""Whatever goes wrong in reading one file is that file's: it is named, and the others are read.
+"""Attributes errors in reading a file to that file: the error names it, and other files are read.
 
-Parsers raise what they like at damaged bytes: errors of many kinds, of memory and of overflow, and
-what stands for a panic of native code. Only what Levada itself says, and what the system says of
-itself (no disk, no descriptors), is no fault of the file; a file that was deleted before its part
-of an epoch was read is told of like one that was replaced (``read``).
+Parsers raise many kinds of errors at damaged bytes, also of memory and overflow, and panics of
+native code. Only Levada's own errors, and system errors without relation to the file (no disk
+space, no descriptors), are not faults of the file. A file that was deleted before its part of an
+epoch was read is reported like a replaced one (``read_split``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MARKS = {
 
 
 def encoding_fault(data: bytes) -> str:
-    """A sentence if bytes that are no sound text look like UTF-16 or UTF-32: by a byte order mark,
-    or because of the first ones many are zero in the same places. Else "".
+    """Returns a sentence if bytes that are not valid text look like UTF-16 or UTF-32: by a byte
+    order mark, or because many of the first ones are zero in the same places. Else "".
 
     >>> encoding_fault("<http://e/a>".encode("utf-16-le"))
     'It is UTF-16, and only UTF-8 is read.'
@@ -48,8 +48,8 @@ def encoding_fault(data: bytes) -> str:
 
 @contextmanager
 def faults_of(path: str, stream: str) -> Iterator[None]:
-    """What is raised within, as the ``FileFault`` of the file at ``path``, or the ``SourceError``
-    that the system gives.
+    """Turns exceptions in the block into a ``FileFault`` of the file at ``path``, or the
+    ``SourceError`` of a system error.
 
     >>> with faults_of("a.csv", "s"):
     ...     raise OverflowError("too large")
@@ -67,14 +67,14 @@ def faults_of(path: str, stream: str) -> Iterator[None]:
 
 
 def fault(error: BaseException, what: str) -> SourceError:
-    """The error of reading ``what``: a ``FileFault`` unless the system is at fault."""
+    """Returns the error of reading ``what``: a ``FileFault`` unless the system is at fault."""
     number = error.errno if isinstance(error, OSError) else None
     kind = FileFault if number is None or number in _OF_CONTENT else SourceError
     return kind(f"{what} cannot be read: {reason(error)}.")
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, in a line; its name where it says nothing.
+    """Returns the message of an error in one line; its name if it has none.
 
     >>> reason(MemoryError()), reason(KeyError("v")), reason(ValueError("no\\nway"))
     ('MemoryError', "KeyError: 'v'", 'no')
@@ -89,7 +89,7 @@ def reason(error: BaseException) -> str:
 
 
 def is_of_data(error: BaseException) -> bool:
-    """Tells whether data made a parser raise this, and no signal or end of the process did.
+    """Whether data made a parser raise this error, rather than a signal or the end of the process.
 
     >>> is_of_data(LookupError()), is_of_data(KeyboardInterrupt())
     (True, False)
@@ -98,12 +98,14 @@ def is_of_data(error: BaseException) -> bool:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether this is a panic of a library written in Rust: no ``Exception``, but no end either."""
+    """Whether this is a panic of a library written in Rust: neither an ``Exception`` nor an
+    exit.
+    """
     return type(error).__name__ == "PanicException"
 
 
 def shown(name: str) -> str:
-    r"""A file's name for people and JSON: bytes that are not UTF-8 as escapes.
+    r"""Returns a file's name for people and JSON: bytes that are not UTF-8 as escapes.
 
     >>> shown("a\udcff.nt"), shown("é.nt")
     ('a\\xff.nt', 'é.nt')

@@ -1,13 +1,13 @@
-"""Which files a stream's path names at this moment: a file, a directory or a glob.
+"""Lists the files of a stream's path at this moment: a file, a directory or a glob.
 
-The order of files is the order of their names; that order is the order of a sequence. Hidden files
-(``.x``) and files that somebody is still writing by convention (``.tmp``, ``.part``) are not there
-yet. Sub-directories are not entered. Empty marker files such as ``_SUCCESS`` are no data. Cost: one
-``scandir`` of the directory, no ``stat`` of a file.
+Files are ordered by name; that order is the order of a sequence. Hidden files (``.x``) and
+incomplete files by convention (``.tmp``, ``.part``) are skipped. Sub-directories are not entered.
+Empty marker files such as ``_SUCCESS`` are not data. Cost: one ``scandir`` of the directory, no
+``stat`` of a file.
 
-A stream is looked at again and again: a ``Listing`` says what is new. While the directory's time of
-change stays, a look is one ``stat``; else the names are listed, and only new ones are looked at
-closer.
+A stream is listed again and again: a ``Listing`` returns the changes. If the directory's time of
+change is unchanged, this costs one ``stat``. Otherwise the names are listed, and only new files are
+examined.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Found:
 
 
 class Listing:
-    """The files at a path, from look to look. ``clock`` is the wall clock in ns."""
+    """The files at a path, from call to call. ``clock`` is the wall clock in ns."""
 
     def __init__(self, stream: str, path: str, clock: Callable[[], int] = time.time_ns) -> None:
         self._stream, self._path, self._clock = stream, path, clock
@@ -46,7 +46,7 @@ class Listing:
         self._looked = 0
 
     def look(self) -> tuple[list[Found], Collection[str]]:
-        """New files, by name, and the names of those that are gone. Raises as ``list_files``."""
+        """Returns new files, by name, and the names of deleted ones. Raises like ``list_files``."""
         now, changed = self._clock(), _time_of_change(self._path)
         if changed is not None and changed == self._changed and 0 <= now - self._looked < _TRUSTED:
             return [], ()
@@ -64,7 +64,7 @@ class Listing:
         return new, gone
 
     def forget(self, name: str) -> None:
-        """The file was gone when it was looked at: if it comes again, it is new."""
+        """Notes that a file is gone. If it appears again, it is new."""
         self._known.discard(name)
         self._changed = None
 
@@ -85,8 +85,8 @@ class Listing:
 
 
 def _time_of_change(path: str) -> tuple[int, int] | None:
-    """What changes when a file comes or goes: the directory's number and time; None if no one
-    directory says that.
+    """Returns the directory's inode and time, which change when a file is added or removed; None if
+    no single directory determines the files.
     """
     folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
     if folder != path and (glob.has_magic(folder) or "**" in path or not is_glob(path)):
@@ -103,7 +103,7 @@ def _listing_error(stream: str, path: str, error: OSError) -> SourceError:
 
 
 def is_glob(path: str) -> bool:
-    """Whether a path is a pattern: it has a wildcard and is not itself the name of something.
+    """Whether a path is a pattern: it has a wildcard and is not itself the name of a file.
 
     >>> is_glob("/data/*.nt"), is_glob("/data")
     (True, False)
@@ -112,8 +112,8 @@ def is_glob(path: str) -> bool:
 
 
 def list_files(stream: str, path: str) -> list[Found]:
-    """The files at ``path``, by name; an unmatched glob or an empty directory gives none. A missing
-    path: SourceError.
+    """Returns the files at ``path``, by name; none for an unmatched glob or an empty directory.
+    Raises SourceError for a missing path.
     """
     try:
         if is_glob(path):
@@ -136,8 +136,8 @@ def list_files(stream: str, path: str) -> list[Found]:
 
 
 def check_regular(stream: str, path: str) -> None:
-    """Raises ``SourceError`` if something is at ``path`` that is neither a file nor a folder: a
-    stream is read by places, which a pipe does not have.
+    """Raises ``SourceError`` if ``path`` is neither a file nor a folder: a stream is read by
+    offsets, which a pipe does not have.
     """
     try:
         mode = os.stat(path).st_mode

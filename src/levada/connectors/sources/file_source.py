@@ -1,13 +1,13 @@
-"""A stream of files, seen from the driver: what is there, and which references come next.
+"""Enumerates the splits of a stream of files, for the driver.
 
     discover  -> which files there are and how long they are (the only method that looks at the
                  directory)
     take      -> the next references from a position, and the position behind them
     freeze    -> what is there now is all there will be (``--once``)
 
-``take`` is a function of the position and of what was discovered: the caller writes the new
-position ahead and a replay gives the same references. A position is JSON; ``{}`` is the beginning.
-Its keys:
+``take`` is a function of the position and of the discovered files: the caller writes the new
+position ahead, and a replay returns the same references. A position is JSON; ``{}`` is the
+beginning. Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
@@ -29,17 +29,17 @@ Its keys:
     broken     files of which it has been told that they cannot be read (the CALLER adds them when
                an epoch tells)
 
-A file under the name of one that was read, but another one by its fingerprint, is read from its
-beginning. A file that went before it was read is in ``gone``, until it is told.
+If a file has the name of a read one but another fingerprint, it is read from its beginning. A file
+that was deleted before it was read is in ``gone``, until it is reported.
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are
-one sequence in the order of their names (a name that comes up before one that is being read comes
-too late: ``overtaken``, until it is told), or a partition each. A file of a folder that cannot be
-read (damaged, without the columns, with a name that is not UTF-8) is passed over, and is in
-``broken`` until it is told; the first of all, before anything was read, raises what is wrong, as a
-single file does: it is a wrong use. Cost: a look at the directory a discovery (``listing``) and a
-``stat`` of each file that may grow; a take reads what it gives, or where that is much (and
-``boundaries.cuts_by_size``) some kilobytes for each 4 MB.
+one sequence in the order of their names, or a partition each. In a sequence, a new name before the
+one that is being read is too late: it is in ``overtaken``, until it is reported. A file of a folder
+that cannot be read (damaged, without the columns, with a name that is not UTF-8) is skipped, and is
+in ``broken`` until it is reported. The very first file, before anything was read, raises its error
+like a single file does: this is a usage error. Cost: a look at the directory a discovery
+(``file_listing``) and a ``stat`` of each file that may grow. A take reads its elements or, if they
+are many (and ``element_boundaries.cuts_by_size``), some kilobytes for each 4 MB.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _T = TypeVar("_T")
 
 class FileSource:
     """The files of one stream. ``scratch`` is a folder for unpacked copies; it may be removed when
-    the stream ended.
+    the stream has ended.
     """
 
     def __init__(self, config: StreamConfig, scratch: Path) -> None:
@@ -93,9 +93,9 @@ class FileSource:
         self._backlog: tuple[Position, bool] | None = None  # at a position, as files are now
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
-        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a missing path.
+        """Looks for files; ``final`` freezes them. Raises ``SourceError`` for a missing path.
 
-        ``position``: how far the stream has been read, before which a new file comes too late.
+        ``position``: how far the stream has been read; a new file before it is too late.
         """
         self._backlog = None
         if self.frozen:
@@ -133,7 +133,9 @@ class FileSource:
             file.finished = True
 
     def take(self, position: Position, rows: int) -> tuple[list[FileSplit], Position]:
-        """The references of the next elements, at most ``rows``, and the position behind them."""
+        """Returns the references of the next elements, at most ``rows``, and the position after
+        them.
+        """
         old = position
         taken, position, moved = self._take(position, rows)
         if not taken:
@@ -148,7 +150,7 @@ class FileSource:
     def complete(
         self, position: Position, references: Sequence[FileSplit], measured: Sequence[Measured]
     ) -> None:
-        """Adds to the position behind these references what tasks have measured of them."""
+        """Adds the measurements of tasks to the position after these references."""
         prints: dict[str, str] = position.get("fingerprints", {})
         for name, text in prints.items():
             file_references = [r for r in references if r.name == name]
@@ -162,28 +164,30 @@ class FileSource:
             position["each"] = round(sum(r.size for r in guessed) / max(elements, 1), 3)
 
     def start_position(self, position: Position) -> Position:
-        """A position: files are read from their beginnings."""
+        """Returns the position unchanged: files are read from their beginnings."""
         return position
 
     def read(self, position: Position) -> Collection[str]:
-        """The files of a stream with a partition for each that have been read from."""
+        """Returns the partitions that have been read from: the files of a stream with a partition
+        for each.
+        """
         files: dict[str, int] = position.get("files", {})
         return files
 
     def backlog(self, position: Position) -> bool:
-        """Whether a take would give anything; files are read once for each position."""
+        """Whether a take would return anything; files are read once for each position."""
         if self._backlog is None or self._backlog[0] != position:
             self._backlog = dict(position), bool(self._take(position, 1)[0])
         return self._backlog[1]
 
     def is_ended(self, position: Position) -> bool:
-        """Whether everything is read and nothing more will come."""
+        """Whether everything is read and nothing follows."""
         return self.frozen and not self.backlog(position)
 
     def partition_states(self, position: Position) -> dict[str, bool]:
-        """The partitions that have held data, and whether each has unread data.
+        """Returns the partitions that have contained data, and whether each has unread data.
 
-        One that was never read although it has data holds the watermark back at minus infinity.
+        A partition with data that was never read holds the watermark back at minus infinity.
         """
         if self.config.files == "sequence":
             unread = self.backlog(position)
@@ -200,8 +204,8 @@ class FileSource:
         return partitions
 
     def forget(self, position: Position) -> None:
-        """An epoch that ended at ``position`` is committed: unpacked copies of what has been read
-        go.
+        """Deletes unpacked copies that are read completely, after the commit of an epoch that ended
+        at ``position``.
         """
         for name in self._cutter.unpacked_names():
             file = self._files.get(name)
@@ -210,11 +214,11 @@ class FileSource:
             self._cutter.clear(None if read else file, name)
 
     def copies(self) -> set[str]:
-        """The unpacked copies that may still be read."""
+        """Returns the unpacked copies that may still be read."""
         return self._cutter.copies()
 
     def is_finished(self, partition: str) -> bool:
-        """Whether a partition gets nothing more than is there: it then holds no watermark back."""
+        """Whether a partition receives no more data: then it does not hold the watermark back."""
         if self.config.files == "sequence":
             return self.frozen
         file = self._files.get(partition)
@@ -223,7 +227,7 @@ class FileSource:
     # -- discovery --
 
     def _look_at(self, name: str, path: str, *, later: bool) -> None:
-        """The file as it is now, new or maybe grown; a finished one is not looked at again."""
+        """Examines a file, new or possibly grown. Finished files are not examined again."""
         try:
             stat = os.stat(path)
         except FileNotFoundError:  # it has just vanished
@@ -243,7 +247,7 @@ class FileSource:
             self.gone.append(name)
 
     def _is_named(self, name: str) -> bool:
-        """Whether a file has a name that can be written down; one that has none is told of."""
+        """Whether the name of a file can be written down. Other files are reported."""
         said = shown(name)
         if said == name:
             return True
@@ -260,13 +264,13 @@ class FileSource:
         self._growing.discard(name)
 
     def _vanish(self, name: str) -> None:
-        """A file is not there any more: if it comes again, it is new."""
+        """Removes a deleted file. If it appears again, it is new."""
         self._miss([name])
         self._listing.forget(name)
         self._names = [known for known in self._names if known in self._files]
 
     def _miss(self, names: Collection[str]) -> None:
-        """These files are gone; those that were not read to their end are to be told of."""
+        """Removes deleted files; those that were not read to their end are reported."""
         for name in names:
             file = self._files.get(name)
             if file is not None and self._has_rest(file):
@@ -274,7 +278,7 @@ class FileSource:
             self._drop(name)
 
     def _has_rest(self, file: SourceFile) -> bool:
-        """Whether a file that is gone held something, as it was last seen, that was not read."""
+        """Whether a deleted file contained unread data, as it was last seen."""
         position = self._position
         if file.fault or file.name in self.overtaken or self._prints.is_whole(file, position):
             return False
@@ -289,8 +293,8 @@ class FileSource:
     # -- taking --
 
     def _take(self, position: Position, rows: int) -> tuple[list[Taken], Position, Position]:
-        """The next ranges; the position as it is now that files may have been replaced, and the one
-        behind the ranges.
+        """Returns the next ranges, the present position after files may have been replaced, and the
+        position after the ranges.
         """
         assert rows > 0, "an epoch takes at least one element"
         self._frontier = max(self._frontier, position.get("file", ""))
@@ -304,7 +308,9 @@ class FileSource:
         return take(position, rows)
 
     def _within_limit(self, position: Position, rows: int) -> int:
-        """``rows``, or what the limit leaves of them; what only tasks count is for them to cut."""
+        """Returns ``rows``, or the rest of the limit. A limit that only tasks can count is left to
+        them.
+        """
         if self.config.limit is None:
             return rows
         late = self.config.counted_late
@@ -314,8 +320,8 @@ class FileSource:
     def _drain(
         self, file: SourceFile, at: int, rows: int, one: bool = False
     ) -> Iterator[FileRange]:
-        """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is,
-        or no more data).
+        """Yields the pieces of a file from ``at`` on, up to ``rows`` elements (or one piece, or the
+        end of data).
         """
         by_size = False
         while rows > 0 and (piece := self._next(file, at, rows, by_size)) is not None:
@@ -334,8 +340,8 @@ class FileSource:
         return self._watch(file, lambda: self._cutter.content(file)[1], 0)
 
     def _watch(self, file: SourceFile, look: Callable[[], _T], nothing: _T) -> _T:
-        """What a look at a file gives. A broken one is passed over, and one of a folder that is not
-        there any more is gone.
+        """Returns the result of a look at a file. Skips a broken file, and removes a deleted one of
+        a folder.
         """
         try:
             return look()
@@ -348,7 +354,7 @@ class FileSource:
         return nothing
 
     def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
-        """A broken file holds nothing, and is told of once; the first one raises."""
+        """Skips a broken file, which is reported once; the very first file raises its error."""
         if self._single or (file.name == self._names[0] and not self._begun):
             raise fault
         file.fault, self._backlog = str(fault), None
@@ -356,7 +362,7 @@ class FileSource:
             self.broken[file.name] = file.fault
 
     def _remember(self, position: Position) -> None:
-        """What a position says of the runs before this one."""
+        """Restores the facts that a position contains about earlier runs."""
         self._begun = self._begun or "file" in position or "files" in position
         self._reported_files.update(position.get("broken", ()))
         for name in self._reported_files & self.broken.keys():
@@ -414,8 +420,8 @@ class FileSource:
         return taken, position, {**position, "files": ats, "after": after}
 
     def _has_unread(self, file: SourceFile, at: int) -> bool:
-        """Whether a whole element lies behind ``at``; what was found at the beginning of a file is
-        kept in mind.
+        """Whether a whole element follows ``at``; the result at the beginning of a file is
+        cached.
         """
         if self._size(file) == at:
             return False

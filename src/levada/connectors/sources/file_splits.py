@@ -1,4 +1,4 @@
-"""From ranges of files to references: what tasks are told to read, and how records are numbered."""
+"""Turns ranges of files into references for tasks, and numbers records."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Taken = tuple[SourceFile, FileRange]
 def references_of(
     taken: list[Taken], position: Position, cutter: FileSplitter, prints: Mapping[str, str]
 ) -> list[FileSplit]:
-    """The references of what was taken at a position, in order; ``prints``: the fingerprints of
-    the files, by name.
+    """Returns the references of the taken ranges at a position, in order. ``prints``: the
+    fingerprints of the files, by name.
     """
     config = cutter.config
     left = (
@@ -66,14 +66,14 @@ def references_of(
 
 
 def _read_behind(piece_read: FileRange, text: str) -> tuple[Piece, ...]:
-    """What a fingerprint knows of the end of a range that nobody has read."""
+    """Returns the piece that a fingerprint knows at the end of a range without counts."""
     pieces = () if piece_read.counted or not text else last_piece(text, piece_read.start)
     return tuple(piece for piece in pieces if piece[1] == piece_read.stop)
 
 
 def _blocks_to_hash(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Which blocks of its file are hashed with each range, each file's ranges together; those of
-    Parquet, whose ranges are rows, with the first.
+    """Returns the blocks of each file to hash with each range, in the order of the ranges; for
+    Parquet, whose ranges are rows, with the first range.
     """
     blocks = []
     for name, file_pieces in groupby(taken, key=lambda one: one[0].name):
@@ -85,7 +85,7 @@ def _blocks_to_hash(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple
 
 
 def rows_behind(taken: list[Taken], position: Position, *, parallel: bool) -> Position:
-    """How many records of each file are given out; of a sequence, of the one being read."""
+    """Returns the number of assigned records of each file; of a sequence, of the one being read."""
     rows: dict[str, int] = dict(position.get("rows", {}))
     for file, piece in taken:
         rows[file.name] = rows.get(file.name, 0) + piece.elements

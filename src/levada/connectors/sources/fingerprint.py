@@ -1,29 +1,28 @@
-"""The marks by which a file is known again: its number on the disk, and hashes of the bytes read.
+"""Recognizes a file by its fingerprint: its inode, and hashes of the bytes read.
 
-It is the same file if its first bytes and the last 64 to 128 KB before the place are as they
-were and, where its number on the disk is another, all that was read is: it may have been copied to
-another machine. So a file that grows costs a look at that much, however long it is; one that was
-replaced is read once more up to the place. A file that is shorter than what was read is another one
-if its number is another, else it was cut short (which reading it tells). A change in place
-long before the place is not noticed.
+It is the same file if its first bytes and the last 64 to 128 KB before the place are unchanged and,
+with another inode, all read bytes: it may have been copied to another machine. So a growing file
+costs a look at that much, however long it is, and a replaced one is read once more up to the place.
+A file that is shorter than the read bytes is another one if its inode is another. Otherwise it was
+truncated (which reading it reports). A change in place long before the place is not noticed.
 
-``read`` bytes of the unpacked text (of Parquet all of the file) are hashed by blocks: each hash
-is one of the hash before and of a block (``blocks``), but for the last block and what is behind it
-(``rest``). So a take adds the hashes of what it has taken. ``whole`` is the size on the disk with
-which a packed file was read to its end (-1: it was not): it need not be unpacked to know that.
+``read`` bytes of the unpacked text (of Parquet the whole file) are hashed by blocks: each hash is
+that of the previous hash and of a block (``blocks``), except for the last block and the bytes after
+it (``rest``). So a take adds the hashes of its ranges. ``whole`` is the size on the disk with which
+a packed file was read to its end (-1: it was not): it need not be unpacked to know that.
 
 A fingerprint is a text in positions and references: ``number.bytes.hash.whole.read.blocks.rest``
-(of former versions the first four). Where the driver has not read what it has taken, tasks hash the
-blocks. Until they have, ``blocks`` is the hash before and how far it reaches: ``hash+bytes``.
+(of former versions the first four). If the driver has not read the ranges, tasks hash the blocks.
+Until then, ``blocks`` is the hash before and how far it reaches: ``hash+bytes``.
 
-The driver looks at a text to cut it, a task reads it: later, in another process, after a crash on
-another day. Where the file's size or time is another by then, somebody has written to it; behind
-the range, as is the rule with files that grow, or into it. A hash of each piece that the driver has
-read tells these apart. It is compared only then, so it costs a pass over the bytes in the driver,
-which has just read them, and in a task one ``stat`` (docs/decisions/0050-state-that-moves.md). Of a
-range that is cut by size the driver has read the bytes at its ends. A task hashes all of it, and
-the manifest keeps that hash for whoever reads the range again
-(docs/decisions/0127-tasks-read-first.md).
+The driver looks at a text to cut it. A task reads it later, in another process, perhaps after a
+crash on another day. If the file's size or time is another by then, it was modified: after the
+range, as usual for growing files, or in it. A hash of each piece that the driver has read
+distinguishes these. It is compared only in that case. So it costs a pass over the bytes in the
+driver, which has just read them, and one ``stat`` in a task
+(docs/decisions/0050-state-that-moves.md). If a range is cut by size, the driver has read the bytes
+at its ends. A task hashes all of it, and the manifest keeps that hash for later readers of the
+range (docs/decisions/0127-tasks-read-first.md).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _DIGEST = 16  # characters of a hash
 
 
 class Fingerprint(NamedTuple):
-    """What is known of a file of before: see the module's head."""
+    """The fingerprint of a file; the head of the module describes it."""
 
     number: int
     head: int
@@ -60,9 +59,9 @@ class Fingerprint(NamedTuple):
         cls, path: str, state: tuple[int, int], *, whole: int, read: int, before: str = "",
         taken_from: int | None = None,
     ) -> Fingerprint:  # fmt: skip
-        """The fingerprint of the file of a number and a size whose text lies at ``path``, of which
-        ``read`` bytes are read; ``before``: that of the same file when less of it was.
-        ``taken_from``: what lies behind there is read, and hashed, by tasks.
+        """Returns the fingerprint of the file with a number and a size whose text is at ``path``,
+        of which ``read`` bytes are read. ``before``: the fingerprint when less of it was read.
+        ``taken_from``: tasks read, and hash, the text from there on.
         """
         number, size = state
         old = cls.parse(before) if before else None
@@ -79,7 +78,7 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Fingerprint:
-        """The fingerprint that a position holds.
+        """Parses the fingerprint in a position.
 
         >>> Fingerprint.parse(Fingerprint(7, 10, "00ff", -1, 10, "", "0f").text()).digest
         '00ff'
@@ -89,7 +88,7 @@ class Fingerprint(NamedTuple):
         return cls(int(number), int(head), digest, int(whole), int(read), blocks, rest)
 
     def text(self) -> str:
-        """The fingerprint as positions hold it."""
+        """Returns the fingerprint as positions contain it."""
         return ".".join(map(str, self))
 
     @property
@@ -100,12 +99,12 @@ class Fingerprint(NamedTuple):
 
     @property
     def missing(self) -> tuple[int, int]:
-        """From where to where the blocks are still to be hashed."""
+        """The range of the blocks that are not hashed yet."""
         return self.hashed[1], _edge(self.read)
 
     def complete(self, path: str, digests: str) -> Fingerprint:
-        """The fingerprint with the blocks that were missing, by their hashes; of those that are not
-        there, the file at ``path`` is read.
+        """Returns the fingerprint with the missing blocks, by their hashes; missing hashes are
+        computed from the file at ``path``.
         """
         (known, at), stop = self.hashed, _edge(self.read)
         if len(digests) == _DIGEST * ((stop - at) // BLOCK):
@@ -118,15 +117,15 @@ class Fingerprint(NamedTuple):
         return self._replace(blocks=known)
 
     def begins(self, file: int, number: int, size: int) -> bool:
-        """Whether the open file of ``size`` bytes begins as the one of before; a file that is too
-        short for that is it by its number.
+        """Whether the open file of ``size`` bytes begins like the known one; a file that is too
+        short for that is compared by its inode.
         """
         if size < self.head:
             return number == self.number
         return xxhash.xxh3_64_hexdigest(_part(file, 0, self.head)) == self.digest
 
     def is_of(self, file: int, number: int, size: int) -> bool:
-        """Whether the open file is the one of before."""
+        """Whether the open file is the known one."""
         if size < max(self.head, self.read):
             return number == self.number
         if not self.begins(file, number, size):
@@ -139,12 +138,12 @@ class Fingerprint(NamedTuple):
 
 
 def _edge(read: int) -> int:
-    """Where the blocks end that are hashed for good: a block before what was read last."""
+    """Returns where the permanently hashed blocks end: a block before the end of the read bytes."""
     return max(read // BLOCK - 1, 0) * BLOCK
 
 
 def _blocks(file: int, hashed: tuple[str, int], stop: int) -> str:
-    """The hash of the blocks up to ``stop``, some of which are ``hashed``."""
+    """Returns the hash of the blocks up to ``stop``, some of which are ``hashed``."""
     known, at = hashed
     with suppress(OSError):
         for begin in range(at, stop, BLOCK):
@@ -154,7 +153,7 @@ def _blocks(file: int, hashed: tuple[str, int], stop: int) -> str:
 
 
 def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
-    """Divides the blocks that a fingerprint misses among the ranges that end at these places: the
+    """Divides the missing blocks of a fingerprint among the ranges that end at these places: the
     task of each range hashes its blocks.
 
     >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
@@ -171,8 +170,8 @@ def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def last_piece(text: str, start: int) -> tuple[Piece, ...]:
-    """The bytes before the place up to which a file is read, as its fingerprint knows them, if they
-    are behind ``start``.
+    """Returns the bytes before the end of the read part, as the fingerprint knows them, if they are
+    after ``start``.
 
     >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
     >>> last_piece(made.text(), 200_000), last_piece(made.text(), 390_000)
@@ -184,8 +183,8 @@ def last_piece(text: str, start: int) -> tuple[Piece, ...]:
 
 
 def hash_blocks(reference: FileSplit, data: Bytes) -> str:
-    """The hashes of the blocks that a reference names; those at its ends, which are not all in its
-    ``data``, are read. ``data`` of rows of Parquet: none.
+    """Returns the hashes of the blocks that a reference names; reads blocks at its ends that are
+    not completely in its ``data``. Rows of Parquet have no ``data``.
     """
     begin, end = reference.hashed
     if begin == end:
@@ -206,7 +205,7 @@ def hash_blocks(reference: FileSplit, data: Bytes) -> str:
 
 
 def piece(at: int, data: Bytes) -> Piece:
-    """What was found at a place.
+    """Returns the position and hash of data.
 
     >>> import numpy as np
     >>> piece(7, np.frombuffer(b"abc", np.uint8))
@@ -216,7 +215,7 @@ def piece(at: int, data: Bytes) -> Piece:
 
 
 def first_altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
-    """The first piece that is not in ``data`` as it was, which were read from ``start`` on.
+    """Returns the first piece that has changed in ``data``, which were read from ``start`` on.
 
     >>> import numpy as np
     >>> one, other = (np.frombuffer(text, np.uint8) for text in (b"abcdef", b"abcxyz"))
@@ -232,7 +231,7 @@ def first_altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | N
 
 @contextmanager
 def open_descriptor(path: str) -> Iterator[int]:
-    """The descriptor of a file, for ``os.pread``; -1 if the file cannot be opened."""
+    """Opens a file for ``os.pread``; yields its descriptor, or -1 if the file cannot be opened."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:  # it has just gone, which reading it tells
@@ -245,14 +244,14 @@ def open_descriptor(path: str) -> Iterator[int]:
 
 
 def _part(file: int, start: int, stop: int) -> bytes:
-    """These bytes of an open file; fewer, if there are fewer."""
+    """Returns these bytes of an open file; fewer at its end."""
     with suppress(OSError):
         return os.pread(file, stop - start, start)
     return b""
 
 
 def altered_file_error(reference: FileSplit, how: str) -> LevadaError:
-    """The error of a file that is not as it was found, in a sentence."""
+    """Returns the error of a changed file."""
     said = f"The file {reference.path} {how}"
     if reference.sure:
         message = f"{said} since it was read, and what came of it is published."
@@ -263,9 +262,9 @@ def altered_file_error(reference: FileSplit, how: str) -> LevadaError:
 
 
 def check_same(reference: FileSplit, data: Bytes | None) -> None:
-    """Raises ``FileFault`` if the file of a reference is not the one that is meant, or another was
-    written into it than was found; ``data``: what was read of it (None: that is not known). A file
-    that is gone is for its reader to tell, and so is one that is too short.
+    """Raises ``FileFault`` if the file of a reference was replaced, or modified in the read part.
+    ``data``: the bytes that were read of it (None: unknown). The reader reports deleted and
+    truncated files.
     """
     path = reference.path
     try:
@@ -286,8 +285,8 @@ def check_same(reference: FileSplit, data: Bytes | None) -> None:
 
 
 def _rewritten(reference: FileSplit, size: int, data: Bytes | None) -> str | None:
-    """What is another in a file of now ``size`` bytes, whose beginning is as it was: something in
-    what was read; of Parquet, which does not grow, how long it is.
+    """Describes the change in a file of now ``size`` bytes with an unchanged beginning: a change in
+    the read part or, of Parquet, which does not grow, another length.
     """
     if (
         data is not None

@@ -1,7 +1,8 @@
-"""Fingerprints: what a position keeps of a file that is being read, so that another file under its
-name is known for another one (docs/semantics.md#progress).
+"""Stores the fingerprints of a stream's files in positions, to recognize a replaced file of the
+same name (docs/semantics.md#progress).
 
-Cost: 132 KB at most when a file is read further or has changed, and what is read once more.
+Cost: 132 KB at most when a file is read further or has changed, and the bytes that are read once
+more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from levada.errors import FileFault
 
 
 class Fingerprints:
-    """The fingerprints of one stream's files, made and compared."""
+    """Makes and compares the fingerprints of one stream's files."""
 
     def __init__(self, cutter: FileSplitter) -> None:
         self.config = cutter.config
@@ -25,7 +26,7 @@ class Fingerprints:
         self._compared: dict[str, tuple[str, tuple[int, int], bool]] = {}
 
     def current(self, position: Position, files: Mapping[str, SourceFile]) -> Position:
-        """The position, with those files at their beginning that are others than were read."""
+        """Returns the position, with replaced files at their beginning."""
         others = [
             name
             for name, text in position.get("fingerprints", {}).items()
@@ -45,7 +46,7 @@ class Fingerprints:
         return new
 
     def make(self, taken: list[Taken], position: Position) -> dict[str, str]:
-        """The fingerprints of the files of which something is taken at a position, by name."""
+        """Returns the fingerprints of the files with taken ranges at a position, by name."""
         if self.config.settled:
             return {}
         by_file: dict[str, list[Taken]] = {}
@@ -55,7 +56,7 @@ class Fingerprints:
         return {name: self._make(pieces, before.get(name, "")) for name, pieces in by_file.items()}
 
     def after_take(self, made: dict[str, str], position: Position) -> Position:
-        """The fingerprints that a take leaves: in a sequence that of the last file."""
+        """Returns the fingerprints after a take: in a sequence that of the last file."""
         if self.config.settled:
             return {}
         if self.config.files == "parallel":
@@ -65,7 +66,7 @@ class Fingerprints:
         return {"fingerprints": made, **({"lives": lives} if "lives" in position else {})}
 
     def is_whole(self, file: SourceFile, position: Position) -> bool:
-        """Whether a packed file, as it is now, is known to be read to its end."""
+        """Whether a packed file, as it is now, is read to its end."""
         text = position.get("fingerprints", {}).get(file.name)
         if text is None or not is_packed(file.name):
             return False
@@ -73,7 +74,7 @@ class Fingerprints:
         return (fingerprint.number, fingerprint.whole) == (file.number, file.size)
 
     def _is_same(self, file: SourceFile, text: str) -> bool:
-        """Whether a file is the one that is meant; looked up when it has changed."""
+        """Whether a file is the known one; compares it if it has changed."""
         state = (file.number, file.size)
         known = self._compared.get(file.name)
         if known is None or known[:2] != (text, state):
@@ -95,8 +96,8 @@ class Fingerprints:
             return fingerprint.is_of(text, file.number, size)
 
     def complete(self, name: str, text: str, references: Sequence[FileSplit], digests: str) -> str:
-        """A fingerprint for which tasks have hashed blocks, with these; ``own``: the references to
-        the file.
+        """Completes a fingerprint with the block hashes of tasks. ``references``: those to the
+        file.
         """
         waiting = Fingerprint.parse(text)
         if waiting.missing[0] == waiting.missing[1] or not references:
@@ -108,7 +109,7 @@ class Fingerprints:
         return done
 
     def _make(self, taken: Sequence[Taken], before: str) -> str:
-        """Makes the fingerprint of a file of which these ranges are taken."""
+        """Makes the fingerprint of a file with these taken ranges."""
         file, at = taken[0][0], taken[-1][1].stop
         by_tasks = not all(piece.counted for _, piece in taken)
         begin = taken[0][1].start if self.config.format != "parquet" else 0  # there it is a row
@@ -130,7 +131,7 @@ class Fingerprints:
         return text
 
     def _text(self, file: SourceFile) -> tuple[str, int]:
-        """Where a file's bytes lie, unpacked, and how many there are."""
+        """Returns the path of a file's unpacked bytes, and their number."""
         if self.config.format == "parquet":
             return file.path, file.size
         return self._cutter.content(file)

@@ -1,10 +1,10 @@
-"""Whether a text is lines of JSON, or one array or object that is written over several lines.
+"""Distinguishes lines of JSON from one array or object that spans several lines.
 
 NDJSON has a JSON value on each line, and a line that is an object is a row. The last element of an
 array over lines looks like such a row, since no comma follows it. So the first value of a text
-decides: if it goes on behind its line, the text is not NDJSON, and no row of it is read. Only if a
-whole object on one line follows it, its own lines alone are damaged.
-Cost: a pass over the first line, or over the first megabyte where that line is not a whole value.
+decides: if it continues after its line, the text is not NDJSON, and no row of it is read. But if a
+whole object on one line follows it, only its own lines are damaged. Cost: a pass over the first
+line, or over the first megabyte if that line is not a whole value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def spans_lines(text: bytes) -> bool:
-    r"""Whether the first value of a text goes on behind its line; ``text`` may be cut anywhere.
+    r"""Whether the first value of a text continues after its line; ``text`` may be cut anywhere.
 
     >>> spans_lines(b'[\n{"a": 1},\n{"a": 2}\n]'), spans_lines(b'{"a": 1}\n{"a": 2}')
     (True, False)
@@ -40,7 +40,7 @@ def spans_lines(text: bytes) -> bool:
 
 
 def file_spans_lines(path: str | os.PathLike[str]) -> bool:
-    """``spans_lines`` of a plain file. Raises ``OSError``."""
+    """Applies ``spans_lines`` to a plain file. Raises ``OSError``."""
     with open(path, "rb", buffering=0) as file:
         first = file.read(_FIRST)
         with suppress(json.JSONDecodeError, RecursionError):
@@ -50,8 +50,8 @@ def file_spans_lines(path: str | os.PathLike[str]) -> bool:
 
 
 def _goes_on(text: bytes) -> bool:
-    """Whether a line ends within the first value, and no row follows it. Raises
-    ``JSONDecodeError`` if that is not whole, and ``RecursionError``.
+    """Whether a line ends within the first value, and no row follows it. Raises ``JSONDecodeError``
+    if that is incomplete, and ``RecursionError``.
     """
     text = text.removeprefix(BOM_UTF8).replace(b"\r", b"\n")
     value = text.decode("utf-8", "replace").strip()

@@ -1,7 +1,7 @@
-"""The headers of messages: what they say beside the texts
+"""Reads the headers of messages, which add metadata to the texts
 (``levada.connectors.config.message_metadata``).
 
-Cost: Python for each header; messages without any pay nothing.
+Cost: Python for each header; nothing for messages without headers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PUSHED = re.compile(r"\.w(-?[0-9]+)\.[a-z]+$")
 
 
 def time_said(value: bytes | None) -> int:
-    """The time of a watermark, ms; MIN if it is none.
+    """Parses the time of a watermark, in ms; MIN if it is not one.
 
     >>> time_said(b"1970-01-01T00:00:01Z"), time_said(b"7"), time_said(b"soon") == MIN
     (1000, 7, True)
@@ -39,7 +39,7 @@ def time_said(value: bytes | None) -> int:
 
 
 def complete_at_end(name: str) -> int:
-    """The watermark that the name of a pushed file says (``connectors.spool.push_spool``); MIN:
+    """Returns the watermark in the name of a pushed file (``connectors.spool.push_spool``); MIN:
     none.
 
     >>> complete_at_end("000000000000012.x78af5f94892f3950.w70.nq"), complete_at_end("12.nq") == MIN
@@ -51,9 +51,9 @@ def complete_at_end(name: str) -> int:
 
 @dataclass(slots=True)
 class MessageHeaders:
-    """What the headers of n messages say. ``formats``: of each message, "" for the stream's own;
-    empty if none says any. ``complete``: the greatest watermark (ms; MIN: none), said at the offset
-    ``complete_at``. ``wrong``: offsets, and what is wrong with a header there.
+    """The metadata in the headers of n messages. ``formats``: of each message, "" for the stream's
+    own; empty if no header declares one. ``complete``: the greatest watermark (ms; MIN: none),
+    declared at the offset ``complete_at``. ``wrong``: offsets with a faulty header, and the faults.
     """
 
     formats: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class MessageHeaders:
     wrong: list[tuple[int, str]] = field(default_factory=list)
 
     def hear(self, offset: int, name: str, value: bytes | None) -> None:
-        """A watermark, if this header is one."""
+        """Adds a watermark, if this header is one."""
         if name.lower() != WATERMARK:
             return
         time = time_said(value)
@@ -76,8 +76,8 @@ class MessageHeaders:
 def read_headers(
     headers: Iterable[tuple[int, Sequence[Header]]], taken: Sequence[int], *, rdf: bool
 ) -> MessageHeaders:
-    """What headers say, by the offsets of their messages, of which ``taken`` have a text, in order;
-    messages without headers may be left out. ``rdf``: whether they may name a format.
+    """Reads headers by the offsets of their messages, of which ``taken`` have a text, in order.
+    Messages without headers may be left out. ``rdf``: whether headers may declare a format.
     """
     declared, formats = MessageHeaders(), dict[int, str]()
     for offset, all_ in headers:
@@ -93,8 +93,8 @@ def read_headers(
 def header_columns(
     names: Iterable[str], headers: Sequence[Sequence[Header] | None]
 ) -> dict[str, pl.Series]:
-    """The columns among ``names`` that are of headers: of each message the last value, as text;
-    null where it has none.
+    """Returns the columns among ``names`` that are headers: for each message the last value, as
+    text; null without one.
     """
     columns: dict[str, pl.Series] = {}
     for wanted in names:

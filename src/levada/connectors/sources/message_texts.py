@@ -1,7 +1,7 @@
-"""Many messages as one text: where each begins in it, its offset and its time.
+"""Represents many messages as one text, with the place, the offset and the time of each.
 
-A message has at least one byte in the text, the newline behind it, so a place in the text is in one
-message, and in the right one.
+A message has at least one byte in the text, the newline after it. So each place in the text belongs
+to one message.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LONGEST_SHOWN = 4096
 @frozen
 class Messages:
     """n messages in the order of their offsets. ``starts``: n + 1 places in the text, the last one
-    behind its end; ``offsets`` and ``times`` (ms) by message; ``nulls``: messages without a value,
-    which are not among them; ``lost``: what could not be read; ``topics``: by message,
-    where they are not all of one; ``columns``: those that are said ``beside`` the texts, by name.
+    at its end. ``offsets`` and ``times`` (ms) by message. ``nulls``: the number of messages without
+    a value, which are not included. ``lost``: unreadable messages. ``topics``: by message, if they
+    have several. ``beside``: the metadata in headers. ``columns``: metadata columns, by name.
     """
 
     starts: Longs
@@ -43,7 +43,7 @@ class Messages:
         return len(self.offsets)
 
     def number(self, places: Longs) -> Longs:
-        """Which message each place of the text is in; places ascend as a rule.
+        """Returns the message of each place in the text; places usually ascend.
 
         >>> two = Messages(np.array([0, 4, 9]), np.array([7, 8]), np.array([1, 1]))
         >>> two.number(np.array([0, 3, 4, 8])).tolist()
@@ -58,18 +58,18 @@ class Messages:
         return numbers
 
     def offset(self, places: Longs) -> Longs:
-        """The offset of the message that each place is in."""
+        """Returns the offset of the message at each place."""
         offsets: Longs = self.offsets[self.number(places)]
         return offsets
 
     def sources(self, offsets: Longs) -> list[str] | None:
-        """The topics of messages by their offsets; None if all are of one. Offsets without gaps."""
+        """Returns the topics of messages by their offsets (without gaps); None if all have one."""
         if self.topics is None or not len(self):
             return None
         return self.topics.gather(offsets - self.offsets[0]).to_list()
 
     def text(self, data: Bytes, number: int) -> str:
-        """A message for people, cut short."""
+        """Returns a message for people, truncated."""
         start, stop = int(self.starts[number]), int(self.starts[number + 1]) - 1
         shown = data[start : min(stop, start + LONGEST_SHOWN)].tobytes().decode("utf-8", "replace")
         return shown if stop - start <= LONGEST_SHOWN else f"{shown}... ({stop - start} bytes)"

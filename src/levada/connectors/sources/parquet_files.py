@@ -1,8 +1,7 @@
-"""Parquet files: their rows as ranges, their types as a schema.
+"""Reads Parquet files: their rows as ranges, their types as a schema.
 
-A range ends at a row group's end where it can, since a row group is decoded whole; small row groups
-share a range. A file that is still being written has no footer yet: it is not there until it can be
-opened.
+A range ends at a row group's end if possible, since a row group is decoded whole; small row groups
+share a range. An incomplete file has no footer yet: it is skipped until it can be opened.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _TARGET = 4 << 20
 
 @frozen
 class Layout:
-    """What the footer says: the first row of each row group (and the number of rows, last), and
+    """The layout in a footer: the first row of each row group (and the number of rows, last), and
     bytes a row.
     """
 
@@ -36,11 +35,11 @@ class Layout:
 
     @property
     def rows(self) -> int:
-        """All rows of the file."""
+        """The number of rows of the file."""
         return self.edges[-1]
 
     def stop(self, at: int, rows: int) -> int:
-        """Where a range from row ``at`` with at most ``rows`` rows ends."""
+        """Returns the end of a range from row ``at`` with at most ``rows`` rows."""
         target = at + max(_TARGET // self.row_bytes, 1)
         group = max(bisect_right(self.edges, target) - 1, bisect_right(self.edges, at))
         return min(self.edges[min(group, len(self.edges) - 1)], at + rows)
@@ -49,8 +48,8 @@ class Layout:
 def layout(
     config: StreamConfig, path: str, *, finished: bool, data: Bytes | None = None
 ) -> Layout | None:
-    """The layout of the file; None if it has no footer yet (an error once it is ``finished``).
-    ``data``: its bytes, if they are there.
+    """Returns the layout of the file; None if it has no footer yet (an error if it is
+    ``finished``). ``data``: its bytes, if present.
     """
     try:
         with pq.ParquetFile(parquet_of(path, data)) as file:
@@ -74,7 +73,7 @@ def layout(
 
 
 def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Table:
-    """Rows ``start:stop`` of the columns that the schema and the time need. Raises
+    """Reads the rows ``start:stop`` of the columns of the schema and the time. Raises
     ``CheckpointError`` for a damaged file of a spool.
     """
     source = parquet_of(path, read_spooled(path) if config.settled else None)
@@ -93,7 +92,7 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
 
 
 def with_schema(config: StreamConfig) -> StreamConfig:
-    """A Parquet stream with its first file's schema, if it has none; others as they are.
+    """Returns a Parquet stream with its first file's schema, if it has none; others unchanged.
 
     Columns of other types than the four of a schema are left out (a time may still come from one).
     """
@@ -113,7 +112,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
 
 
 def _find_needed(config: StreamConfig) -> dict[str, None]:
-    """The columns to read, each once, in order."""
+    """Returns the columns to read, each once, in order."""
     names = dict.fromkeys(name for name, _ in config.read_columns)
     if config.time_field is not None:
         names[config.time_field] = None
@@ -121,7 +120,7 @@ def _find_needed(config: StreamConfig) -> dict[str, None]:
 
 
 def _type_of(kind: pa.DataType) -> str:
-    """The schema's word for an Arrow type, "" if there is none."""
+    """Returns the schema's word for an Arrow type, "" if there is none."""
     if pt.is_dictionary(kind):
         kind = kind.value_type
     if pt.is_integer(kind):
@@ -143,7 +142,9 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
-    """The columns are there and of types that the schema's can hold; else a ``FileFault``."""
+    """Checks that the columns exist with types that the schema's can represent. Raises
+    ``FileFault``.
+    """
     for name in _find_needed(config):
         if name not in schema.names:
             raise FileFault(f"The file {path} has no column {name}.", hint=near(name, schema.names))

@@ -1,9 +1,8 @@
-"""The task's side: the bytes or rows of a reference.
+"""Reads the bytes or rows of a reference in a task.
 
-Files are read into memory by ``pread``, never mapped: a file that somebody cuts short while it is
-read is then one sentence of a ``SourceError`` and not a fault of the process. A range is at most a
-few megabytes, so the copy costs about a millisecond, and the kernels want a buffer of their own
-anyway.
+Files are read into memory by ``pread``, never mapped. So a file that is truncated meanwhile causes
+a ``SourceError`` and not a fault of the process. A range is at most a few megabytes, so the copy
+costs about a millisecond, and the kernels need a buffer of their own anyway.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _BOM = b"\xef\xbb\xbf"
 @frozen
 class Header:
     """The first record of a CSV file: its column names in order, repeated and empty ones numbered,
-    and where the data begin.
+    and the start of the data.
     """
 
     columns: tuple[str, ...]
@@ -76,10 +75,11 @@ class JsonChunk:
 
 
 def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
-    """Bytes ``start:stop`` of a file, all of them; fewer, or no file, is a ``SourceError``.
+    """Reads the bytes ``start:stop`` of a file, all of them. Raises ``SourceError`` for fewer, or a
+    missing file.
 
-    The array is the beginning of one (its ``base``) with ``room`` more bytes: what reads it can pad
-    it without a copy.
+    The array is the beginning of a larger one (its ``base``) with ``room`` more bytes, so readers
+    can pad it without a copy.
     """
     out = np.empty(stop - start + room, np.uint8)[: stop - start]
     try:
@@ -102,8 +102,8 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
 
 
 def line_end(path: str, at: int, size: int) -> int | None:
-    """Where the line that begins at ``at`` ends, behind its newline or carriage return; None if it
-    does not within ``size`` bytes. It is looked for in blocks.
+    """Returns the end of the line that begins at ``at``, after its newline or carriage return; None
+    if it does not end within ``size`` bytes. The file is searched in blocks.
     """
     for start in range(at, size, _BLOCK):
         data = read_range(path, start, min(start + _BLOCK, size)).tobytes()
@@ -114,8 +114,8 @@ def line_end(path: str, at: int, size: int) -> int | None:
 
 
 def read_bytes(reference: FileSplit, *, document: bool = False, spooled: bool = False) -> Bytes:
-    """The text of a reference to a text format, whole elements; with room for what parsing adds.
-    Raises ``FileFault``, also for an element that is too long and no document, and
+    """Reads the text of a reference to a text format, whole elements, with padding for the parser.
+    Raises ``FileFault``, also for an element that is too long and not a document, and
     ``CheckpointError`` for a damaged file of a spool.
     """
     size = reference.stop - reference.start
@@ -133,8 +133,9 @@ def read_bytes(reference: FileSplit, *, document: bool = False, spooled: bool = 
 
 
 def read_lines(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, LineCounts, FileSplit]:
-    """The text of a reference to a format of lines, as ``read_bytes``, in which newlines end lines;
-    its counts; and the reference with what the driver has not counted.
+    """Reads the text of a reference to a format of lines, like ``read_bytes``, with newlines as
+    line ends; also returns its counts, and the reference with the counts that the driver does not
+    have.
     """
     data = read_bytes(reference, document=config.whole_files, spooled=config.settled)
     is_read_first = not reference.counted or reference.hashed[0] < reference.hashed[1]
@@ -162,8 +163,8 @@ def read_lines(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, LineC
 
 @contextmanager
 def _translated_errors(reference: FileSplit) -> Iterator[None]:
-    """What cannot be read within, of a file that is not the one that is meant, or not there any
-    more, is a ``FileFault``. It is looked at afterwards, so no other one comes between.
+    """Turns read errors in the block into a ``FileFault`` if the file was replaced or deleted.
+    Checks the file afterwards, so no other file comes between.
     """
     try:
         yield
@@ -174,9 +175,9 @@ def _translated_errors(reference: FileSplit) -> Iterator[None]:
 
 
 def _check_there(reference: FileSplit) -> None:
-    """Raises ``FileFault`` if the file was deleted: it is gone for good, however often the epoch is
-    run. Where its folder is gone, too (as of a disk that is not mounted), or what is unpacked, that
-    is not known.
+    """Raises ``FileFault`` if the file was deleted: it stays deleted, however often the epoch runs.
+    If its folder is missing too (for example an unmounted disk), or the unpacked copy, this is
+    unknown.
     """
     path = reference.path
     if (
@@ -188,8 +189,8 @@ def _check_there(reference: FileSplit) -> None:
 
 
 def end_lines(data: Bytes) -> Bytes:
-    r"""Bytes of a format of lines, in which each carriage return that stands alone has become a
-    newline, in place: both end a line, and neither may stand inside a term or a JSON string.
+    r"""Replaces lone carriage returns in bytes of a format of lines by newlines, in place. Both end
+    a line, and neither may occur in a term or a JSON string.
 
     >>> end_lines(np.frombuffer(bytearray(b"a\rb\r\nc\r"), np.uint8)).tobytes()
     b'a\nb\r\nc\n'
@@ -200,7 +201,7 @@ def end_lines(data: Bytes) -> Bytes:
 
 
 def _end_lone(data: Bytes) -> int:
-    """Makes carriage returns that stand alone newlines, in place; returns how many they were."""
+    """Replaces lone carriage returns by newlines, in place; returns their number."""
     at = np.flatnonzero(data == 13)
     alone = np.ones(len(at), np.bool_)
     inside = at + 1 < len(data)
@@ -210,7 +211,7 @@ def _end_lone(data: Bytes) -> int:
 
 
 def read_header(path: str, size: int, separator: str = ",", *, whole: bool) -> Header | None:
-    """The header of the CSV file of ``size`` bytes; None while it may grow (``whole`` false).
+    """Reads the header of the CSV file of ``size`` bytes; None while it may grow (``whole`` false).
     Raises ``FileFault``.
     """
     window = _HEADER
@@ -229,7 +230,7 @@ def read_header(path: str, size: int, separator: str = ",", *, whole: bool) -> H
 
 
 def header_of(path: str, record: Bytes, separator: str) -> Header:
-    """The header of a CSV file, of its first record. Raises ``FileFault``."""
+    """Parses the header of a CSV file from its first record. Raises ``FileFault``."""
     end = len(record)
     if _is_open(record, separator):
         raise FileFault(
@@ -253,7 +254,7 @@ def _is_open(header: Bytes, separator: str) -> bool:
 
 
 def hashed_as_read(reference: FileSplit) -> FileSplit:
-    """A reference to rows with the hashes of the blocks of their file, where it names some."""
+    """Returns a reference to rows with the hashes of the blocks of their file, if it names some."""
     blocks = hash_blocks(reference, np.empty(0, np.uint8))
     if not blocks:
         return reference
@@ -262,7 +263,7 @@ def hashed_as_read(reference: FileSplit) -> FileSplit:
 
 
 def read_json(reference: FileSplit, config: StreamConfig) -> tuple[JsonChunk, FileSplit]:
-    """The lines of a reference to NDJSON, and the reference, as of ``read_lines``."""
+    """Reads the lines of a reference to NDJSON; also returns the reference, like ``read_lines``."""
     if not config.settled:
         _check_lines(reference)
     data, _, reference = read_lines(reference, config)
@@ -270,7 +271,7 @@ def read_json(reference: FileSplit, config: StreamConfig) -> tuple[JsonChunk, Fi
 
 
 def read_tuples(reference: FileSplit, config: StreamConfig) -> CsvChunk | pa.Table:
-    """The rows of a reference to a table: CSV as bytes, Parquet as a table."""
+    """Reads the rows of a reference to a table: CSV as bytes, Parquet as a table."""
     if reference.format == "parquet":
         with _translated_errors(reference):
             rows = read_rows(reference.path, reference.start, reference.stop, config)
@@ -292,7 +293,7 @@ def read_tuples(reference: FileSplit, config: StreamConfig) -> CsvChunk | pa.Tab
 
 
 def _check_lines(reference: FileSplit) -> None:
-    """Raises ``FileFault`` for a file of NDJSON that is not written by lines."""
+    """Raises ``FileFault`` for a file that is not NDJSON."""
     with _translated_errors(reference):
         if not file_spans_lines(reference.path):
             return
@@ -303,6 +304,6 @@ def _check_lines(reference: FileSplit) -> None:
 
 
 def first_record(path: str, data: Bytes, separator: str) -> Header | None:
-    """The header of a CSV file with these bytes. Raises ``FileFault``."""
+    """Reads the header of a CSV file with these bytes. Raises ``FileFault``."""
     end, records = cut_records(data, 1, True, ord(separator))
     return header_of(path, data[:end], separator) if records else None

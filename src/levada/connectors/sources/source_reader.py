@@ -1,6 +1,6 @@
-"""What a task asks of a reference, whatever its kind: the elements as one text, or as rows.
+"""Reads a reference of any kind in a task: its elements as one text, or as rows.
 
-The kinds of references and their readers meet here and nowhere else.
+Only this module knows all kinds of references and their readers.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _R = TypeVar("_R", contravariant=True)
 @frozen
 class SplitContent:
     """The content of a reference: the text of RDF, or the rows of a table; the reference with the
-    task's counts; the messages of which the text is made (None: it is one text); and the line ends
-    of a text, if they were counted.
+    task's counts; the messages of the text (None: it is one text); and the line ends of a text, if
+    they were counted.
     """
 
     text: Bytes | None
@@ -49,17 +49,17 @@ class SplitContent:
 
 
 class SourceReader(Protocol[_R]):
-    """What reads references of one kind."""
+    """Reads references of one kind."""
 
     def read(self, reference: _R, config: StreamConfig) -> SplitContent:
-        """The elements of a reference, all of them. Raises ``SourceError``."""
+        """Reads all elements of a reference. Raises ``SourceError``."""
 
 
 class FileReader:
-    """Ranges of files."""
+    """Reads ranges of files."""
 
     def read(self, reference: FileSplit, config: StreamConfig) -> SplitContent:
-        """The bytes or rows of a range."""
+        """Reads the bytes or rows of a range."""
         if config.format == "ndjson":
             return SplitContent(None, *read_json(reference, config))
         if config.format in TABLES:
@@ -73,19 +73,19 @@ class FileReader:
 
 
 class TopicReader:
-    """Ranges of offsets."""
+    """Reads ranges of offsets."""
 
     def read(self, reference: OffsetSplit, config: StreamConfig) -> SplitContent:
-        """The messages of a range, those with a value."""
+        """Reads the messages of a range that have a value."""
         data, messages = KafkaReader.of(config).read(reference)
         return _of_messages(data, messages, reference.text(len(data), config.format), config)
 
 
 class LogReader:
-    """Ranges of what was logged."""
+    """Reads ranges of logged messages."""
 
     def read(self, reference: FileSplit, config: StreamConfig) -> SplitContent:
-        """The messages of a range."""
+        """Reads the messages of a range."""
         data, messages = read_log(reference, config)
         assert config.feed is not None, "the stream is a feed"
         text = msgspec.structs.replace(
@@ -112,8 +112,8 @@ FromOutside = FileSplit | OffsetSplit
 def headers_of(
     split: FromOutside, config: StreamConfig, messages: Messages | None
 ) -> MessageHeaders:
-    """What is said beside the elements of a reference: by headers of its messages, or by who pushed
-    its file, once that is read to its end.
+    """Returns the metadata of a reference's elements: from the headers of its messages or, when a
+    pushed file is read to its end, from the name of the file.
     """
     if messages is not None:
         return messages.beside
@@ -130,8 +130,8 @@ _LOGS: SourceReader[FileSplit] = LogReader()
 
 
 def read(reference: FromOutside, config: StreamConfig) -> SplitContent:
-    """The elements of a reference. Raises ``SourceError``; ``FileFault`` if the reference itself is
-    at fault, and all of it is a dead letter.
+    """Reads the elements of a reference. Raises ``SourceError``; ``FileFault`` if the reference
+    itself is at fault, and all of it becomes a dead letter.
     """
     if isinstance(reference, OffsetSplit):
         return _TOPICS.read(reference, config)

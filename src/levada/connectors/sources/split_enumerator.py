@@ -1,16 +1,16 @@
-"""What the driver asks of a stream's source, whatever it is: files, a topic of Kafka, a log of
+"""Defines the interface of a stream's source for the driver: files, a topic of Kafka, a log of
 messages.
 
-    discover  -> looks what is there (``final``: what is there now is all there will be)
-    begun     -> the position at which the stream begins, once that is known
-    take      -> the next references from a position, and the position behind them
-    known     -> the source partitions that have held data, and whether each has unread data
+    discover         -> looks what is there (``final``: what is there now is all there will be)
+    start_position   -> the position at which the stream begins, once that is known
+    take             -> the next references from a position, and the position behind them
+    partition_states -> the source partitions that have held data, and whether each has unread data
 
-``take`` is a function of the position and of what was discovered: the caller writes the new
+``take`` is a function of the position and of the discovered data: the caller writes the new
 position ahead, and a replay of the epoch reads the same references. A position is JSON; ``{}`` is
-the beginning, and what it holds else only its source knows, but for ``taken``, ``passed``,
-``broken`` and ``replaced`` (``connectors.sources.file_source``). A source reads no element: that is
-for tasks (``connectors.sources.source_reader``).
+the beginning. Only its source knows the rest of its content, except ``taken``, ``passed``,
+``broken`` and ``replaced`` (``connectors.sources.file_source``). A source reads no elements: that
+is for tasks (``connectors.sources.source_reader``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from levada.errors import CheckpointError
 
 
 class SplitEnumerator(Protocol):
-    """The source of one stream, as the driver sees it.
+    """The source of one stream, for the driver.
 
-    ``overtaken``, ``gone``, ``broken``: what is not read, by name, until it is told
-    (``connectors.sources.file_source``). ``away``: why nothing is known of it now; "" if it
-    answers.
+    ``overtaken``, ``gone``, ``broken``: unread files, by name, until they are reported
+    (``connectors.sources.file_source``). ``away``: the reason why the source does not respond; ""
+    if it does.
     """
 
     config: StreamConfig
@@ -43,45 +43,49 @@ class SplitEnumerator(Protocol):
     away: str
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
-        """Looks what is there. Raises ``SourceError``."""
+        """Looks for data. Raises ``SourceError``."""
 
     def start_position(self, position: Position) -> Position:
-        """The position, or where the stream begins if it says nothing yet."""
+        """Returns the position, or the beginning of the stream if the position does not contain it
+        yet.
+        """
 
     def take(self, position: Position, rows: int) -> tuple[Sequence[AnyReference], Position]:
-        """The references of the next elements, at most ``rows``, and the position behind them."""
+        """Returns the references of the next elements, at most ``rows``, and the position after
+        them.
+        """
 
     def backlog(self, position: Position) -> bool:
-        """Whether a take would give anything."""
+        """Whether a take would return anything."""
 
     def is_ended(self, position: Position) -> bool:
-        """Whether everything is read and nothing more will come."""
+        """Whether everything is read and nothing follows."""
 
     def partition_states(self, position: Position) -> dict[str, bool]:
-        """The partitions that have held data, and whether each has unread data."""
+        """Returns the partitions that have contained data, and whether each has unread data."""
 
     def read(self, position: Position) -> Collection[str]:
-        """The partitions of a partitioned stream of which something has been read."""
+        """Returns the partitions of a partitioned stream that have been read from."""
 
     def is_finished(self, partition: str) -> bool:
-        """Whether a partition gets nothing more than is there."""
+        """Whether a partition receives no more data."""
 
     def forget(self, position: Position) -> None:
-        """An epoch that ended at ``position`` is committed."""
+        """Notes the commit of an epoch that ended at ``position``."""
 
     def copies(self) -> set[str]:
-        """The unpacked copies that may still be read."""
+        """Returns the unpacked copies that may still be read."""
 
 
 def source_of(config: StreamConfig, scratch: Path) -> SplitEnumerator:
-    """The source of a stream; ``scratch`` is a folder for unpacked copies."""
+    """Returns the source of a stream; ``scratch`` is a folder for unpacked copies."""
     if config.kafka is not None:
         return KafkaSource(config)
     return FileSource(config if config.feed is None else files_of(config), scratch)
 
 
 def check_grown(source: SplitEnumerator, position: Position) -> None:
-    """Raises ``CheckpointError`` if there is data behind where the stream once ended."""
+    """Raises ``CheckpointError`` if there is data after the former end of the stream."""
     source.discover(final=True)
     if not source.backlog(position):
         return

@@ -1,11 +1,11 @@
-"""References: what the driver tells a task to read, in place of rows
+"""Defines references: the input that the driver assigns to a task, in place of rows
 (docs/architecture.md#a-triples-way).
 
-A reference is small, JSON-able (msgspec) and says everything that a task needs beside the stream's
-configuration. There is a kind for each sort of source, and the kind stands in what is written: a
-range of a file, offsets of a partition of Kafka, what a query made. All kinds have a ``stream``, a
-source ``partition``, a ``name`` for people, a place ``start``, the ``elements`` that the driver
-counted (at most so many), and a ``size`` in bytes, by which work is shared among tasks.
+A reference is small, JSON-able (msgspec) and contains all that a task needs besides the stream's
+configuration. There is a kind for each sort of source, with a tag in its JSON: a range of a file,
+offsets of a partition of Kafka, results of a query. All kinds have a ``stream``, a source
+``partition``, a ``name`` for people, a place ``start``, the ``elements`` that the driver counted
+(an upper bound), and a ``size`` in bytes, by which work is shared among tasks.
 """
 
 from __future__ import annotations
@@ -79,12 +79,11 @@ class FileSplit(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
 
 
 class DerivedSplit(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
-    """What a query made in an epoch, as a stream, or a part of it: ``segments`` are files of the
-    checkpoint with its results, ``name`` is the query's, and ``path`` the file of the plan that it
-    was in.
+    """The results of a query in an epoch, as a stream, or a part of them. ``segments`` are files of
+    the checkpoint with its results, ``name`` is the query's, and ``path`` the file of its plan.
 
-    ``parts``: how many references the epoch's results are. ``before``: the segments of the parts
-    before this one, where nodes are numbered through all of them.
+    ``parts``: the number of references to the epoch's results. ``before``: the segments of the
+    previous parts, if nodes are numbered through all of them.
     """
 
     stream: str
@@ -104,7 +103,7 @@ class DerivedSplit(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
         return self.stream
 
     def text(self, size: int, form: str) -> FileSplit:
-        """The reference to ``size`` bytes of text that these results were written as."""
+        """Returns the reference to ``size`` bytes of text that contain these results."""
         return FileSplit(
             self.stream, self.partition, self.name, self.path, form, 0, size, 0,
             self.document, self.elements,
@@ -112,9 +111,9 @@ class DerivedSplit(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
 
 
 class OffsetSplit(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
-    """The offsets ``start`` to ``stop`` (exclusive) of a partition of a topic, of which fewer may
-    hold a message: transactions and compaction leave gaps. ``bytes_each``: what a message is
-    guessed to have. ``document`` scopes blank nodes, together with a message's offset.
+    """The offsets ``start`` to ``stop`` (exclusive) of a partition of a topic. Fewer may have a
+    message: transactions and compaction leave gaps. ``bytes_each``: the estimated size of a
+    message. ``document`` scopes blank nodes, together with a message's offset.
     """
 
     stream: str
@@ -137,16 +136,16 @@ class OffsetSplit(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
 
     @property
     def elements(self) -> int:
-        """At most so many messages."""
+        """The largest number of messages."""
         return self.stop - self.start
 
     @property
     def size(self) -> int:
-        """Bytes, guessed."""
+        """The estimated bytes."""
         return self.elements * self.bytes_each
 
     def text(self, size: int, form: str) -> FileSplit:
-        """The reference to ``size`` bytes of text that the messages are."""
+        """Returns the reference to ``size`` bytes of text that contain the messages."""
         return FileSplit(
             self.stream, self.partition, self.name, "", form, 0, size, 0, self.document,
             self.elements,
@@ -157,8 +156,8 @@ AnyReference = FileSplit | DerivedSplit | OffsetSplit
 
 
 def document_id(stream: str, name: str, life: int = 0) -> int:
-    """The document that the file ``name`` of a stream is: the same file gives the same document, on
-    any machine. ``life``: how many others were under the name before.
+    """Returns the document id of the file ``name`` of a stream, the same on any machine. ``life``:
+    how many other files had the name before.
 
     >>> document_id("s", "a.nt") == document_id("s", "a.nt") != document_id("s", "b.nt")
     True

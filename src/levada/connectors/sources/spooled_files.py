@@ -1,16 +1,15 @@
-"""Files of a spool, whose names have the hash of their bytes: rows that were accepted, and wait in
-the checkpoint for their epoch (``connectors.spool``).
+"""Checks the files of a spool, whose names contain the hash of their bytes: accepted rows that wait
+in the checkpoint for their epoch (``connectors.spool``).
 
     000000000000012.x78af5f94892f3950.nq
 
-A file is there whole or not at all: it was durable under another name before it got this one, and
-nobody adds to it. So one with other bytes is damage, never what a crash has left, and nothing of it
-is used. The driver checks the whole file when it first looks at it, and cuts the bytes that it has
-checked; a task checks a text by the hashes of the pieces that were cut, Parquet as a whole.
+A file exists completely or not at all: it was durable under another name before it got this one,
+and nothing appends to it. So other bytes are damage, never the effect of a crash, and nothing of
+the file is used. The driver checks the whole file at the first look, and cuts the checked bytes. A
+task checks a text by the hashes of the cut pieces, Parquet as a whole.
 
-Cost: xxh3 at the speed of memory, in a driver and a task. What is larger than ``WHOLE`` is not held
-in memory: it is checked by blocks when the driver first looks at it, and Parquet by nobody after
-that.
+Cost: xxh3 at the speed of memory, in a driver and a task. A file larger than ``WHOLE`` is not kept
+in memory: the driver checks it by blocks at the first look, and nothing checks Parquet after that.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NUMBERS = re.compile(r"([0-9]{15})(?:-([0-9]{7}))?\.")
 
 
 def spooled_name(stem: str, ending: str, data: bytes) -> str:
-    """The name of a file with these bytes.
+    """Returns the name of a file with these bytes.
 
     >>> spooled_name("12", ".nq", b"abc")
     '12.x78af5f94892f3950.nq'
@@ -45,14 +44,14 @@ def spooled_name(stem: str, ending: str, data: bytes) -> str:
 
 
 def damage_error(path: str, reason: str = ALTERED) -> CheckpointError:
-    """The error of a file whose bytes are others than were accepted."""
+    """Returns the error of a file whose bytes have changed."""
     name = os.path.basename(path)
     way = f"rename that file to {name}{GIVEN_UP}: the rows in it are lost then"
     return unreadable(path, reason, way=way)
 
 
 def check_spooled(path: str, digest: str) -> None:
-    """Raises ``CheckpointError`` if the bytes with this hash are not what the name of a file says.
+    """Raises ``CheckpointError`` if the hash of the bytes differs from the name of a file.
 
     >>> check_spooled("spool/12.x78af5f94892f3950.nq", "78af5f94892f3950")
     """
@@ -62,7 +61,7 @@ def check_spooled(path: str, digest: str) -> None:
 
 
 def check_file(path: str) -> int:
-    """Reads a file to its end, by blocks; its bytes. Raises ``CheckpointError``."""
+    """Reads a file to its end, by blocks; returns its size in bytes. Raises ``CheckpointError``."""
     digest, size = xxhash.xxh3_64(), 0
     try:
         with open(path, "rb", buffering=0) as file:
@@ -76,8 +75,8 @@ def check_file(path: str) -> int:
 
 
 def read_spooled(path: str) -> Bytes | None:
-    """The bytes of a file; None if it is larger than ``WHOLE``. Raises ``CheckpointError`` if they
-    are others than its name says.
+    """Reads the bytes of a file; None if it is larger than ``WHOLE``. Raises ``CheckpointError`` if
+    they differ from its name.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -95,8 +94,8 @@ def read_spooled(path: str) -> Bytes | None:
 
 
 def numbers(name: str) -> tuple[int, int] | None:
-    """The number of a file, or of its first message, and that of the file behind it; None for one
-    of a spool whose numbers have gaps.
+    """Returns the number of a file, or of its first message, and that of the next file; None for a
+    file of a spool whose numbers have gaps.
 
     >>> numbers("000000000000012.x78af5f94892f3950.nq"), numbers("000000000012.nt")
     ((12, 13), None)
@@ -108,8 +107,8 @@ def numbers(name: str) -> tuple[int, int] | None:
 
 
 def is_next(folder: str, before: str, name: str) -> bool:
-    """Whether nothing is between these two files of a spool but what is not read any more; False
-    also if it has just come. Raises ``CheckpointError`` if something is missing.
+    """Whether there is no unread file between these two files of a spool; False also if one has
+    just been added. Raises ``CheckpointError`` if a file is missing.
     """
     first, second = numbers(before), numbers(name)
     if first is None or second is None or first[1] >= second[0]:
@@ -127,5 +126,5 @@ def is_next(folder: str, before: str, name: str) -> bool:
 
 
 def parquet_of(path: str, data: Bytes | None) -> str | pa.BufferReader:
-    """What Parquet is read from: its bytes, if they are there."""
+    """Returns the source from which Parquet is read: its bytes, if they are present."""
     return path if data is None else pa.BufferReader(data)

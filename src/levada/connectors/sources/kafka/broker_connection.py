@@ -1,7 +1,6 @@
-"""A connection to one broker: a socket, with TLS and a login where the stream says so, on which one
-request is under way at a time.
+"""Connects to one broker: a socket, with TLS and a login if configured, with one request at a time.
 
-Whatever fails is a ``BrokerError``, and the connection is of no use then.
+Any failure is a ``BrokerError``, and the connection is useless then.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SMALL = 16 << 20  # bytes of an answer that is no data
 
 
 def address_of(server: str) -> tuple[str, int]:
-    """Host and port.
+    """Splits a server's address into host and port.
 
     >>> address_of("[::1]:9092"), address_of("kafka-1:9092")
     (('::1', 9092), ('kafka-1', 9092))
@@ -44,7 +43,7 @@ def address_of(server: str) -> tuple[str, int]:
 
 
 class BrokerConnection:
-    """A connection that is open and logged in. Raises ``BrokerError``, ``SourceError``."""
+    """An open connection that is logged in. Raises ``BrokerError``, ``SourceError``."""
 
     def __init__(self, config: KafkaConfig, where: tuple[str, int]) -> None:
         self.where = where
@@ -62,7 +61,7 @@ class BrokerConnection:
             raise
 
     def ask(self, kind: Kind, body: bytes) -> Answer:
-        """The answer to a request."""
+        """Sends a request and returns the answer."""
         self._number += 1
         try:
             self._socket.sendall(request(kind, self._number, body))
@@ -77,11 +76,11 @@ class BrokerConnection:
         return answer
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the connection."""
         self._socket.close()
 
     def _read(self, size: int) -> Bytes:
-        """So many bytes, with ``OVER`` more behind them that a kernel may touch."""
+        """Reads so many bytes, followed by ``OVER`` padding bytes that a kernel may touch."""
         whole: Bytes = np.empty(size + OVER, np.uint8)
         left = whole.data[:size]
         while left:
@@ -92,7 +91,7 @@ class BrokerConnection:
         return whole[:size]
 
     def _greet(self) -> None:
-        """Finds out whether it speaks what is spoken here."""
+        """Checks that the broker supports the versions used here."""
         answer = self.ask(API_VERSIONS, b"")
         code = answer.i16()
         spoken = {}
@@ -142,7 +141,7 @@ def _connect(config: KafkaConfig, where: tuple[str, int]) -> socket.socket:
 
 
 def _describe_error(error: Exception) -> str:
-    """What the system or TLS says, in a few words."""
+    """Describes a system or TLS error in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, TimeoutError):

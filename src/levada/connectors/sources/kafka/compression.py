@@ -1,7 +1,7 @@
-"""Batches as they were packed -> their records, one batch behind the other in one buffer.
+"""Unpacks record batches, one after the other into one buffer.
 
-gzip, LZ4 frames and Zstandard are read as streams, since batches do not say how long they are;
-Snappy's blocks do, either one alone or several in the frame of snappy-java.
+gzip, LZ4 frames and Zstandard are read as streams, since batches do not contain their unpacked
+size. Snappy's blocks do, either one alone or several in the frame of snappy-java.
 
 Cost: that of Arrow's codecs, and some 20 us a batch.
 """
@@ -27,7 +27,7 @@ _GUESS = 6  # how much longer it is than it was packed
 
 
 class PackedError(Exception):
-    """A batch that cannot be unpacked; ``number``: which one."""
+    """A batch that cannot be unpacked; ``number``: its position."""
 
     def __init__(self, said: str, number: int) -> None:
         super().__init__(said)
@@ -35,8 +35,8 @@ class PackedError(Exception):
 
 
 def unpack(packed: Sequence[tuple[int, Bytes]]) -> tuple[Bytes, Longs]:
-    """The records of batches given by codec and bytes, with ``OVER`` bytes behind them all, and
-    where each begins; n + 1 places. Raises ``PackedError``.
+    """Unpacks batches given by codec and bytes. Returns their records, with ``OVER`` padding bytes
+    after all, and the places of their beginnings (n + 1). Raises ``PackedError``.
     """
     room = _Room(64 + _GUESS * sum(len(data) for _, data in packed))
     starts: Longs = np.zeros(len(packed) + 1, np.int64)
@@ -105,7 +105,9 @@ def _snappy_blocks(data: memoryview) -> Iterator[Bytes]:
 
 
 def _snappy(block: memoryview) -> Bytes:
-    """A block, which begins with its size unpacked: seven bits a byte, the low ones first."""
+    """Unpacks a block, which begins with its unpacked size: seven bits a byte, the low ones
+    first.
+    """
     size = 0
     for k, c in enumerate(block[:5]):
         size |= (c & 127) << 7 * k

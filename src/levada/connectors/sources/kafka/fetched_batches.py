@@ -1,8 +1,9 @@
-"""What a Fetch has brought, as batches; and batches as one text with places, offsets and times.
+"""Parses the answer of a Fetch into batches, and batches into one text with places, offsets and
+times.
 
-Kernels take them apart: headers and checksums (``kernels.kafka.record_batches``), then records
-(``.records``). Markers of transactions, and with read_committed what a transaction that was aborted
-has written, are left out when the answer comes, since only all of it tells which.
+Kernels parse headers and checksums (``kernels.kafka.record_batches``), then records (``.records``).
+Transaction markers and, with read_committed, records of aborted transactions are dropped when the
+answer arrives, since only the whole answer shows which these are.
 
 Source: KIP-98. Cost: some 10 us an answer, 20 us a packed batch; the rest is kernels'.
 """
@@ -49,7 +50,7 @@ _ABORT = b"\0\0"
 
 
 class DamagedBatchError(BrokerError):
-    """A batch at ``first`` that cannot be read; ``behind``: the offset behind it, 0 if unknown."""
+    """An unreadable batch at ``first``; ``behind``: the offset after it, 0 if unknown."""
 
     def __init__(self, first: int, behind: int, why: str) -> None:
         super().__init__(f"the batch at the offset {first} is damaged: {why}", CORRUPT, final=True)
@@ -58,8 +59,8 @@ class DamagedBatchError(BrokerError):
 
 @frozen
 class Batches:
-    """The batches of an answer that are to be seen, and the offset behind all of them. ``aborted``:
-    producer and first offset of transactions, ascending.
+    """The visible batches of an answer, and the offset after all of them. ``aborted``: producer and
+    first offset of transactions, ascending.
     """
 
     data: Bytes
@@ -68,7 +69,7 @@ class Batches:
 
     @classmethod
     def parse(cls, data: Bytes, at: int, aborted: Sequence[tuple[int, int]]) -> Batches:
-        """Those of an answer to a Fetch from ``at`` on; data have ``OVER`` bytes behind them.
+        """Parses the answer of a Fetch from ``at`` on; data have ``OVER`` padding bytes after them.
         Raises ``BrokerError``.
         """
         out: Longs = np.empty((len(data) // HEADER + 1) * FIELDS, np.int64)
@@ -89,19 +90,19 @@ class Batches:
         return cls(data, table[seen], behind)
 
     def rows_before(self, stop: int) -> Table:
-        """The rows of batches with offsets before ``stop``."""
+        """Returns the rows of batches with offsets before ``stop``."""
         return self.table[self.table[:, FIRST] < stop]
 
     def rest(self, stop: int) -> Batches | None:
-        """What is left for a range that begins at ``stop``."""
+        """Returns the remaining batches for a range that begins at ``stop``."""
         if self.behind <= stop:
             return None
         return replace(self, table=self.table[self.table[:, LAST] >= stop])
 
 
 def _next_offset(data: Bytes) -> int:
-    """The offset behind a damaged batch, with which data begin: where the next batch begins, else
-    by its header, if that can be right; 0: it is not known.
+    """Returns the offset after a damaged batch at the beginning of data: that of the next batch,
+    else that in its header, if it is plausible; 0: unknown.
     """
     if len(data) < HEADER:
         return 0
@@ -117,8 +118,8 @@ def _next_offset(data: Bytes) -> int:
 
 
 def _mark_aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> Bools:
-    """Which batches are of aborted transactions: of a producer from its transaction's first offset
-    up to its marker.
+    """Returns a mask of the batches of aborted transactions: those of a producer from its
+    transaction's first offset up to its marker.
     """
     waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
     open_: set[int] = set()
@@ -137,9 +138,9 @@ def _mark_aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]])
 
 @frozen
 class Records:
-    """Records in the order of their offsets: where their values lie (a length of -1 is null),
-    offsets, times. ``more``: four numbers each, if they were asked for (``kernels.kafka``).
-    ``held``: the buffers with the bytes. ``damaged``: what could not be read, by first offset.
+    """Records in the order of their offsets: the places of their values (a length of -1 is null),
+    offsets, times. ``more``: four numbers each, if requested (``kernels.kafka``). ``held``: the
+    buffers with the bytes. ``damaged``: unreadable ones, by first offset.
     """
 
     place: Longs
@@ -151,7 +152,9 @@ class Records:
     damaged: tuple[Loss, ...] = ()
 
     def join(self, *, timed: bool, lost: tuple[Loss, ...]) -> tuple[Bytes, Messages]:
-        """Those with a value as one text, a newline behind each, with room for the parser."""
+        """Joins the records with a value to one text, each followed by a newline, with padding for
+        the parser.
+        """
         place, length, offset, time = self.place, self.length, self.offset, self.time
         nulls = 0
         if len(length) and length.min() < 0:
@@ -171,7 +174,9 @@ class Records:
 def read(
     answers: Sequence[tuple[Bytes, Table]], start: int, stop: int, *, more: bool = False
 ) -> Records:
-    """The records of [start, stop) of batches, by the answers' data. Raises ``BrokerError``."""
+    """Returns the records of [start, stop) of batches, from the answers' data. Raises
+    ``BrokerError``.
+    """
     table = np.concatenate([np.zeros((0, FIELDS), np.int64), *(rows for _, rows in answers)])
     size = table[:, END] - table[:, PLACE]
     address = np.concatenate(
@@ -202,7 +207,7 @@ def read(
 def _unpack_batches(
     answers: Sequence[tuple[Bytes, Table]], table: Table, packed: Longs, address: Longs, size: Longs
 ) -> Bytes:
-    """The buffer with the records of packed batches; address and size are set to be there."""
+    """Returns the buffer with the records of packed batches; sets address and size to it."""
     whose = np.repeat(np.arange(len(answers)), [len(rows) for _, rows in answers])
     rows = table[packed]
     pieces = [

@@ -1,19 +1,18 @@
-"""A topic, seen from the driver: which partitions there are, how far each goes, which offsets come
-next (``connectors.sources.split_enumerator``).
+"""Enumerates the splits of a topic, for the driver: the partitions, their ends, the next offsets
+(``connectors.sources.split_enumerator``).
 
-A position holds for each partition the offset up to which it is read (``offsets``) and that at
-which it began (``begin``), the id of the topic (``topic``), and ``taken``. An end is the last
-stable offset under read_committed: what an open transaction has written is not there yet. A
-partition that is found later begins at its first offset, whatever ``start`` says.
+A position contains for each partition the offset up to which it is read (``offsets``) and its start
+(``begin``), the id of the topic (``topic``), and ``taken``. Under read_committed an end is the last
+stable offset: records of an open transaction are invisible. A partition that is found later begins
+at its first offset, whatever ``start`` is.
 
-Offsets that are not there any more (retention, a log that was cut, another topic of the name) are a
-``LostError``; with ``lost=skip`` they are in ``broken`` until they are told, and reading goes on
-behind them.
+Missing offsets (retention, a truncated log, another topic of the name) are a ``LostError``. With
+``lost=skip`` they are in ``broken`` until they are reported, and reading continues after them.
 
-A broker that does not answer is waited for: ``away`` says so, and nothing is there meanwhile. At
-the first look it is asked again for ``PATIENCE``, and then that is a ``SourceError``. Cost: a
-request for all ends each ``EVERY`` at most while messages come, each ``IDLE_EVERY`` otherwise, and
-two more each ``REFRESH``.
+If a broker does not respond, the source waits: ``away`` contains the reason, and there is no input
+meanwhile. At the first look it retries for ``PATIENCE``, and then raises a ``SourceError``. Cost: a
+request for all ends at most every ``EVERY`` while messages arrive, every ``IDLE_EVERY`` otherwise,
+and two more every ``REFRESH``.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ Asked = Mapping[Any, "Future[Any]"]
 
 
 class KafkaSource:
-    """The topic of one stream. Raises ``SourceError`` where it is not there."""
+    """The topic of one stream. Raises ``SourceError`` if it does not exist."""
 
     def __init__(self, config: StreamConfig) -> None:
         assert config.kafka is not None, "the stream is a topic"
@@ -74,7 +73,7 @@ class KafkaSource:
         self._since = self._looked = self._refreshed = self._changed = float("-inf")
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
-        """Looks how far the partitions go; at times also which there are, and where they begin."""
+        """Fetches the ends of the partitions; at times also the partitions and their beginnings."""
         if self.frozen:
             return
         now = time.monotonic()
@@ -92,8 +91,8 @@ class KafkaSource:
         self.frozen = final
 
     def start_position(self, position: Position) -> Position:
-        """The position with every partition that is known; with ``lost=skip`` behind offsets that
-        are gone. Raises ``LostError``.
+        """Returns the position with all known partitions; with ``lost=skip`` after missing offsets.
+        Raises ``LostError``.
         """
         if not self._topic:
             return position
@@ -125,7 +124,7 @@ class KafkaSource:
         }
 
     def take(self, position: Position, rows: int) -> tuple[list[OffsetSplit], Position]:
-        """The next offsets of all partitions, at most ``rows`` in all: as many of each."""
+        """Returns the next offsets of all partitions, at most ``rows`` in all, evenly shared."""
         assert rows > 0, "an epoch takes at least one element"
         after = self.start_position(position)
         offsets: dict[str, int] = dict(after.get("offsets", {}))
@@ -142,16 +141,16 @@ class KafkaSource:
         return splits, {**after, "offsets": offsets, "taken": taken}
 
     def backlog(self, position: Position) -> bool:
-        """Whether a take would give anything."""
+        """Whether a take would return anything."""
         return any(self._unread(self.start_position(position)).values())
 
     def is_ended(self, position: Position) -> bool:
-        """Whether everything is read and nothing more will come."""
+        """Whether everything is read and nothing follows."""
         return self.frozen and not self.backlog(position)
 
     def partition_states(self, position: Position) -> dict[str, bool]:
-        """The partitions that have held a message since the stream began, and whether each has
-        unread ones.
+        """Returns the partitions that have contained a message since the stream began, and whether
+        each has unread ones.
         """
         position = self.start_position(position)
         begin = position.get("begin", {})
@@ -163,19 +162,19 @@ class KafkaSource:
         }
 
     def read(self, position: Position) -> Collection[str]:
-        """The partitions of which something has been read."""
+        """Returns the partitions that have been read from."""
         begin = position.get("begin", {})
         return [p for p, at in position.get("offsets", {}).items() if at > begin.get(p, at)]
 
     def is_finished(self, partition: str) -> bool:
-        """Whether a partition gets nothing more than is there."""
+        """Whether a partition receives no more data."""
         return self.frozen
 
     def forget(self, position: Position) -> None:
-        """An epoch is committed: what was read stays where it is."""
+        """Does nothing: read messages stay in the topic."""
 
     def copies(self) -> set[str]:
-        """None: messages are read where they are."""
+        """Returns nothing: messages are read in place."""
         return set()
 
     # -- positions --
@@ -211,7 +210,7 @@ class KafkaSource:
         )
 
     def _lose(self, what: str, reason: str) -> None:
-        """Something is gone that was to be read."""
+        """Records lost input, or raises ``LostError``."""
         if self._kafka.lost == "stop":
             raise LostError(
                 f"The stream {self.config.name} of the topic {self._kafka.topic}: {reason}.",
@@ -222,12 +221,12 @@ class KafkaSource:
     # -- the broker --
 
     def _connect(self) -> None:
-        """A client that knows no leaders from before a broker went away."""
+        """Connects a new client, without cached leaders of an unavailable broker."""
         self._admin = self._library.admin.AdminClient(settings(self._kafka))
         self._connected = time.monotonic()
 
     def _look_first(self) -> None:
-        """Finds the topic, its partitions, and where the stream begins."""
+        """Finds the topic, its partitions, and the beginning of the stream."""
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -241,7 +240,7 @@ class KafkaSource:
             self._connect()
 
     def _passes(self, error: BaseException | None) -> bool:
-        """Whether a broker did not answer, or says that it is not ready."""
+        """Whether a broker did not respond, or reports that it is not ready."""
         if isinstance(error, self._library.KafkaException):
             kafka = self._library.KafkaError
             lost = (kafka._TIMED_OUT, kafka._TRANSPORT, kafka._ALL_BROKERS_DOWN)
@@ -267,7 +266,7 @@ class KafkaSource:
                 self._starts = {p: at if at >= 0 else self._ends[p] for p, at in offsets.items()}
 
     def _refresh(self, patience: float, *, first: bool = False) -> None:
-        """Which partitions there are, and where they begin."""
+        """Fetches the partitions and their beginnings."""
         described = self._describe(patience, first=first)
         if described is None:
             return
@@ -282,7 +281,7 @@ class KafkaSource:
         self._refreshed = time.monotonic()
 
     def _describe(self, patience: float, *, first: bool) -> Any:
-        """The topic; None if the broker does not answer."""
+        """Returns the topic; None if the broker does not respond."""
         topics = self._library.TopicCollection([self._kafka.topic])
         asked = self._admin.describe_topics(topics, request_timeout=max(patience, 1.0))
         try:
@@ -319,7 +318,9 @@ class KafkaSource:
         return _answers(self._ask(spec, numbers), patience)
 
     def _take_ends(self, patience: float, *, first: bool = False) -> None:
-        """How far the partitions go, if the broker says it in time; what was asked stays asked."""
+        """Fetches the ends of the partitions, if the broker responds in time. Pending requests are
+        kept.
+        """
         if not self._asked:
             self._asked = self._ask(self._library.admin.OffsetSpec.latest(), list(self._lows))
         if wait(self._asked.values(), patience).not_done:
@@ -337,7 +338,7 @@ class KafkaSource:
         self.away = ""
 
     def _is_away(self, error: Exception, *, first: bool) -> None:
-        """The broker did not answer."""
+        """Notes that the broker did not respond."""
         reason = "it does not answer"
         if isinstance(error, self._library.KafkaException):
             reason = error_text(error.args[0])
@@ -355,8 +356,8 @@ class KafkaSource:
 
 
 def _answers(asked: Asked, patience: float) -> dict[int, int]:
-    """What was answered; a ``TimeoutError`` if something was not. An answer below -1 is none: so
-    librdkafka says that it has lost the broker.
+    """Returns the answers; raises ``TimeoutError`` if one is missing. An answer below -1 does not
+    count: librdkafka reports the loss of the broker so.
     """
     wait(asked.values(), patience)
     offsets = {tp.partition: int(future.result(0).offset) for tp, future in asked.items()}
@@ -366,7 +367,7 @@ def _answers(asked: Asked, patience: float) -> dict[int, int]:
 
 
 def _shares(left: Mapping[str, int], rows: int) -> dict[str, int]:
-    """How many of each, in equal shares, until ``rows`` are given out.
+    """Returns equal shares of each partition, until ``rows`` are assigned.
 
     >>> _shares({"0": 10, "1": 2}, 8)
     {'0': 6, '1': 2}

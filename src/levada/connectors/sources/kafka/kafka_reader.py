@@ -1,7 +1,8 @@
-"""A topic, seen from a task: the messages of a range of offsets as one text.
+"""Reads a topic in a task: the messages of a range of offsets as one text.
 
-What reads a partition stays open in its process (``connectors.sources.kafka.partition_fetcher``),
-and has kept what the last answer held beyond its range.
+The fetcher of a partition stays open in its process
+(``connectors.sources.kafka.partition_fetcher``) and keeps the part of the last answer after its
+range.
 
 Cost: no Python object a message (docs/decisions/0044-fetch.md).
 """
@@ -31,7 +32,7 @@ OPEN = 64  # connections of a process
 
 
 class KafkaReader:
-    """What reads the ranges of one stream in this process; made by ``of``."""
+    """Reads the ranges of one stream in this process; made by ``of``."""
 
     def __init__(self, config: StreamConfig) -> None:
         assert config.kafka is not None, "the stream is a topic"
@@ -42,11 +43,13 @@ class KafkaReader:
 
     @classmethod
     def of(cls, config: StreamConfig) -> KafkaReader:
-        """The reader of a stream."""
+        """Returns the reader of a stream."""
         return cls(config)
 
     def read(self, reference: OffsetSplit) -> tuple[Bytes, Messages]:
-        """The messages of a range, a newline behind each. Raises ``AwayError``, ``LostError``."""
+        """Reads the messages of a range, each followed by a newline. Raises ``AwayError``,
+        ``LostError``.
+        """
         partition = _take_partition(self._kafka, reference.number)
         try:
             records, lost = self._records(partition, reference)
@@ -62,7 +65,7 @@ class KafkaReader:
     def _records(
         self, partition: Partition, reference: OffsetSplit
     ) -> tuple[Records, tuple[Loss, ...]]:
-        """The records, and what was gone."""
+        """Returns the records, and the missing offsets."""
         start = reference.start
         lost: tuple[Loss, ...] = ()
         until = time.monotonic() + PATIENCE
@@ -96,12 +99,12 @@ _partitions: OrderedDict[tuple[KafkaConfig, int], Partition] = OrderedDict()
 
 
 def _take_partition(kafka: KafkaConfig, number: int) -> Partition:
-    """What reads a partition in this process; nobody else has it meanwhile."""
+    """Takes the fetcher of a partition in this process for exclusive use."""
     return _partitions.pop((kafka, number), None) or Partition(kafka, number)
 
 
 def _return_partition(kafka: KafkaConfig, number: int, partition: Partition) -> None:
-    """It is kept for the next range; the one that was used least goes."""
+    """Keeps the fetcher for the next range; closes the least recently used one."""
     if (other := _partitions.pop((kafka, number), None)) is not None:
         other.close()
     _partitions[kafka, number] = partition

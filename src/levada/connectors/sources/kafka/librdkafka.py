@@ -1,7 +1,7 @@
-"""How librdkafka is told what a stream says of its connection, and what it says of failures.
+"""Configures librdkafka for a stream's connection, and describes its failures.
 
-It logs nothing: what goes wrong is told by who asked. The password is looked up when a client is
-made, and is in nothing that is printed or written.
+librdkafka logs nothing: the caller reports failures. The password is looked up when a client is
+made, and is never printed or written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SASL = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "S
 
 
 def library() -> ModuleType:
-    """confluent_kafka; a ``SourceError`` that says how to get it."""
+    """Imports confluent_kafka. Raises a ``SourceError`` that explains how to install it."""
     try:
         import confluent_kafka.admin
     except ImportError as error:
@@ -29,8 +29,8 @@ def library() -> ModuleType:
 
 
 def settings(config: KafkaConfig) -> dict[str, Any]:
-    """What every client of a stream is made with. Raises ``SourceError`` for a secret that is not
-    there.
+    """Returns the settings of every client of a stream. Raises ``SourceError`` for a missing
+    secret.
     """
     secure = "sasl_" if config.sasl else ""
     options: dict[str, Any] = {
@@ -55,6 +55,8 @@ def settings(config: KafkaConfig) -> dict[str, Any]:
 
 
 def error_text(error: Any) -> str:
-    """What a KafkaError says, in a line without a dot; not which thread said it."""
+    """Returns the message of a KafkaError, in a line without a dot and without the name of the
+    thread.
+    """
     text = str(error.str()).splitlines()[0].strip().rstrip(".")
     return text.split("]: ", 1)[-1] or str(error.name())

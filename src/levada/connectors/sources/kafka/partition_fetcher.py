@@ -1,12 +1,12 @@
-"""A partition, read from its leader: batch by batch, without a consumer group.
+"""Fetches a partition from its leader: batch by batch, without a consumer group.
 
-The connection stays open; it goes where metadata say that the leader is, and when something fails
-it is given up and looked for anew, for as long as nothing has been heard for ``PATIENCE``. What an
-answer holds beyond a range is kept for the next one. Transactions and compaction leave gaps, so a
-range ends with an answer that goes beyond it, or that is empty though the partition does.
+The connection stays open. It goes to the leader in the metadata. After a failure it is closed and
+the leader is looked up again, until nothing has been received for ``PATIENCE``. The part of an
+answer after a range is kept for the next one. Transactions and compaction leave gaps, so a range
+ends with an answer that goes beyond it, or that is empty though the partition does.
 
-A damaged batch is asked for again. If it stays damaged, reading goes on behind it: behind the next
-offset, and then twice as far each time, where its header does not say where it ends.
+A damaged batch is fetched again. If it stays damaged, reading continues after it: at the next
+offset, and then twice as far each time, if its header does not contain its end.
 
 Source: KIP-74 (a batch that is bigger than what was asked for comes alone), KIP-98.
 """
@@ -62,7 +62,7 @@ Damaged = tuple[int, int, DamagedBatchError]
 
 
 class GoneError(Exception):
-    """An offset is not there; ``first`` is the first one that is, and ``behind`` the one after the
+    """A missing offset; ``first`` is the first present one, and ``behind`` the one after the
     last.
     """
 
@@ -72,7 +72,7 @@ class GoneError(Exception):
 
 
 class Partition:
-    """What reads one partition."""
+    """The fetcher of one partition."""
 
     def __init__(self, kafka: KafkaConfig, number: int) -> None:
         self._kafka, self._number = kafka, number
@@ -84,7 +84,7 @@ class Partition:
         self._heard = 0.0
 
     def records(self, start: int, stop: int, *, more: bool = False) -> Records:
-        """The records of [start, stop), in order. Raises ``GoneError``, ``AwayError``,
+        """Returns the records of [start, stop), in order. Raises ``GoneError``, ``AwayError``,
         ``SourceError``.
         """
         answers, damaged = self._fetch(start, stop)
@@ -98,7 +98,7 @@ class Partition:
                 return replace(records, damaged=tuple(starmap(_loss, damaged)))
 
     def _fetch(self, start: int, stop: int) -> tuple[list[tuple[Bytes, Table]], list[Damaged]]:
-        """The batches that hold them, by answers; and what could not be read."""
+        """Returns the batches with these records, by answers, and the unreadable ones."""
         rest, self._rest = self._rest, None
         if self._rest_at != start:
             rest = None
@@ -126,8 +126,8 @@ class Partition:
         return answers, damaged
 
     def _answer(self, at: int, stop: int) -> Batches | None:
-        """The next batches, from ``at`` on; None if the partition has none before ``stop``. Raises
-        ``DamagedBatchError``.
+        """Returns the next batches, from ``at`` on; None if the partition has none before ``stop``.
+        Raises ``DamagedBatchError``.
         """
         size, tries = SIZE, 1
         while True:
@@ -152,7 +152,9 @@ class Partition:
             self._handle_error(None, at)
 
     def _ask(self, at: int, size: int) -> tuple[Bytes, int, list[tuple[int, int]]]:
-        """An answer's data, how far the partition goes for us, and the aborted transactions."""
+        """Returns an answer's data, the visible end of the partition, and the aborted
+        transactions.
+        """
         body = fetch_body(
             self._kafka.topic, self._number, at, committed=self._committed, wait=WAIT, size=size
         )
@@ -175,7 +177,7 @@ class Partition:
         return answer.blob(), stable if self._committed else high, aborted
 
     def _handle_error(self, trouble: BrokerError | None, at: int) -> None:
-        """What went wrong is tried again a little later, unless it is for people."""
+        """Waits before the next attempt, unless a person must act; then raises."""
         if trouble is not None:
             if trouble.code == _GONE:
                 raise GoneError(str(trouble), *self._ends())
@@ -191,11 +193,11 @@ class Partition:
         return SourceError(f"Kafka cannot be read ({self._where}): {self._error_text(trouble)}.")
 
     def _error_text(self, trouble: BrokerError) -> str:
-        """Our own words, or the library's for an error's code."""
+        """Returns our own message for an error, or the library's for its code."""
         return str(trouble) or str(library().KafkaError(trouble.code).str())
 
     def _ends(self) -> tuple[int, int]:
-        """The first offset, and the one behind the last. Raises ``AwayError``."""
+        """Returns the first offset, and the one after the last. Raises ``AwayError``."""
         try:
             return self._offset(EARLIEST), self._offset(LATEST)
         except BrokerError as trouble:
@@ -217,13 +219,13 @@ class Partition:
         raise BrokerError("it says nothing of the partition")
 
     def _open(self) -> BrokerConnection:
-        """The connection to the leader."""
+        """Returns the connection to the leader."""
         if self._link is None:
             self._link = self._find_leader()
         return self._link
 
     def _find_leader(self) -> BrokerConnection:
-        """A connection to the leader, whom one of the servers names."""
+        """Connects to the leader, which one of the servers names."""
         trouble = BrokerError("there is no server")
         for server in self._kafka.servers.split(","):
             link = None
@@ -243,14 +245,14 @@ class Partition:
         raise trouble
 
     def close(self) -> None:
-        """Ends the connection; the next question opens another one."""
+        """Closes the connection; the next request opens another one."""
         if self._link is not None:
             self._link.close()
         self._link = None
 
 
 def _damage(trouble: BrokerError, at: int) -> DamagedBatchError:
-    """What is damaged at an offset: as found here, or as the broker has it."""
+    """Returns the damage at an offset, found here or on the broker."""
     return (
         trouble
         if isinstance(trouble, DamagedBatchError)

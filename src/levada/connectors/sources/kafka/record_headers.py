@@ -1,7 +1,7 @@
-"""What records say beside their values: keys and headers (``connectors.sources.message_headers``).
+"""Reads the keys and headers of records (``connectors.sources.message_headers``).
 
-Cost: Python for each record that has headers (equal ones are taken apart once) and, where a column
-of the stream is the key, for each record; nothing for others.
+Cost: Python for each record with headers (equal ones are parsed once) and, if a column of the
+stream is the key, for each record; nothing for others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ Headers = tuple[Header, ...]
 def said_beside(
     records: Records, partition: int, config: StreamConfig
 ) -> tuple[MessageHeaders, dict[str, pl.Series]]:
-    """What the headers of records say, and the columns of those that have a value."""
+    """Returns the metadata in the headers of records, and the columns of the records with a
+    value.
+    """
     headers = _headers(records)
     there = np.flatnonzero(records.length >= 0)
     offsets = records.offset[there].tolist()
@@ -62,7 +64,7 @@ def _keys(records: Records, there: Longs) -> list[str | None]:
 
 
 def _headers(records: Records) -> dict[int, Headers]:
-    """The headers of the records that have some, by their numbers."""
+    """Returns the headers of the records that have some, by their numbers."""
     more = records.more.reshape(-1, 4)
     some = np.flatnonzero(more[:, 3] > 1)  # none is a count of one byte
     read: dict[bytes, Headers] = {}
@@ -76,7 +78,7 @@ def _headers(records: Records) -> dict[int, Headers]:
 
 
 def _taken_apart(raw: bytes) -> Headers:
-    """Names and values; what is damaged ends them, as the checksum has not."""
+    """Parses names and values. A damaged header ends them, since the checksum is intact."""
     headers: list[Header] = []
     count, at = _number(raw, 0)
     for _ in range(min(count, len(raw))):
@@ -90,7 +92,7 @@ def _taken_apart(raw: bytes) -> Headers:
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint, and the place behind it."""
+    """Parses a zigzag varint; returns it with the place after it."""
     bits = shift = 0
     while at < len(raw):
         c = raw[at]

@@ -1,7 +1,7 @@
-"""Who one is, said to a broker: SASL PLAIN and SCRAM with SHA-256 or SHA-512. Each step is a
-message, and the answer to it.
+"""Authenticates to a broker: SASL PLAIN and SCRAM with SHA-256 or SHA-512. Each step is a message
+and its answer.
 
-SCRAM never sends the password, and asks the server for a proof that it knows it as well.
+SCRAM never sends the password, and requires the server to prove that it knows it as well.
 
 Source: RFC 4616 (PLAIN), RFC 5802 and 7677 (SCRAM), KIP-84.
 """
@@ -22,8 +22,8 @@ MECHANISMS = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512
 
 
 def authenticate(config: KafkaConfig, say: Say, nonce: str | None = None) -> None:
-    """Says it; ``nonce``: of the client, drawn unless given. Raises ``BrokerError``, and
-    ``SourceError`` for a password that is not there.
+    """Authenticates; ``nonce``: of the client, random by default. Raises ``BrokerError``, and
+    ``SourceError`` for a missing password.
     """
     if config.sasl == "plain":
         say(f"\0{config.user}\0{config.secret}".encode())
@@ -53,7 +53,9 @@ def _scram(config: KafkaConfig, say: Say, nonce: str) -> None:
 
 
 def _fields(message: bytes, *names: str) -> dict[str, str]:
-    """The fields of a server's message, these among them. Raises ``BrokerError``."""
+    """Parses the fields of a server's message. Raises ``BrokerError`` if one of these is
+    missing.
+    """
     parts = message.decode("utf-8", "replace").split(",")
     fields = dict(part.partition("=")[::2] for part in parts)
     if "e" in fields or not fields.keys() >= set(names):

@@ -1,8 +1,8 @@
-"""Kafka's protocol, as far as a reader of topics speaks it: requests as bytes, and answers that are
-read from left to right.
+"""Implements Kafka's protocol for a reader of topics: requests as bytes, and answers that are
+parsed from left to right.
 
-Each request has one version, the newest before fields became optional ones (KIP-482), which
-brokers from 2.3 on speak, those of Kafka 4 among them.
+Each request has one version, the newest before fields became optional (KIP-482). Brokers from 2.3
+on support it, including those of Kafka 4.
 
 Source: https://kafka.apache.org/protocol.html.
 """
@@ -41,8 +41,8 @@ UNKNOWN = 3  # an error's code: no such topic or partition
 
 
 class BrokerError(Exception):  # it never leaves this folder
-    """The broker does not do what it was asked; ``code``: its error's, 0 for none. It is tried
-    again unless ``final``.
+    """The refusal or failure of a broker; ``code``: its error's, 0 for none. The request is
+    repeated unless the error is ``final``.
     """
 
     def __init__(self, said: str, code: int = 0, *, final: bool = False) -> None:
@@ -51,7 +51,7 @@ class BrokerError(Exception):  # it never leaves this folder
 
 
 class Answer:
-    """What a broker has answered, read from left to right. Raises ``BrokerError`` where it is
+    """The answer of a broker, parsed from left to right. Raises ``BrokerError`` if it is too
     short.
     """
 
@@ -68,27 +68,27 @@ class Answer:
         return form.unpack_from(self._view, at)[0]
 
     def i8(self) -> int:
-        """A number of eight bits."""
+        """Parses a number of eight bits."""
         return int(self._next(_I8))
 
     def i16(self) -> int:
-        """A number of 16 bits."""
+        """Parses a number of 16 bits."""
         return int(self._next(_I16))
 
     def i32(self) -> int:
-        """A number of 32 bits."""
+        """Parses a number of 32 bits."""
         return int(self._next(_I32))
 
     def i64(self) -> int:
-        """A number of 64 bits."""
+        """Parses a number of 64 bits."""
         return int(self._next(_I64))
 
     def text(self) -> str:
-        """A text; "" for none."""
+        """Parses a text; "" for null."""
         return self._piece(self.i16()).tobytes().decode("utf-8", "replace")
 
     def blob(self) -> Bytes:
-        """Bytes, where they are; of none there are none."""
+        """Parses bytes, without a copy; empty for null."""
         return np.frombuffer(self._piece(self.i32()), np.uint8)
 
     def _piece(self, size: int) -> memoryview:
@@ -103,18 +103,18 @@ _I8, _I16, _I32, _I64 = (struct.Struct(form) for form in (">b", ">h", ">i", ">q"
 
 
 def text(value: str) -> bytes:
-    """A text in a request."""
+    """Encodes a text in a request."""
     data = value.encode()
     return struct.pack(">h", len(data)) + data
 
 
 def blob(value: bytes) -> bytes:
-    """Bytes in a request."""
+    """Encodes bytes in a request."""
     return struct.pack(">i", len(value)) + value
 
 
 def request(kind: Kind, number: int, body: bytes) -> bytes:
-    """A request with its size and its header."""
+    """Encodes a request with its size and its header."""
     head = struct.pack(">hhi", kind.key, kind.version, number) + text(CLIENT)
     return struct.pack(">i", len(head) + len(body)) + head + body
 
@@ -122,25 +122,27 @@ def request(kind: Kind, number: int, body: bytes) -> bytes:
 def fetch_body(
     topic: str, partition: int, at: int, *, committed: bool, wait: int, size: int
 ) -> bytes:
-    """Asks for batches from an offset on: ``size`` bytes, or one batch if that is bigger."""
+    """Encodes a request for batches from an offset on: ``size`` bytes, or one batch if that is
+    larger.
+    """
     head = struct.pack(">iiiibii", -1, wait, 1, 0x7FFFFFFF, committed, 0, -1)
     one = struct.pack(">iiiqqi", 1, partition, -1, at, -1, size)
     return head + struct.pack(">i", 1) + text(topic) + one + struct.pack(">i", 0) + text("")
 
 
 def offsets_body(topic: str, partition: int, at: int, *, committed: bool) -> bytes:
-    """Asks for the offset of a time."""
+    """Encodes a request for the offset of a time."""
     one = struct.pack(">iiq", 1, partition, at)
     return struct.pack(">ibi", -1, committed, 1) + text(topic) + one
 
 
 def metadata_body(topic: str) -> bytes:
-    """Asks who has a topic, which is not made by that."""
+    """Encodes a request for the metadata of a topic, which does not create it."""
     return struct.pack(">i", 1) + text(topic) + b"\0"
 
 
 def leader_of(answer: Answer, partition: int) -> tuple[str, int]:
-    """Host and port of the broker that leads a partition."""
+    """Returns host and port of the broker that leads a partition."""
     answer.i32()  # throttled so long
     brokers = {}
     for _ in range(answer.i32()):
@@ -158,7 +160,7 @@ def leader_of(answer: Answer, partition: int) -> tuple[str, int]:
 
 
 def _leader_in(answer: Answer, partition: int) -> tuple[int, int]:
-    """What a topic's metadata say of a partition: an error, and the leader."""
+    """Returns the error and the leader of a partition, from a topic's metadata."""
     code = answer.i16()
     answer.text()
     answer.i8()  # whether it is Kafka's own

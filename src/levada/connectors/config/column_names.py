@@ -1,8 +1,8 @@
-r"""Names of columns: those that a header leaves open, and how a mapping writes any name.
+r"""Names columns: fills the gaps of a header, and writes any name in a mapping.
 
-A header's empty names and repeated names are numbered, so that each column can be named. In a
-mapping ``{name}`` is a column; a name with a brace, a quote, a backslash, an angle bracket or a
-blank at its ends is in quotes: ``{"a<b"}``, within a quoted literal ``{\"a<b\"}``.
+Empty and repeated names of a header are numbered, so that each column has a name. In a mapping
+``{name}`` is a column. A name with a brace, a quote, a backslash, an angle bracket or a blank at
+its ends is in quotes: ``{"a<b"}``, within a quoted literal ``{\"a<b\"}``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IN_LITERAL = re.compile(r"\{(?:(" + _PLAIN + r')|\\"((?:[^"\\]|\\\\(?:\\["\\]|[
 
 
 def number_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names with a number behind those that come several times, and a name for empty ones.
+    """Returns the names with numbers for repeated ones, and names for empty ones.
 
     >>> number_names(("ts", "v", "", "v"))
     ('ts', 'v_1', 'column_3', 'v_2')
@@ -39,7 +39,7 @@ def number_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def place_of(name: str) -> str:
-    """A column's place in a mapping.
+    """Returns the notation of a column in a mapping.
 
     >>> place_of("CO(GT)"), place_of('5" pipe')
     ('{CO(GT)}', '{"5\\\\" pipe"}')
@@ -51,7 +51,7 @@ def place_of(name: str) -> str:
 
 
 def split_places(text: str, *, literal: bool = False) -> Iterator[tuple[str, bool]]:
-    r"""The pieces of a term's text, and whether each is the name of a column; ``literal``: the text
+    r"""Splits a term's text into pieces, each with a flag for column names. ``literal``: the text
     has the escapes of a quoted literal.
 
     >>> list(split_places("<http://e/{Type of mobile}/t>"))

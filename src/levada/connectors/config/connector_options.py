@@ -1,4 +1,6 @@
-"""The ways in that are no files: which options belong to which, and what messages do not have."""
+"""Assigns options to connectors that are not files, and rejects options that do not apply to
+messages.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _OF_FEEDS = feed_config.CONVERTERS.keys() - kafka_config.CONVERTERS.keys()
 
 
 def is_way(path: str) -> bool:
-    """Whether a stream's path is no file's but says where messages come from.
+    """Whether a stream's path is the address of messages rather than a file.
 
     >>> is_way("kafka://127.0.0.1:9092/obs"), is_way("mqtt://h/t"), is_way("obs.nt")
     (True, True, False)
@@ -30,8 +32,8 @@ def is_way(path: str) -> bool:
 
 
 def with_way(name: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a stream; those of where its messages come from as one, ``kafka`` or ``feed``.
-    Raises ``UsageError``.
+    """Returns the options of a stream, with those of its messages' connection as one, ``kafka`` or
+    ``feed``. Raises ``UsageError``.
     """
     connector_options = {word: value for word, value in values.items() if word in CONVERTERS}
     others = (
@@ -64,7 +66,7 @@ def _quiet(path: str) -> str:
 
 
 def _check_scheme(who: str, path: str) -> None:
-    """An address that is none of those that are known is no file's name, either."""
+    """Raises ``UsageError`` for an address of an unknown scheme: it is not a file name, either."""
     match = _URL.match(path)
     if match is None or len(match[1]) == 1:
         return
@@ -79,7 +81,7 @@ def _check_scheme(who: str, path: str) -> None:
 
 
 def check_messages(name: str, values: Mapping[str, Any]) -> None:
-    """What is for messages alone, and what is not there for them. Raises ``UsageError``."""
+    """Raises ``UsageError`` for options that are only, or never, for messages."""
     element, kind = values.get("element", "line"), values.get("time", "column").partition(":")[0]
     if "kafka" in values or "feed" in values:
         rules = _of_messages(values, element, kind)

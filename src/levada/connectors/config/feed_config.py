@@ -1,5 +1,5 @@
-"""What sends a stream's messages once, and what one says of the connection to it: the description
-half of ``connectors.spool.feed_spool``.
+"""Describes feeds that send a stream's messages once, and the options of the connection: the
+description half of ``connectors.spool.feed_spool``.
 
     mqtt://HOST[:PORT]/FILTER, mqtts://       topics of MQTT, + and # as everywhere there
     sse+http://HOST[:PORT]/PATH, sse+https:// server-sent events
@@ -13,7 +13,7 @@ half of ``connectors.spool.feed_spool``.
               (``levada.connectors.config.secret_reference``); without a user it is a bearer's
               token, which MQTT does not have
 
-At the right is what holds unless given. A message's topic is in the columns ``topic``, ``topic_1``
+Default values are at the right. The topic of a message is in the columns ``topic``, ``topic_1``
 (its first level), ``topic_2``, ..
 """
 
@@ -51,8 +51,8 @@ _LONGEST = 65_535  # bytes of a topic
 
 @frozen
 class FeedConfig:
-    """A feed and how it is listened to. ``kind``: mqtt, sse or ws. ``topic``: MQTT's filter, else
-    path and query. ``port`` 0: the scheme's own.
+    """A feed and its options. ``kind``: mqtt, sse or ws. ``topic``: MQTT's filter, else path and
+    query. ``port`` 0: the scheme's default.
     """
 
     kind: str
@@ -71,7 +71,9 @@ class FeedConfig:
 
     @property
     def secret(self) -> str:
-        """The password itself, looked up now. Raises ``SourceError`` that does not say it."""
+        """Returns the password, looked up now. Raises ``SourceError`` without the password in
+        it.
+        """
         return password_at(self.password)
 
     @property
@@ -81,12 +83,12 @@ class FeedConfig:
 
     @property
     def url(self) -> str:
-        """Where it is, as the libraries of the web want it."""
+        """The address in the form of the web libraries."""
         plain = {"sse": "http", "ws": "ws"}[self.kind]
         return f"{plain}{'s' if self.tls else ''}://{self.server}{self.topic}"
 
     def metadata_columns(self, names: Iterable[str]) -> list[str]:
-        """Those of some columns that a message says beside its text."""
+        """Returns the columns among these that are metadata of a message."""
         if self.kind != "mqtt":
             return []
         headers = [n for n in names if n.startswith(HEADER)] if self.version == "5" else []
@@ -94,7 +96,7 @@ class FeedConfig:
 
 
 def is_feed(path: str) -> bool:
-    """Whether a stream's path is one.
+    """Whether a stream's path is the address of a feed.
 
     >>> is_feed("mqtt://127.0.0.1/sensors/+/t"), is_feed("obs.nt")
     (True, False)
@@ -103,7 +105,7 @@ def is_feed(path: str) -> bool:
 
 
 def topic_columns(names: Iterable[str]) -> list[str]:
-    """Those of some columns that a message's topic says.
+    """Returns the columns among these that a message's topic provides.
 
     >>> topic_columns(["v", "topic", "topic_2", "topics"])
     ['topic', 'topic_2']
@@ -112,8 +114,8 @@ def topic_columns(names: Iterable[str]) -> list[str]:
 
 
 def feed_of(who: str, path: str, options: Mapping[str, Any]) -> FeedConfig:
-    """The feed at ``path`` with the options of ``CONVERTERS``, converted. Raises ``UsageError``,
-    whose sentence begins with ``who``.
+    """Returns the feed at ``path`` with the options of ``CONVERTERS``, converted. Raises
+    ``UsageError``, with a message that begins with ``who``.
 
     >>> feed_of("The stream s", "mqtts://h/a/+/t", {"qos": 0}).server
     'h:8883'
@@ -184,7 +186,7 @@ def _check(who: str, config: FeedConfig, options: Mapping[str, Any], *, secure: 
 
 
 def filter_fault(text: str) -> str:
-    """What is wrong with a topic filter; "" if nothing is.
+    """Describes the fault of a topic filter; "" if it is valid.
 
     >>> filter_fault("sensors/+/t"), filter_fault("a/#/b")
     ('', '# stands at the end only')

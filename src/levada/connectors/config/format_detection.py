@@ -1,5 +1,5 @@
-"""The format of a stream that does not say it: by the endings of its files, else by what its other
-options need.
+"""Detects the format of a stream without ``format=``: by the extensions of its files, else by its
+other options.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjso
 
 
 def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
-    """The format by ending; a directory's by its files, else by what the options need."""
+    """Returns the format by extension; of a directory by its files, else by the other options."""
     if not is_way(path) and (path_format := format_of(path)):
         return path_format
     if path == STDIN:

@@ -1,5 +1,5 @@
-"""The formats of input: their words, the endings of files, and how files are packed. One table for
-streams and static data.
+"""Lists the input formats: their words, the extensions of files, and the packing of files. One
+table for streams and static data.
 
     nt nq                     lines of N-Triples, N-Quads
     ttl trig rdf jsonld jelly RDF documents: Turtle (also ``.n3``, read as Turtle), TriG, RDF/XML,
@@ -67,7 +67,8 @@ ENDINGS = {
 
 
 def format_of(file_name: str) -> str | None:
-    """The format that a file name's ending says, but ``.gz`` and ``.zst``; None if it says none.
+    """Returns the format of a file name's extension, without ``.gz`` and ``.zst``; None if it has
+    none.
 
     >>> format_of("a/b.NT.gz"), format_of("b.trig.zst"), format_of("b.dat")
     ('nt', 'trig', None)
@@ -77,7 +78,7 @@ def format_of(file_name: str) -> str | None:
 
 
 def word_of(text: str) -> str:
-    """A format's word in its one spelling; an unknown word as it is.
+    """Returns a format's canonical word; an unknown word unchanged.
 
     >>> word_of("Turtle"), word_of("jsonl"), word_of("docx")
     ('ttl', 'ndjson', 'docx')

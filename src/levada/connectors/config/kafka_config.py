@@ -1,4 +1,4 @@
-"""Where a stream of Kafka is, and what one says of its connection: the description half of
+"""Describes a stream of Kafka and its connection: the description half of
 ``connectors.sources.kafka``.
 
     kafka://HOST:PORT[,HOST:PORT...]/TOPIC
@@ -31,7 +31,7 @@ _SASL = ("plain", "scram-sha-256", "scram-sha-512")
 
 @frozen
 class KafkaConfig:
-    """A topic and how it is read. ``start_time``: with ``start=time``, ms."""
+    """A topic and its options. ``start_time``: with ``start=time``, ms."""
 
     servers: str
     topic: str
@@ -49,7 +49,9 @@ class KafkaConfig:
 
     @property
     def secret(self) -> str:
-        """The password itself, looked up now. Raises ``SourceError`` that does not say it."""
+        """Returns the password, looked up now. Raises ``SourceError`` without the password in
+        it.
+        """
         return password_at(self.password)
 
 
@@ -63,8 +65,8 @@ def is_kafka(path: str) -> bool:
 
 
 def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
-    """The topic at ``path`` with the options of ``CONVERTERS``, converted. Raises ``UsageError``,
-    whose sentence begins with ``who``.
+    """Returns the topic at ``path`` with the options of ``CONVERTERS``, converted. Raises
+    ``UsageError``, with a message that begins with ``who``.
 
     >>> kafka_of("The stream s", "kafka://a:9092,b:9092/obs", {"lost": "skip"}).servers
     'a:9092,b:9092'
@@ -119,7 +121,7 @@ def _start(value: Any) -> str | int:
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
-    """What takes one of these words, in whatever case."""
+    """Returns a converter that accepts these words, in any case."""
 
     def convert(value: Any) -> str:
         if str(value).lower() not in words:
@@ -158,8 +160,8 @@ CONNECTION = ("tls", "ca", "cert", "key", "sasl", "user", "password")
 
 
 def connection_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
-    """The topic at ``path`` with those options of ``CONNECTION`` that are there, as users say them.
-    Raises ``UsageError``.
+    """Returns the topic at ``path`` with the present options of ``CONNECTION``, as users write
+    them. Raises ``UsageError``.
     """
     settings = {}
     for key in CONNECTION:

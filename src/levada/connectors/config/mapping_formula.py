@@ -1,4 +1,4 @@
-"""Formulas over the columns of a row, as mapping files have them: a small part of Python's
+"""Compiles formulas over the columns of a row, as in mapping files: a small part of Python's
 expressions, evaluated by Polars.
 
     -1 if avgSpeed == 0 else 1030 / avgSpeed
@@ -12,9 +12,9 @@ expressions, evaluated by Polars.
                  A if CONDITION else B
     functions    those of ``FUNCTIONS``
 
-What has no value makes no value, and neither does an integer beyond 64 bits. There is nothing else:
-no attribute, index, loop or name of Python's. A formula sees one row and nothing beside it, so the
-cut into epochs never shows. Cost: a few column operations of Polars a formula.
+An operand without a value makes no value, and neither does an integer beyond 64 bits. Attributes,
+indexes, loops and Python's own names are not allowed. A formula reads one row only, so the division
+into epochs has no effect. Cost: a few column operations of Polars a formula.
 """
 
 from __future__ import annotations
@@ -52,19 +52,21 @@ _COMPARE: dict[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 def _add(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """The sum of integers; no value where it wraps: then its sign is that of neither."""
+    """Returns the sum of integers; no value if it wraps: then its sign is that of neither."""
     total = a + b
     return pl.when(((a < 0) != (b < 0)) | ((total < 0) == (a < 0))).then(total)
 
 
 def _subtract(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """As ``_add`` for the difference."""
+    """Returns the difference, like ``_add``."""
     total = a - b
     return pl.when(((a < 0) == (b < 0)) | ((total < 0) == (a < 0))).then(total)
 
 
 def _multiply(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """As ``_add`` for the product: the doubles' tells far overflows, and the sign near ones."""
+    """Returns the product, like ``_add``: the product of doubles shows far overflows, the sign near
+    ones.
+    """
     product, about = a * b, a.cast(pl.Float64) * b.cast(pl.Float64)
     return pl.when((about.abs() < 9.3e18) & (product.sign() == about.sign())).then(product)
 
@@ -91,8 +93,8 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., pl.Expr]]] = {
 
 
 def column_of(name: str) -> pl.Expr:
-    """The values of the column of exactly this name, also where Polars takes it for a pattern
-    (``*``, ``^a$``).
+    """Returns the values of the column of exactly this name, also if Polars would read it as a
+    pattern (``*``, ``^a$``).
 
     >>> pl.DataFrame({"*": [1], "b": [2]}).select(v=column_of("*"))["v"].to_list()
     [1]
@@ -101,7 +103,8 @@ def column_of(name: str) -> pl.Expr:
 
 
 def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
-    """A formula over columns of these types, and the type of its values. Raises ``UsageError``.
+    """Compiles a formula over columns of these types; returns it with the type of its values.
+    Raises ``UsageError``.
 
     >>> expression, kind = compile_("-1 if v == 0 else 10 / v", {"v": "integer"})
     >>> kind, pl.DataFrame({"v": [0, 4]}).select(x=expression)["x"].to_list()
@@ -131,14 +134,14 @@ def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
 
 
 def _tree(text: str) -> ast.Expression:
-    """The tree of a formula; what Python warns of (``1if``) is no matter of a user's."""
+    """Parses a formula. Python's warnings (``1if``) are hidden from users."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         return ast.parse(text.strip(), mode="eval")
 
 
 def names_of(text: str) -> list[str]:
-    """The names in a formula, in order; those of functions left out.
+    """Returns the names in a formula, in order, without those of functions.
 
     >>> names_of("round(a) + row if b else 'c' + column('d e')")
     ['a', 'row', 'b', 'd e']
@@ -157,7 +160,7 @@ def names_of(text: str) -> list[str]:
 
 
 def _column(node: ast.AST) -> str | None:
-    """The name of the column that ``column("..")`` is."""
+    """Returns the name of the column in ``column("..")``."""
     match node:
         case ast.Call(
             func=ast.Name(id="column"), args=[ast.Constant(value=str(name))], keywords=[]
@@ -167,7 +170,7 @@ def _column(node: ast.AST) -> str | None:
 
 
 class _Formula:
-    """One formula on its way to Polars: a method for each kind of node that there is."""
+    """Compiles one formula to Polars, with a method for each kind of node."""
 
     def __init__(self, text: str, columns: Mapping[str, str]) -> None:
         self.text, self.columns = text, columns
@@ -199,14 +202,14 @@ class _Formula:
         raise self.wrong(node, "this is nothing that a formula has", "")
 
     def column(self, node: ast.expr, name: str) -> pl.Expr:
-        """A column's values."""
+        """Returns a column's values."""
         if name not in self.columns:
             written = [n if n.isidentifier() else f"column({n!r})" for n in self.columns]
             raise self.wrong(node, f"{name} is no column", near(name, written))
         return column_of(name)
 
     def constant(self, node: ast.expr, value: int | float | str) -> pl.Expr:
-        """A constant's value."""
+        """Returns a constant's value."""
         if not isinstance(value, int) or isinstance(value, bool):
             return pl.lit(value)
         if value > _MOST:
@@ -214,16 +217,16 @@ class _Formula:
         return pl.lit(value, pl.Int64)
 
     def negative(self, value: pl.Expr) -> pl.Expr:
-        """The value with the other sign."""
+        """Returns the negated value."""
         return _subtract(pl.lit(0, pl.Int64), value) if self.whole(value) else -value
 
     def binary(self, op: type[ast.operator], a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        """An operator's value."""
+        """Returns an operator's value."""
         exact = _EXACT.get(op)
         return exact(a, b) if exact and self.whole(a) and self.whole(b) else _BINARY[op](a, b)
 
     def whole(self, value: pl.Expr) -> bool:
-        """Whether its values are integers."""
+        """Whether the values are integers."""
         schema = {name: DTYPES[kind] for name, kind in self.columns.items()}
         try:
             return pl.DataFrame(schema=schema).select(value=value)["value"].dtype.is_integer()
@@ -231,7 +234,7 @@ class _Formula:
             return False  # what is wrong with it shows in the whole formula
 
     def call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> pl.Expr:
-        """A function's value."""
+        """Returns a function's value."""
         if name not in FUNCTIONS:
             raise self.wrong(node, f"{name} is no function", near(name, FUNCTIONS))
         count, function = FUNCTIONS[name]

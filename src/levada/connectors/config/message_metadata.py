@@ -1,4 +1,4 @@
-"""What a message says beside its text: columns, its format, how far its producer is.
+"""Names the metadata of messages: columns, the format, the watermark of the producer.
 
 message_key, message_topic, message_partition, message_offset, message_time
                           of a message of Kafka, in schemas and mappings; the time in ms
@@ -32,7 +32,7 @@ SHOWN = 100
 
 
 def is_beside(name: str) -> bool:
-    """Whether a column is said beside the text of a message.
+    """Whether a column is metadata of a message.
 
     >>> is_beside("message_key"), is_beside("message_header_room"), is_beside("key")
     (True, True, False)
@@ -41,7 +41,7 @@ def is_beside(name: str) -> bool:
 
 
 def header_column(name: str) -> str:
-    """The column that has the values of a header.
+    """Returns the column for the values of a header.
 
     >>> header_column("Room-No")
     'message_header_room_no'
@@ -50,7 +50,8 @@ def header_column(name: str) -> str:
 
 
 def format_said(value: bytes | None) -> str:
-    """The format that a media type names; as it is said, behind a ``?``, if it is none of RDF.
+    """Returns the format of a media type; the media type itself after a ``?`` if it is not one of
+    RDF.
 
     >>> format_said(b"text/turtle; charset=utf-8"), format_said(b"text/plain")
     ('ttl', '?text/plain')

@@ -81,7 +81,7 @@ class OptionChange:
 
 
 def option_changes(before: StreamConfig, now: StreamConfig) -> list[OptionChange]:
-    """Compares the options of a stream with those of a run before.
+    """Compares the options of a stream with those of a previous run.
 
     >>> old = StreamConfig.of("s", "s.nt", lateness="5s")
     >>> [str(change) for change in option_changes(old, StreamConfig.of("s", "s.nt", unit="s"))]
@@ -94,7 +94,7 @@ def option_changes(before: StreamConfig, now: StreamConfig) -> list[OptionChange
 
 
 def _source(config: StreamConfig) -> str:
-    """The kind of a stream's source, whose positions are alike."""
+    """Returns the kind of a stream's source, whose positions have one form."""
     if config.kafka is not None:
         return "a topic of Kafka"
     if config.feed is not None:
@@ -117,7 +117,7 @@ def _changes(before: StreamConfig, now: StreamConfig) -> Iterator[OptionChange]:
 
 
 def _changes_within(option: str, before: Any, now: Any) -> Iterator[OptionChange]:
-    """The changes of a connection; its place is in the path."""
+    """Returns the changes of a connection; its address is in the path."""
     for field in fields(before):
         was, value = getattr(before, field.name), getattr(now, field.name)
         if was != value and field.name not in _WITHIN_PATH:
@@ -126,7 +126,7 @@ def _changes_within(option: str, before: Any, now: Any) -> Iterator[OptionChange
 
 
 def _is_same_place(before: StreamConfig, now: StreamConfig) -> bool:
-    """Whether two paths are one; the folder of a spool follows from the checkpoint's."""
+    """Whether two paths are equal; the folder of a spool depends on the checkpoint's."""
     if now.messages:
         return before.path == now.path
     return now.settled or os.path.abspath(before.path) == os.path.abspath(now.path)

@@ -1,4 +1,4 @@
-"""Mapping files (YAML): which triples a row is. The description half of
+"""Parses mapping files (YAML), which map a row to triples. The description half of
 ``connectors.ingest.tables.mapped_rows``.
 
     prefixes: {ssn: "http://purl.oclc.org/NET/ssnx/ssn#", sao: "http://purl.oclc.org/NET/sao/"}
@@ -11,11 +11,11 @@
       - <http://e/{_id}/time> a ssn:Observation
       - <http://e/{_id}/time> sao:hasValue {time}
 
-A triple has three terms as in Turtle, without lists and brackets; ``{name}`` stands for a value:
-alone for a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI as it is),
-in a quoted literal escaped, in the label of a blank node, which is one node within its file. A name
+A triple has three terms as in Turtle, without lists and brackets. ``{name}`` inserts a value: alone
+as a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI unchanged), in a
+quoted literal escaped, or in the label of a blank node, which is one node within its file. A name
 may have any characters, some of them in quotes only (``levada.connectors.config.column_names``). A
-triple with a value that is not there is left out. A row is one element. Cost: nothing a row.
+triple with a missing value is left out. A row is one element. Cost: nothing a row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TERM = re.compile(
 
 @frozen
 class Part:
-    """A piece of a term: a text, or a column's value written in one of the ways."""
+    """A piece of a term: a text, or a column's value in one of the notations."""
 
     text: str
     how: How = "text"
@@ -65,7 +65,9 @@ Term = tuple[Part, ...]
 
 @frozen
 class RowMapping:
-    """A mapping file's content: names and types of columns, formulas by name, triples as terms."""
+    """The content of a mapping file: names and types of columns, formulas by name, triples as
+    terms.
+    """
 
     columns: tuple[tuple[str, str], ...]
     header: tuple[str, ...]
@@ -86,19 +88,19 @@ class RowMapping:
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether a triple or a formula has the number of the row."""
+        """Whether a triple or a formula uses the number of the row."""
         return ROW in self._names
 
     @property
     def _names(self) -> list[str]:
-        """What formulas and triples name."""
+        """The names in formulas and triples."""
         used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
         parts = (part for triple in self.triples for term in triple for part in term)
         return used + [part.text for part in parts if part.how != "text"]
 
     def types(self) -> dict[str, str]:
-        """The type of everything that a triple or a time can name. Raises ``UsageError`` for a
-        formula that cannot be.
+        """The types of all names that a triple or a time can use. Raises ``UsageError`` for an
+        invalid formula.
         """
         types = {**self.needed_columns, ROW: "integer"}
         for name, formula in self.let:
@@ -107,12 +109,12 @@ class RowMapping:
 
 
 def _formulas() -> ModuleType:
-    """Where formulas are read: loaded by the first mapping, since that loads Polars."""
+    """Returns the module of formulas; the first mapping loads it, since it loads Polars."""
     return load_module("levada.connectors.config.mapping_formula")
 
 
 def load_mapping(path: str | Path) -> RowMapping:
-    """A mapping file. Raises ``UsageError`` that says where."""
+    """Loads a mapping file. Raises ``UsageError`` with the place of the fault."""
     from levada.connectors.config.yaml_file import read_yaml  # here: only mapping files need YAML
 
     document = read_yaml(Path(path), "mapping file")
@@ -182,7 +184,7 @@ def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term
 
 
 def _term(match: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterator[Part]:
-    """The parts of a term."""
+    """Yields the parts of a term."""
     text = (
         match[match.lastgroup or ""] if match.lastgroup not in ("tag", "type") else match["literal"]
     )
@@ -225,13 +227,13 @@ def _expand(name: str, place: str, prefixes: dict[str, str]) -> str:
 
 
 def _places(text: str, how: How) -> Iterator[Part]:
-    """A text with its places for values."""
+    """Yields the parts of a text with values."""
     for piece, is_name in split_places(text, literal=how == "literal"):
         yield Part(piece, how) if is_name else Part(piece)
 
 
 def _check(terms: list[Term], what: str) -> None:
-    """Asks pyoxigraph whether it is a triple once values are in their places."""
+    """Checks with pyoxigraph that the terms are a triple with values in place."""
     sample = {"value": '"0"', "whole": "http://e/0"}
     line = (
         " ".join(

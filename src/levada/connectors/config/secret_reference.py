@@ -1,5 +1,5 @@
-"""Where a password is: ``env:NAME`` or ``file:PATH``. It is looked up when a connection is made, so
-that no configuration, checkpoint, status or letter can hold one.
+"""Reads passwords by reference: ``env:NAME`` or ``file:PATH``. A password is looked up when a
+connection is made, so no configuration, checkpoint, status or dead letter can contain one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _KINDS = ("env", "file")
 
 
 def password_place(value: Any) -> str:
-    """What says where a password is; a file by its whole path. Raises ``UsageError`` that does not
-    say what it was given.
+    """Returns the reference to a password; a file by its whole path. Raises ``UsageError`` without
+    the given value in it.
 
     >>> password_place("env:KAFKA_PASSWORD")
     'env:KAFKA_PASSWORD'
@@ -30,7 +30,7 @@ def password_place(value: Any) -> str:
 
 
 def password_at(place: str) -> str:
-    """The password itself, looked up now. Raises ``SourceError`` that does not say it."""
+    """Returns the password, looked up now. Raises ``SourceError`` without the password in it."""
     kind, _, name = place.partition(":")
     if kind == "env":
         if name not in os.environ:

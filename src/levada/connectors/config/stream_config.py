@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 @frozen
 class StreamConfig:
-    """A stream of files: made by ``of``; the module head explains each field. None is "not set".
+    """A stream of files, made by ``of``; the module head explains each field. None means "not set".
 
     >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
     >>> config.format, config.element, config.lateness, config.quads
@@ -107,9 +107,10 @@ class StreamConfig:
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
-        """The stream ``name`` at ``path`` (file, directory or glob) with options by their words.
+        """Makes the stream ``name`` at ``path`` (file, directory or glob) with options by their
+        words.
 
-        ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises
+        ``from`` may be spelled ``from_``. Values may be texts or the values of YAML. Raises
         ``UsageError``.
         """
         if not name or not str(path):
@@ -155,13 +156,13 @@ class StreamConfig:
 
     @property
     def undecided(self) -> bool:
-        """Whether the columns of a table are still to be looked for (``schema=auto``)."""
+        """Whether the columns of a table are still to be inferred (``schema=auto``)."""
         return self.schema == AUTO
 
     @property
     def header(self) -> tuple[str, ...]:
-        """The names of the columns of CSV that has no header; empty: it has one. Messages have the
-        columns of the schema and, if that does not name it, the time's.
+        """The names of the columns of CSV without a header; empty: it has one. Messages have the
+        columns of the schema and, if that does not contain it, the time's.
         """
         if self.mapping is not None or not self.messages:
             return () if self.mapping is None else self.mapping.header
@@ -171,12 +172,12 @@ class StreamConfig:
 
     @property
     def messages(self) -> bool:
-        """Whether the stream comes as messages."""
+        """Whether the stream consists of messages."""
         return self.kafka is not None or self.feed is not None
 
     @property
     def beside_columns(self) -> tuple[str, ...]:
-        """The columns that a message says beside its text, such as its topic."""
+        """The columns that are metadata of a message, such as its topic."""
         names = dict.fromkeys([*dict(self.read_columns), self.time_field or ""])
         if self.kafka is not None:
             return tuple(filter(is_beside, names))
@@ -184,12 +185,12 @@ class StreamConfig:
 
     @property
     def read_columns(self) -> tuple[tuple[str, str], ...]:
-        """The columns that are read from a table, with their types; the event time's apart."""
+        """The columns to read from a table, with their types, without that of the event time."""
         return self.schema if self.mapping is None else tuple(self.mapping.needed_columns.items())
 
     @property
     def time_field(self) -> str | None:
-        """The column of a table that has the event times; None if no column that is read has."""
+        """The column of a table with the event times; None if no column of the data has them."""
         made = () if self.mapping is None else dict(self.mapping.let)
         return (
             self.time_argument
@@ -199,7 +200,7 @@ class StreamConfig:
 
     @property
     def quads(self) -> bool:
-        """Whether statements may name a graph."""
+        """Whether statements may contain a graph."""
         return self.format in QUADS
 
     @property
@@ -209,12 +210,12 @@ class StreamConfig:
 
     @property
     def unit_power(self) -> int:
-        """The power of ten that the unit of a number is, in milliseconds."""
+        """The unit of numbers as a power of ten, in milliseconds."""
         return {"s": 3, "ms": 0, "us": -3, "ns": -6}[self.unit]
 
     @property
     def future_ms(self) -> int:
-        """How far ahead of the clock an event time may be, ms."""
+        """How far an event time may be ahead of the clock, ms."""
         return UNITS["d"] if self.max_future is None else self.max_future
 
     @property
@@ -224,21 +225,19 @@ class StreamConfig:
 
     @property
     def time_argument(self) -> str:
-        """What stands behind the colon: a predicate's IRI, a regular expression, a field's name."""
+        """The text after the colon: a predicate's IRI, a regular expression, a field's name."""
         return self.time.partition(":")[2]
 
     @property
     def time_column(self) -> str | None:
-        """The column of a tuple stream whose values are the event times as they are: an integer
-        field in ms.
-        """
+        """The column of a tuple stream whose values are the event times: an integer field in ms."""
         plain = self.unit == "ms" and not self.time_format
         name = self.time_argument if self.time_kind == "field" and plain else ""
         return name if dict(self.schema).get(name) == "integer" else None
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns that queries see, with their types: those of the schema but for the sign."""
+        """The columns that queries see, with their types: those of the schema without the sign."""
         return {column: kind for column, kind in self.schema if column != self.sign}
 
     @property
@@ -253,18 +252,18 @@ class StreamConfig:
 
     @property
     def documents(self) -> bool:
-        """Whether each file, or message, is an RDF document, which one task reads whole."""
+        """Whether each file, or message, is an RDF document, which one task reads completely."""
         return self.format in DOCUMENTS
 
     @property
     def whole_files(self) -> bool:
-        """Whether a file is read as a whole or not at all: such files do not grow by lines."""
+        """Whether a file is read completely or not at all: such files do not grow by lines."""
         return self.element == "document" or self.documents or self.format == "parquet"
 
     @property
     def counted_late(self) -> bool:
-        """Whether only a task can count what the limit counts: with from and to, and the elements
-        within documents.
+        """Whether only a task can count the elements for the limit: with from and to, and in
+        documents.
         """
         return self.limit is not None and (
             self.bounded or (self.documents and self.element != "document")
@@ -282,14 +281,14 @@ Rule = tuple[bool, str, str]  # whether it is broken, what is wrong, what to do
 
 
 def _check(config: StreamConfig) -> None:
-    """What holds between options. Each failing sentence is one ``UsageError``."""
+    """Checks the relations between options. Raises one ``UsageError`` for a fault."""
     for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
         if broken:
             raise UsageError(f"The stream {config.name}: {message}", hint=hint)
 
 
 def _check_tables(config: StreamConfig) -> Iterator[Rule]:
-    """What tables need, and what is for them alone."""
+    """Checks the options that tables need, and those for tables alone."""
     tuples, kind = config.format in TABLES, config.time_kind
     yield from (
         (
@@ -347,7 +346,7 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
 
 
 def _check_elements(config: StreamConfig) -> Iterator[Rule]:
-    """What elements and their times need."""
+    """Checks the options of elements and their times."""
     tuples, kind = config.format in TABLES, config.time_kind
     yield from (
         (

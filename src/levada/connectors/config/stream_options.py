@@ -1,5 +1,5 @@
-"""The options of a stream: what a user's words become. Each converter raises ``UsageError`` with
-what could have been said.
+"""Converts the options of a stream from a user's words. Each converter raises ``UsageError`` with
+the valid values.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TYPES = ("integer", "double", "string", "boolean")
 
 
 class StreamOptions(TypedDict, total=False):
-    """The words of ``engine.stream``: what they mean is in ``connectors.config.stream_config``.
-    Durations and times are ms, or texts. From ``start`` on they are of streams of Kafka
+    """The words of ``engine.stream``; ``connectors.config.stream_config`` explains them. Durations
+    and times are ms, or texts. From ``start`` on they are options of Kafka
     (``connectors.config.kafka_config``) and other messages (``connectors.config.feed_config``); the
     last three are of sources that are neither.
     """
@@ -80,7 +80,7 @@ _TIMES = ("column", "graph", "predicate", "filename", "field", "timestamp", "arr
 
 
 def say_one_of(words: tuple[str, ...], prefix: str = "") -> str:
-    """A hint that names the words.
+    """Returns a hint that names the words.
 
     >>> say_one_of(("ms", "s"), "unit=")
     'Say unit=ms or unit=s.'
@@ -100,7 +100,7 @@ def _word(words: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def _time(value: Any) -> str:
-    """Checks ``time=``; a predicate loses its angle brackets."""
+    """Checks ``time=``; strips the angle brackets of a predicate."""
     kind, colon, argument = str(value).partition(":")
     if kind not in _TIMES:
         hint = near(kind, _TIMES)
@@ -140,7 +140,7 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _region(value: Any) -> str:
-    """``region=``: one name, which queries say with others."""
+    """Checks ``region=``: one name, shared with queries."""
     name = str(value).strip()
     if not name or name == "any" or "+" in name or " " in name:
         raise UsageError(f"A stream is in one region, not {value!r}.", hint="Say region=east.")
@@ -148,7 +148,7 @@ def _region(value: Any) -> str:
 
 
 def _schema(value: Any) -> tuple[tuple[str, str], ...]:
-    """``k:integer;v:double`` or a mapping, in order; ``auto``."""
+    """Parses ``k:integer;v:double`` or a mapping, in order; ``auto``."""
     if value == "auto" or value == AUTO:
         return AUTO
     if isinstance(value, Mapping):
@@ -174,7 +174,7 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def parse_flag(value: Any) -> bool:
-    """true or false, also as yes or no. Raises ``UsageError``."""
+    """Parses true or false, also yes or no. Raises ``UsageError``."""
     words = {"true": True, "yes": True, "false": False, "no": False}
     if str(value).lower() not in words:
         raise UsageError(f"{value} is neither true nor false.")

@@ -1,11 +1,13 @@
-"""Formats of times (``time_format=``) and time zones (``zone=``): a small part of strptime's.
+"""Checks formats of times (``time_format=``) and time zones (``zone=``): a small part of
+strptime's.
 
     %Y %y %m %b %d      year (of two digits: 1970 to 2069), month (a number, or Jan), day
     %H %I %p %M %S      hour (of 12 with %p), minute, second
     .%f                 the fraction of a second, with its dot
     %z                  the zone as +0100 or +01:00
 
-A format has a year, a month and a day, and an hour only with a minute. All else stands for itself.
+A format has a year, a month and a day, and an hour only with a minute. Other characters are
+literal.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 
 
 def check_format(value: Any) -> str:
-    """The format as it is. Raises ``UsageError`` for one that is none.
+    """Returns a valid format unchanged. Raises ``UsageError`` for an invalid one.
 
     >>> check_format("%d.%m.%Y %H:%M")
     '%d.%m.%Y %H:%M'
@@ -54,7 +56,7 @@ def check_format(value: Any) -> str:
 
 
 def check_zone(value: Any) -> str:
-    """The name of a time zone. Raises ``UsageError`` for one that nobody knows.
+    """Returns the name of a time zone. Raises ``UsageError`` for an unknown one.
 
     >>> check_zone("Europe/Berlin")
     'Europe/Berlin'

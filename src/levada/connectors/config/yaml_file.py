@@ -1,4 +1,4 @@
-"""YAML files that people write: without repeated keys, and with errors that say where."""
+"""Reads YAML files of users: without repeated keys, and with errors that name the place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from levada.errors import UsageError
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys."""
+    """Loads YAML without repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -24,7 +24,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, kind: str) -> Any:
-    """The document of a file; ``kind`` is what people call it. Raises ``UsageError``."""
+    """Reads the document of a file; ``kind`` is its name for people. Raises ``UsageError``."""
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         try:

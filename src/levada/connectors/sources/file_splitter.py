@@ -1,13 +1,15 @@
-"""The next piece of a file: how far whole elements reach, how many they are. One a format.
+"""Cuts the next piece of a file: how far whole elements reach, and how many they are; one way for
+each format.
 
-A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
-finished. A range never ends inside an element. The last element of a file that is not finished is
-held back until another begins, a last line until its newline is there. A range has at most
-``WINDOW`` bytes: it is what one task parses.
+A ``SourceFile`` contains the driver's facts about a file: its size as last seen and whether it is
+finished. A range never ends inside an element. The last element of an unfinished file is held back
+until another begins, a last line until its newline is present. A range has at most ``WINDOW``
+bytes, the amount that one task parses.
 
-Much of a text is cut by size (``boundaries``): the driver reads the bytes at the cut, and guesses
-the elements by what those before had. So an epoch has about as many as it is to have. Little of a
-text, and what cannot be cut so, is looked at in windows, and its elements are counted.
+A large text is cut by size (``element_boundaries``): the driver reads the bytes at the cut, and
+estimates the elements from the sizes of the previous ones. So an epoch has about the intended
+number. A small text, and one that cannot be cut so, is read in windows, and its elements are
+counted.
 """
 
 from __future__ import annotations
@@ -53,9 +55,8 @@ _BYTES_A_ROW = 256
 
 
 class FileRange(NamedTuple):
-    """A range of whole elements: bytes of the text, or rows of Parquet; ``pieces``: what was seen
-    of it, if that was looked at. ``counted``: whether all of it was read, else ``elements`` is
-    guessed.
+    """A range of whole elements: bytes of the text, or rows of Parquet. ``pieces``: the pieces that
+    were read of it. ``counted``: whether all of it was read; otherwise ``elements`` is an estimate.
     """
 
     start: int
@@ -65,7 +66,7 @@ class FileRange(NamedTuple):
     counted: bool = True
 
     def with_(self, other: FileRange) -> FileRange:
-        """Together with the one behind."""
+        """Returns the range joined with the next one."""
         elements, pieces = self.elements + other.elements, self.pieces + other.pieces
         counted = self.counted and other.counted
         return FileRange(self.start, other.stop, elements, pieces, counted)
@@ -76,8 +77,8 @@ class SourceFile:
     """A file of a stream: its name and path, its size on disk as last seen, whether it will not
     grow any more.
 
-    ``fault``: why nothing of it can be read; then it holds nothing. ``number``: its number on the
-    disk (its inode), ``time``: of its last change (ns).
+    ``fault``: why nothing of it can be read; then it has no data. ``number``: its inode. ``time``:
+    of its last change (ns).
     """
 
     name: str
@@ -93,12 +94,12 @@ class SourceFile:
 
     @property
     def state(self) -> tuple[int, int, bool]:
-        """What changes when there is something new to know of the file."""
+        """The facts that change when there is something new in the file."""
         return self.number, self.size, self.finished
 
     def speaks_at(self, place: int) -> bool:
-        """Whether its name says something (``connectors.sources.message_headers``) once it is read
-        to here.
+        """Whether its name contains a watermark (``connectors.sources.message_headers``) that
+        counts when it is read to this place.
         """
         return place >= self.size and complete_at_end(self.name) > MIN
 
@@ -115,7 +116,7 @@ class FileSplitter:
         self._spooled: tuple[str, Bytes | None] = ("", None)  # the file that was checked last
 
     def content(self, file: SourceFile) -> tuple[str, int]:
-        """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises
+        """Returns the place and size of the file's text or rows: (path, bytes or rows). Raises
         ``FileFault``.
         """
         if file.fault:
@@ -144,7 +145,9 @@ class FileSplitter:
         return file.path, file.size
 
     def _check(self, path: str) -> Bytes | None:
-        """The bytes of a file of a spool; None if they are too many. Raises ``CheckpointError``."""
+        """Returns the checked bytes of a file of a spool; None if they are too many. Raises
+        ``CheckpointError``.
+        """
         if self._spooled[0] != path:
             self._spooled = path, read_spooled(path)
             if self._spooled[1] is None:
@@ -152,27 +155,27 @@ class FileSplitter:
         return self._spooled[1]
 
     def _read(self, path: str, start: int, stop: int) -> Bytes:
-        """A range of a file; of one of a spool from the bytes that were checked."""
+        """Reads a range of a file; of a file of a spool from the checked bytes."""
         data = self._check(path) if self.config.settled else None
         return read_range(path, start, stop) if data is None else data[start:stop]
 
     def known_size(self, file: SourceFile) -> int:
-        """How much a file holds behind its header, as far as that is known without looking at
+        """Returns the size of a file after its header, as far as it is known without a look at
         it.
         """
         size = file.size if file.content is None else file.content[2]
         return 0 if file.header is not None and file.header.end == size else size
 
     def unpacked_names(self) -> list[str]:
-        """The names of the files of which there are unpacked copies."""
+        """Returns the names of the files with unpacked copies."""
         return list(self._copies)
 
     def copies(self) -> set[str]:
-        """The unpacked copies."""
+        """Returns the unpacked copies."""
         return set().union(*self._copies.values())
 
     def clear(self, file: SourceFile | None, name: str) -> None:
-        """Deletes the unpacked copies of a file, but that of ``file`` as it is now."""
+        """Deletes the unpacked copies of a file, except that of ``file`` as it is now."""
         kept = {file.content[1]} if file is not None and file.content is not None else set()
         for path in self._copies.pop(name, set()) - kept:
             Path(path).unlink(missing_ok=True)
@@ -180,8 +183,8 @@ class FileSplitter:
             self._copies[name] = kept
 
     def format(self, file: SourceFile) -> str:
-        """The format of a file: quads among triples and any RDF among documents show by the ending,
-        else the stream's.
+        """Returns the format of a file. By its extension if the stream mixes quads and triples, or
+        RDF documents; else that of the stream.
         """
         file_format = format_of(file.name)
         mixed = (
@@ -194,8 +197,9 @@ class FileSplitter:
     def next(
         self, file: SourceFile, at: int, rows: int, *, by_size: bool = False
     ) -> FileRange | None:
-        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there.
-        ``by_size``: the piece before was cut by size, and so is a short one. Raises ``FileFault``.
+        """Returns the piece from ``at`` on with at most ``rows`` elements; None if there is no
+        whole element. ``by_size``: the previous piece was cut by size, so a short one is too.
+        Raises ``FileFault``.
         """
         with faults_of(shown(file.path), self.config.name):
             return self._next(file, at, rows, by_size=by_size)
@@ -240,8 +244,8 @@ class FileSplitter:
     def _by_size(
         self, file: SourceFile, at: int, rows: int, *, following: bool
     ) -> FileRange | None:
-        """A piece of about ``rows`` elements that nobody has read; None where they are few, or no
-        place to cut is found.
+        """Returns a piece of about ``rows`` elements without reading it; None if they are few, or
+        there is no place to cut.
         """
         path, size = self.content(file)
         if size - at <= READ:
@@ -262,7 +266,9 @@ class FileSplitter:
         return FileRange(at, cut[0], elements, (cut[1],), False)
 
     def _sample(self, file: SourceFile, at: int, rows: int) -> tuple[int, float]:
-        """Where the elements at ``at`` begin, and the bytes of one; 0.0 where so many are few."""
+        """Returns where the elements at ``at`` begin, and the mean bytes of one; 0.0 if so many are
+        few.
+        """
         if at > 0 and self.each:
             return at, self.each
         path, size = self.content(file)
@@ -295,9 +301,9 @@ class FileSplitter:
     def _overlong(
         self, path: str, at: int, seen: int, size: int, finished: bool
     ) -> FileRange | None:
-        """The line at ``at``, of an element that is larger than any may be, and does not end before
-        ``seen``; a task makes a dead letter of it without reading it. Raises ``FileFault`` where an
-        element has several lines.
+        """Returns the line at ``at``, of an element that exceeds the limit and does not end before
+        ``seen``; a task makes a dead letter of it without reading it. Raises ``FileFault`` for
+        elements of several lines.
         """
         if self.config.element != "line":
             raise FileFault(
@@ -308,7 +314,7 @@ class FileSplitter:
         return None if stop is None and not finished else FileRange(at, stop or size, 1)
 
     def _cut(self, data: Bytes, rows: int, last: bool) -> tuple[int, int]:
-        """How far whole elements reach in ``data``, and how many they are."""
+        """Returns the length of the whole elements in ``data``, and their number."""
         if self.config.format == "csv":
             return cut_records(data, rows, last, ord(self.config.separator))
         if count_byte(data, len(data), 13):
@@ -317,7 +323,7 @@ class FileSplitter:
 
 
 def _check_columns(config: StreamConfig, file: SourceFile) -> None:
-    """A header has every column of the schema and of the time, and none of them twice."""
+    """Checks that a header has every column of the schema and of the time, each once."""
     if file.header is None:
         return
     columns = file.header.columns
@@ -338,7 +344,7 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
 
 
 def _other_separator(config: StreamConfig, columns: tuple[str, ...]) -> str:
-    """What to say of a header that another separator than the stream's would part."""
+    """Returns a hint for a header that another separator than the stream's would split."""
     for word, character in (*SEPARATORS.items(), (";", ";"), ("|", "|")):
         if character != config.separator and any(character in name for name in columns):
             return f"Are its columns separated otherwise? Say separator={word}."
